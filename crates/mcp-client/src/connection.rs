@@ -134,7 +134,7 @@ pub(crate) struct Connection {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("greeting", &self.server_info).finish_non_exhaustive()
+        f.debug_struct("Connection").field("server_info", &self.server_info).finish_non_exhaustive()
     }
 }
 

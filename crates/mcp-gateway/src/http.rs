@@ -286,7 +286,7 @@ impl Gateway {
         let items = match RawJson::parse(&**text).map(|all| all.decode::<Vec<RawJson>>()) {
             Ok(Ok(items)) => items,
             Ok(Err(error)) | Err(error) => {
-                let error = RpcError::new(PARSE_ERROR, format!("the body is no JSON: {error}"));
+                let error = RpcError::new(PARSE_ERROR, format!("the body is not valid JSON: {error}"));
                 return Reply::error_reply(400, None, &error);
             }
         };

@@ -166,7 +166,7 @@ pub(super) fn check_supported(version: &str) -> Result<(), RpcError> {
     }
     let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
     let data = RawObject::default().with("supported", RawJson::of(&versions)).with("requested", version);
-    let spoken = versions.join(", ");
-    let why = format!("revision `{version}` is not spoken here; spoken are {spoken}");
+    let supported = versions.join(", ");
+    let why = format!("unsupported revision `{version}`; supported: {supported}");
     Err(RpcError::new(UNSUPPORTED_VERSION, why).with_data(data))
 }

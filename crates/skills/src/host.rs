@@ -34,7 +34,7 @@ pub struct SkillHost {
 
 impl std::fmt::Debug for SkillHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SkillHost").field("book", &self.registry).finish_non_exhaustive()
+        f.debug_struct("SkillHost").field("registry", &self.registry).finish_non_exhaustive()
     }
 }
 

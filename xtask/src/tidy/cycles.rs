@@ -7,13 +7,8 @@ use std::{
 use super::{Finding, sources::Source};
 
 /// Number of files of a crate that are in cycles. To be lowered with every cycle that is cut.
-const KNOWN: &[(&str, usize)] = &[
-    ("mcp-client", 6),
-    ("mcp-gateway", 10),
-    ("server", 3),
-    ("testkit", 8),
-    ("toolhub", 17),
-];
+const KNOWN: &[(&str, usize)] =
+    &[("mcp-client", 6), ("mcp-gateway", 10), ("server", 3), ("testkit", 8), ("toolhub", 17)];
 
 /// A module path within a crate; empty for the root.
 type Module = Vec<String>;

@@ -49,7 +49,10 @@ pub(super) struct Target {
 
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target").field("provider", &self.provider).field("place", &self.location()).finish()
+        f.debug_struct("Target")
+            .field("provider", &self.provider)
+            .field("location", &self.location())
+            .finish()
     }
 }
 

@@ -14,17 +14,18 @@ use crate::lexer::back_reference;
 use crate::lexer::labels;
 use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::lexer::stop_words::is_stop;
-use crate::safety::request_scope::{asks_for_all, mentions_contents, mentions_tools, opens_workbook};
+use crate::safety::request_scope::{mentions_contents, mentions_tools, opens_workbook};
 use crate::selection::candidates::Candidates;
 use crate::selection::choice::Choice;
-use crate::selection::choice_check::{is_list_of_one, is_record, lacks_zone, mentions_other_cells};
+use crate::selection::choice_check::{is_record, lacks_zone, mentions_other_cells};
 use crate::selection::clause_intent::intent;
 use crate::selection::generalize;
 use crate::selection::implied_need;
 use crate::selection::intent::{Agreement, Intent, Profile};
+use crate::selection::preferences::Options;
 use crate::selection::verb_class;
-use crate::selection::word_usage::{known_words, used};
-use crate::values::candidate::{ArgumentValue, MatchContext};
+use crate::selection::word_usage::{ALL_USED, known_words, used};
+use crate::values::candidate::MatchContext;
 use crate::values::parameter::{Parameter, parameters};
 
 /// Tools with a smaller share of the best search score are not considered.
@@ -47,20 +48,12 @@ const ABOUT_TOOLS_PENALTY: f32 = 0.5;
 /// If the search found no match by words, minimum certainty of the arguments and minimum search confidence.
 const MIN_CERTAINTY: f32 = 0.6;
 const MIN_SEARCH_CONFIDENCE: f64 = 0.2;
-/// Minimum search confidence for a tool that gets no argument.
-const MIN_CONFIDENCE_WITHOUT_ARGUMENT: f64 = 0.7;
 /// Minimum score for a tool whose name contains both the verb and the object of the request.
 const MIN_SCORE_BY_NAME: f32 = 0.55;
-/// Score by which an incomplete tool may be below one that gets no argument and still be preferred.
-const INCOMPLETE_TOLERANCE: f32 = 0.5;
+/// If more than this share of the words of a request is known from a tool, no further match by words is needed.
+const MOST_WORDS_KNOWN: f32 = 0.79;
 /// Maximum length of a search text without names, in characters.
 const MAX_SHORT_SEARCH_CHARS: usize = 16;
-/// Score by which a complete tool may be below an incomplete one and still be preferred.
-const COMPLETE_TOLERANCE: f32 = 0.25;
-/// Score by which a tool that needs one call may be below one that needs several and still be preferred.
-const SINGLE_CALL_TOLERANCE: f32 = 1.2;
-/// Score by which a tool that takes a single value may be below one that takes a list and still be preferred.
-const SINGLE_VALUE_TOLERANCE: f32 = 0.5;
 /// Tools within this distance of the best score are kept as rivals.
 const RIVAL_DISTANCE: f32 = 1.0;
 /// Bonus for a tool whose words contain all content words of the request, in proportion.
@@ -109,7 +102,7 @@ pub(crate) struct Chooser<'a> {
     pub(crate) about: Intent,
 }
 
-impl Chooser<'_> {
+impl<'a> Chooser<'a> {
     /// The effect of the tool according to its name.
     pub(crate) fn side_effect(&mut self, choice: &Choice) -> SideEffect {
         let profile = self.schemas.profile(&choice.tool);
@@ -128,196 +121,99 @@ impl Chooser<'_> {
         earlier: &[&Choice],
     ) -> Option<Choice> {
         let parsed_clause = ParsedText::of(part.trim(), Date::ZERO);
-        let generalized = generalize::generalize(&parsed_clause);
-        let searches: Vec<&SearchResult> = [Some(part.trim()), generalized.as_deref()]
-            .into_iter()
-            .flatten()
-            .filter_map(|part| self.candidates.of(part))
-            .collect();
-        let fits = searches.iter().any(|search| search.fits);
-        let confidence = searches.iter().map(|search| search.confidence).fold(0.0, f64::max);
-        let mut looked: Vec<RankedHit<'_>> = Vec::new();
-        let own = self.candidates.of(part.trim()).is_some_and(|search| search.fits);
-        let ranked = searches.iter().enumerate().flat_map(|(index, search)| {
-            let worth = if own && index > 0 { GENERALIZED_RANK_FACTOR } else { 1.0 };
-            nearest_hits(search).into_iter().map(move |one| RankedHit { rank: one.rank * worth, ..one })
-        });
-        for considered in ranked {
-            match looked.iter_mut().find(|other| other.hit.tool.name() == considered.hit.tool.name()) {
-                Some(known) => known.rank = known.rank.max(considered.rank),
-                None => looked.push(considered),
-            }
-        }
         let intent = intent(&parsed_clause);
-        let about = intent.query_about(&self.about).filter(|_| !earlier.is_empty());
-        let in_other_words = [intent.query(), about].into_iter().flatten();
-        let in_other_words: Vec<&SearchResult> =
-            in_other_words.filter_map(|query| self.candidates.of(&query)).collect();
-        for considered in in_other_words.into_iter().flat_map(nearest_hits) {
-            if !looked.iter().any(|other| other.hit.tool.name() == considered.hit.tool.name()) {
-                looked.push(RankedHit { rank: considered.rank * TABLE_WORDS_RANK_FACTOR, ..considered });
-            }
-        }
-        let by_words = looked.len();
-        for need in implied_need::needs(&parsed_clause) {
-            let found = self.candidates.of(implied_need::query(need)).map(nearest_hits).unwrap_or_default();
-            for RankedHit { hit, .. } in found {
-                if !need.is_satisfied(&self.schemas.of(&hit.tool)) {
-                    continue;
-                }
-                let rank = if by_words == 0 || !fits { 1.0 } else { IMPLIED_NEED_RANK };
-                // An unambiguous need outweighs the search ranks of other tools.
-                let rank = if need.is_plain() { CERTAIN_NEED_RANK } else { rank };
-                match looked.iter_mut().find(|other| other.hit.tool.name() == hit.tool.name()) {
-                    // A tool that was found by its words keeps its rank.
-                    Some(_) if need == implied_need::Need::Page => {}
-                    Some(known) if need == implied_need::Need::Agenda => {
-                        known.suggested = known.suggested || self.schemas.profile(&hit.tool).harmless;
-                    }
-                    Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
-                    Some(known) => known.suggested = true,
-                    None => looked.push(RankedHit { hit, rank, suggested: true }),
-                }
-            }
-        }
+        let clause = ClauseContext { parsed, parsed_clause: &parsed_clause, intent: &intent, earlier };
+        let search = ClauseSearch::of(self.candidates, &parsed_clause);
         let mut choices: Vec<Choice> = Vec::new();
-        for considered in looked {
-            let Some(choice) = self.consider(
-                &considered,
-                &ClauseContext { parsed, parsed_clause: &parsed_clause, intent: &intent, earlier },
-            ) else {
-                continue;
-            };
-            let sure = fits
-                || considered.suggested
-                || is_proven_by_arguments(&choice, confidence, parsed)
-                || agrees(&choice, confidence, parsed)
-                || (intent.searches()
-                    && self.schemas.profile(&choice.tool).searches
-                    && choice.does == Agreement::Does
-                    && choice.intent_score > 0.0)
-                || follows(&choice, confidence, earlier, parsed_clause.text)
-                || (choice.known > 0.79
-                    && (choice.does == Agreement::Does
-                        || choice.does == Agreement::Unknown
-                            && !intent.is_question()
-                            && verb_class::is_harmless(&choice))
-                    && choice.intent_score > 0.0
-                    && choice.is_whole()
-                    && (used(&choice.assignment, parsed) > 0.99
-                        || parsed.mentions.is_empty()
-                            && self.schemas.profile(&choice.tool).searches
-                            && parsed_clause.text.chars().count() <= MAX_SHORT_SEARCH_CHARS))
-                || (choice.does == Agreement::Does && choice.is_whole() && is_record(&choice));
-            if sure {
-                let confidence = if considered.suggested { 1.0 } else { confidence };
+        for hit in self.ranked_hits(&search, &clause) {
+            let Some(choice) = self.consider(&hit, &clause) else { continue };
+            if search.fits || hit.suggested || self.is_proven(&choice, search.confidence, &clause) {
+                let confidence = if hit.suggested { 1.0 } else { search.confidence };
                 choices.push(Choice { confidence, ..choice });
             }
         }
         // A tool without any argument is only mentioned, not requested, if another tool is complete.
         let any_whole = choices.iter().any(|choice| choice.is_whole() && !choice.is_empty());
         choices.retain(|choice| !any_whole || choice.is_whole() || !choice.is_empty());
-        let mut best: Option<Choice> = None;
-        for choice in &choices {
-            if best.as_ref().is_none_or(|best| choice.score > best.score) {
-                best = Some(choice.clone());
-            }
-        }
-        // Without a verb, no change is requested: prefer a read-only tool.
-        if let Some(change) =
-            best.as_ref().filter(|best| !intent.is_question() && !verb_class::is_harmless(best))
-        {
-            let look = choices.iter().filter(|choice| {
-                choice.is_whole()
-                    && !choice.is_empty()
-                    && verb_class::is_harmless(choice)
-                    && choice.score + INCOMPLETE_TOLERANCE * 2.0 >= change.score
-            });
-            let look = look.max_by(|a, b| a.score.total_cmp(&b.score));
-            best = look.filter(|_| !change.is_whole()).or(Some(change)).cloned();
-        }
-        // `Open the file` refers to one file, not to a list of all files: prefer a tool that reports the missing argument.
-        if let Some(empty) = best.as_ref().filter(|best| {
-            best.is_empty()
-                && !best.parameters.is_empty()
-                && best.confidence < 1.0
-                && !asks_for_all(parsed_clause.text)
-        }) {
-            let nearest_hits = |choice: &&Choice| {
-                !choice.is_whole()
-                    && choice.does == Agreement::Does
-                    && choice.score + INCOMPLETE_TOLERANCE >= empty.score
-            };
-            let instead = choices.iter().filter(nearest_hits).max_by(|a, b| a.score.total_cmp(&b.score));
-            best = instead.or(Some(empty)).cloned();
-        }
-        // Prefer a complete tool with the same action to an incomplete one.
-        if let Some(lacking) = best.clone().filter(|best| !best.is_whole()) {
-            let whole = |choice: &&Choice| {
-                choice.is_whole()
-                    && !choice.is_empty()
-                    && choice.does == Agreement::Does
-                    && choice.score + COMPLETE_TOLERANCE >= lacking.score
-                    && used(&choice.assignment, parsed) > 0.99
-            };
-            let instead = choices.iter().filter(whole).max_by(|a, b| a.score.total_cmp(&b.score));
-            best = instead.or(Some(&lacking)).cloned();
-        }
-        // `what folders do I have?`: prefer a tool without parameters to one that got no arguments.
-        if let Some(empty) = best.clone().filter(|best| best.is_empty() && !best.parameters.is_empty()) {
-            let generalized = |choice: &&Choice| {
-                choice.parameters.is_empty()
-                    && choice.does == Agreement::Does
-                    && choice.intent_score > 0.0
-                    && choice.score + INCOMPLETE_TOLERANCE >= empty.score
-            };
-            let instead = choices.iter().filter(generalized).max_by(|a, b| a.score.total_cmp(&b.score));
-            best = instead.or(Some(&empty)).cloned();
-        }
-        // `read a.md, b.md and c.md`: prefer one call with a list, if a tool takes one.
-        if let Some(one) = best.clone() {
-            let calls = crate::assembly::expand_list::expand(&one, parsed).len();
-            let takes = |choice: &&Choice| {
-                choice.is_whole()
-                    && choice.does == Agreement::Does
-                    && choice.score + SINGLE_CALL_TOLERANCE >= one.score
-                    && choice.assignment.slots.iter().flatten().any(|slot| {
-                        matches!(&slot.value, ArgumentValue::FromRequest(serde_json::Value::Array(all)) if all.len() == calls)
-                    })
-            };
-            if calls > 1
-                && let Some(list) = choices.iter().filter(takes).max_by(|a, b| a.score.total_cmp(&b.score))
-            {
-                best = Some(list.clone());
-            }
-        }
-        // `read a.md`: prefer a tool that takes a single value to one that takes a list.
-        if let Some(list) = best.clone().filter(is_list_of_one) {
-            let alone = |choice: &&Choice| {
-                choice.is_whole()
-                    && choice.does == list.does
-                    && !is_list_of_one(choice)
-                    && choice.score + SINGLE_VALUE_TOLERANCE >= list.score
-                    && choice.assignment.slots.iter().flatten().any(|slot| {
-                        list.assignment.uses(slot.start, slot.end)
-                            && matches!(slot.value, ArgumentValue::FromRequest(_))
-                    })
-            };
-            let one = choices.iter().filter(alone).max_by(|a, b| a.score.total_cmp(&b.score));
-            best = one.or(Some(&list)).cloned();
-        }
-        // A tool that gets no arguments requires a high search confidence.
-        let mut best = best.filter(|best| {
-            !best.is_empty()
-                || best.parameters.is_empty()
-                || best.confidence >= MIN_CONFIDENCE_WITHOUT_ARGUMENT
-        })?;
+        let options = Options {
+            choices: &choices,
+            parsed,
+            clause: parsed_clause.text,
+            is_question: intent.is_question(),
+        };
+        let mut best = options.preferred()?.clone();
         choices.retain(|other| {
             other.tool.name() != best.tool.name() && other.score + RIVAL_DISTANCE >= best.score
         });
         choices.sort_by(|a, b| b.score.total_cmp(&a.score));
         best.rivals = Rc::new(choices);
         Some(best)
+    }
+
+    /// The tools that the searches found: by the words of the text, by words from the tables, and by what its contents need.
+    fn ranked_hits(&mut self, search: &ClauseSearch<'a>, clause: &ClauseContext<'_>) -> Vec<RankedHit<'a>> {
+        let candidates = self.candidates;
+        let mut hits = search.hits();
+        let about = clause.intent.query_about(&self.about).filter(|_| !clause.earlier.is_empty());
+        let in_other_words = [clause.intent.query(), about].into_iter().flatten();
+        for found in in_other_words.filter_map(|query| candidates.of(&query)).flat_map(nearest_hits) {
+            if !hits.iter().any(|known| known.is_of_tool(&found)) {
+                hits.push(RankedHit { rank: found.rank * TABLE_WORDS_RANK_FACTOR, ..found });
+            }
+        }
+        let found_by_words = !hits.is_empty();
+        for need in implied_need::needs(clause.parsed_clause) {
+            // An unambiguous need outweighs the search ranks of other tools.
+            let rank = if need.is_plain() {
+                CERTAIN_NEED_RANK
+            } else if found_by_words && search.fits {
+                IMPLIED_NEED_RANK
+            } else {
+                1.0
+            };
+            for found in candidates.of(implied_need::query(need)).map(nearest_hits).unwrap_or_default() {
+                let tool = &found.hit.tool;
+                if !need.is_satisfied(&self.schemas.of(tool)) {
+                    continue;
+                }
+                match hits.iter_mut().find(|known| known.is_of_tool(&found)) {
+                    // A tool that was found by its words keeps its rank.
+                    Some(_) if need == implied_need::Need::Page => {}
+                    Some(known) if need == implied_need::Need::Agenda => {
+                        known.suggested = known.suggested || self.schemas.profile(tool).harmless;
+                    }
+                    Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
+                    Some(known) => known.suggested = true,
+                    None => hits.push(RankedHit { rank, suggested: true, ..found }),
+                }
+            }
+        }
+        hits
+    }
+
+    /// Whether the text proves that a tool is meant although the search found no match by words.
+    fn is_proven(&mut self, choice: &Choice, confidence: f64, clause: &ClauseContext<'_>) -> bool {
+        let ClauseContext { parsed, parsed_clause, intent, earlier } = *clause;
+        let does = choice.does == Agreement::Does;
+        let searches = self.schemas.profile(&choice.tool).searches;
+        let uses_all = || used(&choice.assignment, parsed) > ALL_USED;
+        let is_short_search = || {
+            parsed.mentions.is_empty()
+                && searches
+                && parsed_clause.text.chars().count() <= MAX_SHORT_SEARCH_CHARS
+        };
+        let may_do = does
+            || choice.does == Agreement::Unknown && !intent.is_question() && verb_class::is_harmless(choice);
+        is_proven_by_arguments(choice, confidence, parsed)
+            || agrees(choice, confidence, parsed)
+            || (intent.searches() && searches && does && choice.intent_score > 0.0)
+            || follows(choice, confidence, earlier, parsed_clause.text)
+            || (choice.known > MOST_WORDS_KNOWN
+                && may_do
+                && choice.intent_score > 0.0
+                && choice.is_whole()
+                && (uses_all() || is_short_search()))
+            || (does && choice.is_whole() && is_record(choice))
     }
 
     fn consider(&mut self, considered: &RankedHit<'_>, about: &ClauseContext<'_>) -> Option<Choice> {
@@ -452,6 +348,52 @@ struct RankedHit<'a> {
     suggested: bool,
 }
 
+impl RankedHit<'_> {
+    fn is_of_tool(&self, other: &RankedHit<'_>) -> bool {
+        self.hit.tool.name() == other.hit.tool.name()
+    }
+}
+
+/// The searches for a clause.
+struct ClauseSearch<'a> {
+    /// Whether a tool fits its own words.
+    fits_own_words: bool,
+    /// The searches for its own words, and for those without its values.
+    searches: Vec<&'a SearchResult>,
+    fits: bool,
+    confidence: f64,
+}
+
+impl<'a> ClauseSearch<'a> {
+    fn of(candidates: &'a Candidates, clause: &ParsedText<'_>) -> Self {
+        let own = candidates.of(clause.text);
+        let generalized = generalize::generalize(clause).and_then(|text| candidates.of(&text));
+        let searches: Vec<&SearchResult> = [own, generalized].into_iter().flatten().collect();
+        Self {
+            fits_own_words: own.is_some_and(|search| search.fits),
+            fits: searches.iter().any(|search| search.fits),
+            confidence: searches.iter().map(|search| search.confidence).fold(0.0, f64::max),
+            searches,
+        }
+    }
+
+    /// The tools that were found, each once, with its best rank.
+    fn hits(&self) -> Vec<RankedHit<'a>> {
+        let mut hits: Vec<RankedHit<'_>> = Vec::new();
+        for (index, search) in self.searches.iter().enumerate() {
+            let factor = if self.fits_own_words && index > 0 { GENERALIZED_RANK_FACTOR } else { 1.0 };
+            for found in nearest_hits(search) {
+                let found = RankedHit { rank: found.rank * factor, ..found };
+                match hits.iter_mut().find(|known| known.is_of_tool(&found)) {
+                    Some(known) => known.rank = known.rank.max(found.rank),
+                    None => hits.push(found),
+                }
+            }
+        }
+        hits
+    }
+}
+
 /// The hits worth considering, each with its score relative to the best.
 fn nearest_hits(search: &SearchResult) -> Vec<RankedHit<'_>> {
     let best = search.hits.first().map_or(0.0, |hit| hit.score);
@@ -471,7 +413,7 @@ fn is_proven_by_arguments(choice: &Choice, confidence: f64, parsed: &ParsedText<
         && choice.does != Agreement::Doubtful
         && literals > 0
         && confidence >= if literals > 1 { MIN_SEARCH_CONFIDENCE / 2.0 } else { MIN_SEARCH_CONFIDENCE }
-        && used(&choice.assignment, parsed) > 0.99
+        && used(&choice.assignment, parsed) > ALL_USED
         && choice.assignment.certainty(&choice.parameters) >= MIN_CERTAINTY
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod clause_intent;
 pub(crate) mod generalize;
 pub(crate) mod implied_need;
 pub(crate) mod intent;
+pub(crate) mod preferences;
 pub(crate) mod unsupported;
 pub(crate) mod verb_class;
 pub(crate) mod verb_position;

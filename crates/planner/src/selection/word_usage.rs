@@ -50,6 +50,9 @@ pub(super) fn known_words(choice: &Choice, profile: &Profile, parsed: &ParsedTex
     if all == 0 { 0.5 } else { known / all as f32 }
 }
 
+/// If more than this share of the mentions is used, all are: shares are sums of floating-point numbers.
+pub(super) const ALL_USED: f32 = 0.99;
+
 /// The weighted share of the mentions in a text that are used as arguments.
 pub(super) fn used(assignment: &Assignment, parsed: &ParsedText<'_>) -> f32 {
     let weight = |value: &Value| match value {

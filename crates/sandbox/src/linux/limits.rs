@@ -6,7 +6,7 @@ use super::mounts::MountPrivilege;
 use super::syscalls::{self, Resource};
 use crate::policy::Limits;
 
-/// Returns all rlimits. `way` is how the process gets its own namespace, if it does.
+/// Returns all rlimits. `privilege` is how the process gets its own namespace, if it does.
 pub(super) fn of(limits: &Limits, privilege: Option<MountPrivilege>) -> Vec<Limit> {
     let seconds = limits.cpu.as_secs().max(1);
     let mut all = vec![

@@ -71,7 +71,7 @@ pub(super) async fn transact(
     writes: &[&Write],
     recorded: &RecordedCalls,
 ) -> Result<Committed, Error> {
-    let done = inside(session, origin, writes, recorded).await;
+    let done = apply_group(session, origin, writes, recorded).await;
     if done.is_err() {
         roll_back(session).await;
     }
@@ -111,7 +111,8 @@ pub(super) struct Committed {
     pub(super) checkpoint: Option<Checkpoint>,
 }
 
-async fn inside(
+/// Executes the statements of a group, from `BEGIN` to `COMMIT`.
+async fn apply_group(
     session: &WriteSession,
     origin: CallOrigin,
     writes: &[&Write],

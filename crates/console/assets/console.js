@@ -335,6 +335,13 @@ function follow() {
   addEventListener("pagehide", () => stream.close(), { once: true });
 }
 
+/** Parts that change without an event, such as the state of a cluster, are read again at intervals. */
+setInterval(() => {
+  const main = document.getElementById("main");
+  if (!main?.querySelector("[data-refresh]") || isLeaving || document.hidden || isInUse(main)) return;
+  refresh().catch(() => {});
+}, 5000);
+
 /** `g` and a letter open a page, `/` goes to the search field. */
 let prefix = false;
 document.addEventListener("keydown", (event) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolhub_cluster::bus::{Bus, BusOptions};
 use toolhub_cluster::{JoinOptions, Replica, ServerSource, Worker, WorkerOptions};
-use toolhub_core::cluster::MemberKind;
+use toolhub_core::cluster::{ClusterStore, MemberKind};
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use toolhub_core::{EventSink, RawJson};
 use toolhub_mcp_client::{ClientHandler, FailureHistory, Server, ServerContext};
@@ -210,6 +210,18 @@ impl ServerSource for ConfiguredServers {
 /// Reads the state of the cluster.
 pub async fn cluster_status(settings: &Settings, places: &Places) -> Result<ClusterStatus, ClusterError> {
     let JoinOptions { bus, store, .. } = join_options(settings, places).await?;
+    read_status(&*store, &bus).await
+}
+
+/// Reads the state of the cluster over the connections of a replica.
+pub(crate) fn replica_status(
+    replica: &Replica,
+) -> impl Future<Output = Result<ClusterStatus, ClusterError>> + Send + 'static {
+    let (store, bus) = (replica.store(), replica.bus().clone());
+    async move { read_status(&*store, &bus).await }
+}
+
+async fn read_status(store: &dyn ClusterStore, bus: &Bus) -> Result<ClusterStatus, ClusterError> {
     let unreachable = |cause: toolhub_core::ports::StoreError| {
         error(format!("the database cannot be read: {cause}"), format!("无法读取数据库：{cause}"))
     };

@@ -3,6 +3,9 @@
 
 use toolhub_core::lang::LocalizedText;
 
+#[cfg(not(feature = "postgres"))]
+use crate::cluster_status::{ClusterError, ClusterStatus};
+
 /// All optional features, and whether this build has them.
 const PARTS: [(&str, bool); 2] =
     [("encoder", cfg!(feature = "encoder")), ("postgres", cfg!(feature = "postgres"))];
@@ -38,6 +41,10 @@ impl Replica {
     }
 
     pub(crate) fn problems(&self) -> Vec<LocalizedText> {
+        match self.0 {}
+    }
+
+    pub(crate) fn status(&self) -> std::future::Ready<Result<ClusterStatus, ClusterError>> {
         match self.0 {}
     }
 

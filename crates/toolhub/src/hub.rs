@@ -28,6 +28,9 @@ use toolhub_skills::SkillRegistry;
 use crate::approvals::Approved;
 use crate::builder::HubBuilder;
 use crate::builder::Replica;
+#[cfg(feature = "postgres")]
+use crate::cluster::replica_status;
+use crate::cluster_status::{ClusterError, ClusterStatus};
 use crate::finder::Finder;
 use crate::held_calls::HeldCalls;
 use crate::model::Models;
@@ -37,6 +40,8 @@ use crate::server_set::ServerSet;
 use crate::server_view::ServerView;
 use crate::settings::{Places, ServerExtras, Settings};
 use crate::skills::ServerSkills;
+#[cfg(not(feature = "postgres"))]
+use crate::without_cluster::replica_status;
 
 /// How long a server may take to stop when the hub is shut down.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -420,6 +425,17 @@ impl Hub {
     /// What does not work in the cluster of this hub.
     pub(crate) fn cluster_problems(&self) -> Vec<LocalizedText> {
         self.replica().as_ref().map(Replica::problems).unwrap_or_default()
+    }
+
+    /// Whether this hub is a replica of a cluster.
+    pub fn is_in_cluster(&self) -> bool {
+        self.replica().is_some()
+    }
+
+    /// The state of the cluster of this hub; `None` if it is not in one.
+    pub async fn cluster_status(&self) -> Option<Result<ClusterStatus, ClusterError>> {
+        let reading = self.replica().as_ref().map(replica_status)?;
+        Some(reading.await)
     }
 
     async fn stop_scripts(&self) {

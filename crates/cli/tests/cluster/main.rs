@@ -9,6 +9,7 @@
 )]
 
 mod cluster_calls;
+mod cluster_console;
 mod cluster_faults;
 mod cluster_placement;
 mod test_cluster;

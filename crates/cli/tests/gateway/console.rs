@@ -132,7 +132,7 @@ fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
         ("post", "tools/{name}:approve" | "waiting/{id}:approve" | "waiting/{id}:deny") => {
             &["approver", "owner"]
         }
-        ("get", "skills") => &["operator", "auditor", "owner"],
+        ("get", "skills" | "cluster") => &["operator", "auditor", "owner"],
         ("get", "keys" | "rules") | ("post", "access:simulate") => &["auditor", "owner"],
         ("post", "keys" | "keys/{name}:rotate" | "config:preview")
         | ("delete", "keys/{name}")

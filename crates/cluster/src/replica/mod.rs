@@ -126,6 +126,11 @@ impl Replica {
         &self.shared.bus
     }
 
+    /// The store that remembers members and placements.
+    pub fn store(&self) -> Arc<dyn ClusterStore> {
+        Arc::clone(&self.shared.store)
+    }
+
     /// The connections to servers that workers run.
     pub fn servers(&self) -> Arc<dyn RemoteServers> {
         Arc::new(WorkerServers(Arc::clone(&self.shared)))

@@ -5,6 +5,7 @@ pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod clients;
+pub(crate) mod cluster;
 pub(crate) mod config;
 pub(crate) mod overview;
 pub(crate) mod routes;
@@ -46,6 +47,8 @@ pub(crate) const AUDITORS: &[Role] = &[Role::Auditor];
 /// The roles that see skills.
 pub(crate) const SKILL_READERS: &[Role] = &[Role::Operator, Role::Auditor, Role::Owner];
 pub(crate) const OWNERS: &[Role] = &[Role::Owner];
+/// The roles that see the machines of a cluster.
+pub(crate) const CLUSTER_READERS: &[Role] = &[Role::Operator, Role::Auditor, Role::Owner];
 /// The roles that see keys and rules.
 pub(crate) const ACCESS_READERS: &[Role] = &[Role::Auditor, Role::Owner];
 

@@ -3,9 +3,9 @@
 use http::StatusCode;
 
 use super::{
-    ACCESS_READERS, APPROVERS, AUDITORS, CALLERS, DETAILS, Empty, OPERATORS, OWNERS, PROFILE, Page,
-    SKILL_READERS, TOOL_USERS, VIEWERS, access, ask, audit, calls, clients, config, open_events, overview,
-    run, search, server_edit, server_entry, servers, skills, tools, waiting,
+    ACCESS_READERS, APPROVERS, AUDITORS, CALLERS, CLUSTER_READERS, DETAILS, Empty, OPERATORS, OWNERS,
+    PROFILE, Page, SKILL_READERS, TOOL_USERS, VIEWERS, access, ask, audit, calls, clients, cluster, config,
+    open_events, overview, run, search, server_edit, server_entry, servers, skills, tools, waiting,
 };
 use crate::openapi;
 use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, json, schema_of};
@@ -71,6 +71,16 @@ pub(crate) const ROUTES: &[Route] = &[
         request: None,
         response: ResponseKind::Json(schema_of::<Page<clients::ConnectedClient>>),
         handler: |context| Box::pin(std::future::ready(clients::list(context))),
+    },
+    Route {
+        method: Verb::Get,
+        path: "cluster",
+        permission: Permission::AnyOf(CLUSTER_READERS),
+        summary: "The replicas and workers of several machines, and which worker runs which server",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<cluster::Cluster>),
+        handler: |context| Box::pin(cluster::get(context)),
     },
     Route {
         method: Verb::Get,

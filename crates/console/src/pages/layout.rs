@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use toolhub_core::{Lang, Principal};
 
-use crate::api::{ACCESS_READERS, AUDITORS, OWNERS, SKILL_READERS, TOOL_USERS, VIEWERS};
+use crate::api::{ACCESS_READERS, AUDITORS, CLUSTER_READERS, OWNERS, SKILL_READERS, TOOL_USERS, VIEWERS};
 use crate::browser::{Preferences, Theme};
 use crate::request::{Context, Credential};
 use crate::route::{Permission, encode};
@@ -20,13 +20,14 @@ pub(crate) enum NavItem {
     Skills,
     Profiles,
     Clients,
+    Cluster,
     Access,
     Audit,
     Settings,
 }
 
 impl NavItem {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Home,
         Self::Ask,
         Self::Tools,
@@ -36,6 +37,7 @@ impl NavItem {
         Self::Skills,
         Self::Profiles,
         Self::Clients,
+        Self::Cluster,
         Self::Access,
         Self::Audit,
         Self::Settings,
@@ -57,6 +59,7 @@ impl NavItem {
             Self::Skills => "skills",
             Self::Profiles => "profiles",
             Self::Clients => "clients",
+            Self::Cluster => "cluster",
             Self::Access => "access",
             Self::Audit => "audit",
             Self::Settings => "settings",
@@ -74,6 +77,7 @@ impl NavItem {
             Self::Skills => lang.choose("Skills", "技能"),
             Self::Profiles => lang.choose("Profiles", "配置档"),
             Self::Clients => lang.choose("Clients", "客户端"),
+            Self::Cluster => lang.choose("Cluster", "集群"),
             Self::Access => lang.choose("Access", "权限"),
             Self::Audit => lang.choose("Audit", "审计"),
             Self::Settings => lang.choose("Settings", "设置"),
@@ -89,6 +93,7 @@ impl NavItem {
             Self::Ask => Permission::LocalUser,
             Self::Servers => Permission::AnyOf(VIEWERS),
             Self::Skills => Permission::AnyOf(SKILL_READERS),
+            Self::Cluster => Permission::AnyOf(CLUSTER_READERS),
             Self::Access => Permission::AnyOf(ACCESS_READERS),
             Self::Audit => Permission::AnyOf(AUDITORS),
             Self::Settings => Permission::AnyOf(OWNERS),
@@ -107,6 +112,7 @@ impl NavItem {
             Self::Skills => "i",
             Self::Profiles => "p",
             Self::Clients => "l",
+            Self::Cluster => "m",
             Self::Access => "k",
             Self::Audit => "a",
             Self::Settings => "e",
@@ -127,6 +133,7 @@ impl NavItem {
             Self::Skills => "M8 2.5l1.6 3.6 3.9.4-2.9 2.6.8 3.9L8 11l-3.4 2 .8-3.9-2.9-2.6 3.9-.4z",
             Self::Profiles => "M2.5 4.5h11M2.5 8h11M2.5 11.5h11M5 3v3M11 6.5v3M7 10v3",
             Self::Clients => "M2.5 3.5h11v7h-11zM6 13.5h4M8 10.5v3",
+            Self::Cluster => "M6 2.5h4v3H6zM2 10.5h4v3H2zM10 10.5h4v3h-4zM8 5.5V8M4 10.5V8h8v2.5",
             Self::Access => "M10.5 2.5a3 3 0 1 1-2.2 5L4 11.8V13.5h2v-1.5h1.5v-1.5L9.4 8.4M11 5h.01",
             Self::Audit => "M4 2.5h8v11H4zM6 5.5h4M6 8h4M6 10.5h2",
             Self::Settings => "M2.5 4.5h6M11.5 4.5h2M8.5 3v3h3V3zM2.5 11.5h2M7.5 11.5h6M4.5 10v3h3v-3z",
@@ -143,6 +150,8 @@ pub(crate) struct Frame<'a> {
     csrf: &'a str,
     principal: &'a Principal,
     waiting: usize,
+    /// Whether the hub is a replica of a cluster.
+    in_cluster: bool,
     /// The id of the state that the page shows.
     events: &'a str,
 }
@@ -160,7 +169,8 @@ impl<'a> Frame<'a> {
         };
         let waiting = crate::api::waiting::visible(context, false).await.map_or(0, |calls| calls.len());
         let (query, principal) = (context.query.with("", None), &**context.principal());
-        Self { below, query, preferences, nav, csrf, principal, waiting, events: "" }
+        let in_cluster = context.hub().is_in_cluster();
+        Self { below, query, preferences, nav, csrf, principal, waiting, in_cluster, events: "" }
     }
 
     /// Names the state that the page shows.
@@ -203,7 +213,7 @@ impl<'a> Frame<'a> {
                     a.brand href=(self.link("")) { "toolhub" }
                     nav aria-label=(lang.choose("Main", "主导航")) {
                         ul {
-                            @for item in NavItem::ALL.into_iter().filter(|item| item.permission().allows(self.principal)) {
+                            @for item in NavItem::ALL.into_iter().filter(|item| self.has_item(*item)) {
                                 li {
                                     a href=(self.link(item.path())) data-shortcut=(item.shortcut())
                                         aria-current=[(self.nav == Some(item)).then_some("page")] {
@@ -231,6 +241,11 @@ impl<'a> Frame<'a> {
             events: self.events,
         }
         .render(&body)
+    }
+
+    /// Whether the navigation has this item. The page of the cluster is for hubs that are in one.
+    fn has_item(&self, item: NavItem) -> bool {
+        item.permission().allows(self.principal) && (item != NavItem::Cluster || self.in_cluster)
     }
 
     fn footer(&self) -> Markup {

@@ -6,6 +6,7 @@ mod ask;
 mod audit;
 mod calls;
 mod clients;
+mod cluster;
 mod comparison;
 mod home;
 mod json_view;
@@ -64,6 +65,7 @@ pub(crate) async fn respond(
         ("calls", true) => calls::item(&context, &frame).await,
         ("waiting", false) => waiting::page(&context, &frame).await,
         ("clients", false) => clients::page(&context, &frame).await,
+        ("cluster", false) => cluster::page(&context, &frame).await,
         ("ask", false) => ask::page(&context, &frame),
         ("skills", false) => Ok(skills::skills(&context, &frame)),
         ("profiles", false) => Ok(skills::profiles(&context, &frame)),

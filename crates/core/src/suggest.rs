@@ -1,5 +1,7 @@
 //! Suggests similar names for an unknown name.
 
+/// Number of names that a message about an unknown name suggests.
+pub const MAX_SUGGESTIONS: usize = 3;
 /// Longer names are not compared: the cost is the product of both lengths.
 const MAX_NAME_BYTES: usize = 256;
 

@@ -32,4 +32,4 @@ pub use reserved::ReservedNames;
 pub use router::{Candidate, Policy, Request, Route, RoutingContext, SourceFilter, Strategy};
 pub use score::{Score, Scores};
 pub use tags::Tagger;
-pub use toolhub_core::suggest::similar_names;
+pub use toolhub_core::suggest::{MAX_SUGGESTIONS, similar_names};

@@ -4,14 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, Value};
-use toolhub_core::suggest::similar_names;
+use toolhub_core::suggest::{MAX_SUGGESTIONS, similar_names};
 use toolhub_script::protocol::{HostError, HostErrorKind, LogLevel};
 
 use crate::state::{Refusal, State};
 use crate::{hints, position};
 
-/// Names suggested in an error.
-const MAX_SUGGESTIONS: usize = 3;
 /// Names listed if none is similar.
 const MAX_LISTED: usize = 20;
 

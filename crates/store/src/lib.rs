@@ -16,6 +16,7 @@ mod query;
 mod queue;
 mod recorder;
 mod responses;
+mod retention;
 mod rows;
 mod sqlite;
 mod state;

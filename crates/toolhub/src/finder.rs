@@ -10,15 +10,13 @@ use toolhub_core::ports::HubStore;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{BoxFuture, Event, EventKind, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
-use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, similar_names};
+use toolhub_engine::{Catalog, Engine, Entry, MAX_SUGGESTIONS, Request as RouteRequest, similar_names};
 use toolhub_search::{Hit, Index, Request, SentenceEncoder, Settings, ToolHistory, VectorCache};
 
 /// The number of recent calls that are compared with a request.
 const MAX_RECENT_CALLS: usize = 1_000;
 /// The minimum similarity of requests that count as evidence.
 const MIN_SIMILARITY: f64 = 0.25;
-/// The number of similar names that are suggested.
-const MAX_SUGGESTIONS: usize = 3;
 
 /// Finds tools in an engine's catalog.
 pub(crate) struct Finder {

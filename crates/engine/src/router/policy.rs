@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use toolhub_core::source::SourceKind;
-use toolhub_core::suggest::similar_names;
+use toolhub_core::suggest::{MAX_SUGGESTIONS, similar_names};
 use toolhub_core::{ServerId, Source, ToolError};
 
 /// Source names that models write by habit, regardless of the tool's actual source.
 const GUESSED: [&str; 2] = ["native", "appflowy"];
 /// Values of `source` that mean "unspecified".
 const UNSPECIFIED: [&str; 2] = ["", "auto"];
-/// Maximum number of similar names in an error.
-const MAX_SUGGESTIONS: usize = 3;
 
 /// The sources that the `source` of a call allows.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use toolhub_core::error::UnknownTool;
-use toolhub_core::suggest::similar_names;
+use toolhub_core::suggest::{MAX_SUGGESTIONS, similar_names};
 use toolhub_core::{Source, ToolError};
 
 use super::policy::Policy;
 use crate::catalog::{Catalog, Entry};
-
-/// Maximum number of similar names in an error.
-const MAX_SUGGESTIONS: usize = 3;
 
 /// The error for an unknown name; for `server__name`, it states that the server has no such tool.
 pub(super) fn unknown_qualified(tool: &str, policy: &Policy, catalog: &Catalog) -> ToolError {

@@ -1,6 +1,6 @@
 //! Stored lists of prompts and resources.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use tokio_postgres::{Client, Error, Row};
 use toolhub_core::ports::CachedOffers;
@@ -8,10 +8,8 @@ use toolhub_core::{RawJson, ServerId};
 
 use super::session::Session;
 use super::{query, replace_nul};
+use crate::retention::LIST_RETENTION;
 use crate::rows::{Columns as _, from_millis, millis};
-
-/// Retention of a list that is not refreshed.
-const LIST_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 
 pub(super) async fn load(session: &Session) -> Result<Vec<(ServerId, CachedOffers)>, Error> {
     let sql = "SELECT server, fingerprint, kind, listed_at, items FROM offers ORDER BY server, kind";

@@ -9,11 +9,10 @@ use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 
 use super::{PgStore, offers, query, replace_nul};
 use crate::query::Value;
+use crate::retention::LIST_RETENTION;
 use crate::rows::{Columns as _, from_millis, json, json_text, millis};
 use crate::write::Write;
 
-/// Retention of a list that is not refreshed.
-const LIST_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Number of versions kept per tool.
 const MAX_VERSIONS: i64 = 20;
 

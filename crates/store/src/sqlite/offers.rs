@@ -1,15 +1,13 @@
 //! Stored lists of prompts and resources.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rusqlite::{Connection, Transaction, params};
 use toolhub_core::ports::CachedOffers;
 use toolhub_core::{RawJson, ServerId};
 
+use crate::retention::LIST_RETENTION;
 use crate::rows::{from_millis, millis};
-
-/// Retention of a list that is not refreshed.
-const LIST_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 
 pub(super) fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedOffers)>> {
     let mut statement = connection

@@ -8,14 +8,13 @@ use toolhub_core::ports::{CachedList, CachedOffers, StoreError, ToolListStore};
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 
 use super::{SqliteStore, offers, versions};
+use crate::retention::LIST_RETENTION;
 use crate::rows::{from_millis, millis};
 use crate::write::Write;
 
 const DELETE: &str = "DELETE FROM tool_lists WHERE server = ?1 AND fingerprint = ?2";
 /// Deletes lists that are older than a time.
 const SWEEP: &str = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, late_at, 0) < ?1";
-/// Retention of a list that is not refreshed.
-const LIST_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 
 impl ToolListStore for SqliteStore {
     fn load(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedList)>, StoreError>> {

@@ -13,7 +13,7 @@ use toolhub_core::{
     BoxFuture, CallBy, CallerHandle, Coercion, Event, EventKind, EventSink, Lang, Outcome, Principal,
     RUN_SCRIPT, RawJson, RawObject, Tool, ToolCall, ToolError, ToolName, ToolOutput,
 };
-use toolhub_engine::{Catalog, Entry, similar_names};
+use toolhub_engine::{Catalog, Entry, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 
 use super::Gateways;
@@ -25,8 +25,6 @@ use crate::agent_setup::AskError;
 use crate::settings::AgentSettings;
 use crate::{AskOptions, Hub};
 
-/// The number of similar names that are suggested.
-const MAX_SUGGESTIONS: usize = 3;
 /// Factor by which a search is deepened if the principal sees only some of the hits.
 const DEPTH_FACTOR: usize = 8;
 

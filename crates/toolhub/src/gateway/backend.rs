@@ -546,7 +546,11 @@ impl Backend for HubBackend {
 
 impl HubBackend {
     pub(super) fn unknown(&self, view: &View, name: &str) -> RpcError {
-        let similar = toolhub_engine::similar_names(name, view.targets.keys().map(String::as_str), 3);
+        let similar = toolhub_engine::similar_names(
+            name,
+            view.targets.keys().map(String::as_str),
+            toolhub_engine::MAX_SUGGESTIONS,
+        );
         let similar = similar.iter().map(|similar| format!("`{similar}`")).collect::<Vec<_>>().join(", ");
         let hint = if similar.is_empty() { String::new() } else { format!("; did you mean {similar}?") };
         RpcError::new(UNKNOWN_TOOL, format!("Unknown tool: {name}{hint}"))

@@ -10,7 +10,7 @@ use toolhub_core::finder::SearchResult;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallerHandle, Coercion, Localize as _, RawJson, RawObject, ServerId, ToolError};
 use toolhub_engine::coerce::coerce;
-use toolhub_engine::similar_names;
+use toolhub_engine::{MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
 use super::answers::tool_error;
@@ -25,8 +25,6 @@ use crate::settings::Expose;
 /// Default and maximum number of tools in a search result.
 const DEFAULT_LIMIT: usize = 5;
 const MAX_LIMIT: usize = 50;
-/// How many similar names an error offers.
-const MAX_SUGGESTIONS: usize = 3;
 /// Factor by which a search is deepened if the profile shows only some of the hits.
 const DEPTH_FACTOR: usize = 4;
 

@@ -3,7 +3,7 @@
 use toolhub_agent::ToolAllowlist;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{RawJson, ToolError};
-use toolhub_engine::{Entry, similar_names};
+use toolhub_engine::{Entry, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{PortabilityError, portable};
 
 use super::view::OWNER_TOOLS;
@@ -91,7 +91,7 @@ fn not_for_several(profile: &str, name: &str) -> LocalizedText {
 /// Suggests similar names, in both languages; if there are none, the command that lists all names.
 fn hint(name: &str, names: &[&str], (command, lists): (&str, &str)) -> (String, String) {
     // Wildcards are ignored in the comparison.
-    match similar_names(name.trim_matches('*'), names.iter().copied(), 3) {
+    match similar_names(name.trim_matches('*'), names.iter().copied(), MAX_SUGGESTIONS) {
         similar if similar.is_empty() => (format!("`{command}` lists them"), format!("`{command}` {lists}")),
         similar => {
             let similar: Vec<String> = similar.iter().map(|similar| format!("`{similar}`")).collect();

@@ -9,6 +9,7 @@ mod first_line;
 mod forbidden_text;
 mod includes;
 mod manifests;
+mod parameters;
 mod personification;
 mod readme;
 mod readme_commands;
@@ -57,6 +58,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     findings.extend(files.iter().flat_map(forbidden_text::check));
     findings.extend(files.iter().flat_map(personification::check));
     findings.extend(files.iter().flat_map(includes::check));
+    findings.extend(files.iter().flat_map(parameters::check));
     findings.extend(architecture::check(&files));
     findings.extend(cycles::check(&files));
     findings.extend(translations::check(&files));

@@ -195,8 +195,11 @@ impl Agent<'_> {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
                 self.build_answer(
                     text,
-                    (steps, Plan::default()),
-                    (model_session, vec![why.text()], agent_request.request),
+                    steps,
+                    Plan::default(),
+                    model_session,
+                    vec![why.text()],
+                    agent_request.request,
                 )
             }
             None if steps.is_empty() && text.trim().is_empty() => {
@@ -207,8 +210,11 @@ impl Agent<'_> {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
                 self.build_answer(
                     text,
-                    (steps, Plan::default()),
-                    (model_session, Vec::new(), agent_request.request),
+                    steps,
+                    Plan::default(),
+                    model_session,
+                    Vec::new(),
+                    agent_request.request,
                 )
             }
         }
@@ -255,18 +261,22 @@ impl Agent<'_> {
         match model_session.ask(chat, LocalizedText::new("the answer", "作答")).await {
             Ok(reply) if !reply.text.trim().is_empty() => self.build_answer(
                 vec![reply.text],
-                (steps, plan),
-                (model_session, Vec::new(), agent_request.request),
-            ),
-            Ok(_) => self.build_answer(
+                steps,
+                plan,
+                model_session,
                 Vec::new(),
-                (steps, plan),
-                (model_session, Vec::new(), agent_request.request),
+                agent_request.request,
             ),
+            Ok(_) => {
+                self.build_answer(Vec::new(), steps, plan, model_session, Vec::new(), agent_request.request)
+            }
             Err(why) => self.build_answer(
                 Vec::new(),
-                (steps, plan),
-                (model_session, vec![why.text()], agent_request.request),
+                steps,
+                plan,
+                model_session,
+                vec![why.text()],
+                agent_request.request,
             ),
         }
     }
@@ -275,8 +285,11 @@ impl Agent<'_> {
     fn build_answer(
         &self,
         mut text: Vec<String>,
-        (steps, plan): (Vec<StepResult>, Plan),
-        (model_session, mut notes, request): (&ModelSession<'_>, Vec<LocalizedText>, &str),
+        steps: Vec<StepResult>,
+        plan: Plan,
+        model_session: &ModelSession<'_>,
+        mut notes: Vec<LocalizedText>,
+        request: &str,
     ) -> Answer {
         let worded = !text.is_empty();
         if !worded {

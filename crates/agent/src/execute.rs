@@ -46,7 +46,7 @@ pub(crate) async fn execute(
             waiting.remove(index);
             let dependency_results: Vec<StepResult> =
                 step.dependencies.iter().filter_map(|id| done.get(id)).cloned().collect();
-            running.push(run(step, request, agent_context, (dependency_results, reasoner)));
+            running.push(run(step, request, agent_context, dependency_results, reasoner));
         }
         match running.next().await {
             Some(result) => drop(done.insert(result.id.clone(), result)),
@@ -71,7 +71,8 @@ async fn run(
     step: &Step,
     request: &str,
     agent_context: &AgentContext<'_>,
-    (dependency_results, reasoner): (Vec<StepResult>, Option<&dyn Reasoner>),
+    dependency_results: Vec<StepResult>,
+    reasoner: Option<&dyn Reasoner>,
 ) -> StepResult {
     let started = Instant::now();
     agent_context.emit(EventKind::StepStarted {
@@ -92,7 +93,7 @@ async fn run(
             )
         }
         None => match (&step.tool, reasoner) {
-            (Some(_), _) => with_tool(step, request, agent_context, (&dependency_results, started)).await,
+            (Some(_), _) => with_tool(step, request, agent_context, &dependency_results, started).await,
             (None, Some(reasoner)) => {
                 let known: Vec<&StepResult> = dependency_results.iter().collect();
                 match reasoner.reason(step, &known).await {
@@ -122,7 +123,8 @@ async fn with_tool(
     step: &Step,
     request: &str,
     agent_context: &AgentContext<'_>,
-    (dependency_results, started): (&[StepResult], Instant),
+    dependency_results: &[StepResult],
+    started: Instant,
 ) -> StepResult {
     let Some(name) = &step.tool else { return empty(step, started) };
     let results: Results<'_> = dependency_results.iter().map(|result| (result.id.as_str(), result)).collect();
@@ -146,7 +148,7 @@ async fn with_tool(
             outcome = fallback_outcome;
         }
     }
-    finish_step(step, agent_context, (call, outcome), started + waited).await
+    finish_step(step, agent_context, call, outcome, started + waited).await
 }
 
 /// Whether another tool may be tried: this one was unusable, and the call certainly had no effect.
@@ -176,7 +178,8 @@ fn may_be_replaced(step: &Step, agent_context: &AgentContext<'_>) -> bool {
 pub(crate) async fn finish_step(
     step: &Step,
     agent_context: &AgentContext<'_>,
-    (call, outcome): (ToolCall, Outcome),
+    call: ToolCall,
+    outcome: Outcome,
     started: Instant,
 ) -> StepResult {
     let tool = outcome.attempts.last().map_or_else(|| call.tool.clone(), |attempt| attempt.tool.clone());

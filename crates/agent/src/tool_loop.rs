@@ -111,7 +111,7 @@ pub(crate) async fn talk(
         let (client_calls, own) = std::mem::take(&mut reply.calls).into_iter().partition(is_of_client);
         reply.calls = own;
         let text = reply.text.clone();
-        answer_calls(agent_context, (&mut chat, &mut steps), reply, request).await;
+        answer_calls(agent_context, &mut chat, &mut steps, reply, request).await;
         let is_deferred = agent_context.supervisor.is_some_and(|supervisor| supervisor.has_deferred());
         if is_deferred || !client_calls.is_empty() {
             return LoopResult { text, steps, broken: None, client_calls, stop: StopReason::Calls };
@@ -173,7 +173,8 @@ fn repeated_calls_error() -> ReplyError {
 /// Runs the calls of a reply, and appends the reply and the results to the conversation.
 async fn answer_calls(
     agent_context: &AgentContext<'_>,
-    (chat, steps): (&mut ChatRequest, &mut Vec<StepResult>),
+    chat: &mut ChatRequest,
+    steps: &mut Vec<StepResult>,
     reply: ChatReply,
     request: &str,
 ) {
@@ -273,7 +274,7 @@ pub(crate) async fn run(
         tool: step.tool.clone(),
     });
     let (outcome, waited) = agent_context.call(call.clone(), request).await;
-    let result = finish_step(&step, agent_context, (call, outcome), started + waited).await;
+    let result = finish_step(&step, agent_context, call, outcome, started + waited).await;
     agent_context.emit(EventKind::StepFinished {
         step: step.id.to_string(),
         took: result.took,

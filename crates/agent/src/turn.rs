@@ -88,7 +88,7 @@ impl Agent<'_> {
         let is_answered = after.is_empty() && !steps.is_empty();
         messages.extend(after);
         let Some(model) = self.model else {
-            return self.turn_by_rules((messages, request), (steps, is_answered)).await;
+            return self.turn_by_rules(messages, request, steps, is_answered).await;
         };
         let model_session = ModelSession::new(model, listener, &self.agent_context);
         let purpose = match self.mode {
@@ -123,8 +123,10 @@ impl Agent<'_> {
     /// The turn without a model. Approved calls are an answer by themselves, unless a message follows them.
     async fn turn_by_rules(
         &self,
-        (mut messages, request): (Vec<Message>, String),
-        (mut steps, is_answered): (Vec<StepResult>, bool),
+        mut messages: Vec<Message>,
+        request: String,
+        mut steps: Vec<StepResult>,
+        is_answered: bool,
     ) -> TurnResult {
         let rules_text = if is_answered {
             composed(&Plan::default(), &steps, self.agent_context.lang).text()

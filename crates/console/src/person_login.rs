@@ -108,7 +108,7 @@ impl Console {
         };
         let finished = access.finish_login(&cookie.issuer, &cookie.begun, login).await;
         let mut response = match finished {
-            Some(Ok(person)) => self.open_session(person, parts, (&cookie.next, preferences)).await,
+            Some(Ok(person)) => self.open_session(person, parts, &cookie.next, preferences).await,
             Some(Err(error)) => pages::failed_login(preferences, &error.localize(preferences.lang)),
             None => pages::login("", preferences, &access.login_issuers()),
         };
@@ -121,7 +121,8 @@ impl Console {
         &self,
         person: Person,
         parts: &Parts,
-        (next, preferences): (&str, Preferences),
+        next: &str,
+        preferences: Preferences,
     ) -> Response<Body> {
         let Some(principal) = self.gateways.access().person_principal(&person) else {
             return pages::login("", preferences, &[]);

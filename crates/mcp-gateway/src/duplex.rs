@@ -177,7 +177,7 @@ impl Duplex {
                 Ok(permits) => permits,
                 Err(error) => return self.out.send(error_response(Some(&request.id), &error)).await,
             };
-            let listening = self.listen(request.id, (filter, permits), token);
+            let listening = self.listen(request.id, filter, permits, token);
             self.tasks.spawn(async move {
                 let _held = guard;
                 listening.await;
@@ -199,7 +199,7 @@ impl Duplex {
         self.tasks.spawn(async move {
             let _guard = guard;
             tokio::select! {
-                () = run(gateway, in_flight, (identity, out)) => {}
+                () = run(gateway, in_flight, identity, out) => {}
                 () = token.cancelled() => {}
             }
         });
@@ -209,7 +209,8 @@ impl Duplex {
     fn listen(
         &self,
         id: RawJson,
-        (filter, permits): (NotificationFilter, ListenPermits),
+        filter: NotificationFilter,
+        permits: ListenPermits,
         token: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (gateway, out, closing) =
@@ -254,11 +255,7 @@ impl Drop for Duplex {
     }
 }
 
-async fn run(
-    gateway: Arc<Gateway>,
-    mut in_flight: InFlightRequest,
-    (identity, out): (RequestIdentity, Outbox),
-) {
+async fn run(gateway: Arc<Gateway>, mut in_flight: InFlightRequest, identity: RequestIdentity, out: Outbox) {
     loop {
         match in_flight.step().await {
             Step::Send(text) => out.send(one_line(text)).await,

@@ -106,14 +106,14 @@ impl Gateway {
         };
         let (request, params) = match message {
             Message::Request(request, params) => (request, params),
-            other => return self.handle_message(incoming, (other, &text)).await,
+            other => return self.handle_message(incoming, other, &text).await,
         };
         let (has_version, named) = (params.meta.contains(VERSION), modern_revision(headers));
         if !has_version && let Some(Err(error)) = named.map(modern::check_supported) {
             return Reply::error_reply(400, Some(&request.id), &error);
         }
         if has_version || named.is_some() {
-            return self.modern(incoming, request, (params, &text)).await;
+            return self.modern(incoming, request, params, &text).await;
         }
         if request.method == "initialize" {
             return match self.initialize(&params.members, principal, Some(&self.session_ids)).await {
@@ -235,7 +235,8 @@ impl Gateway {
     async fn handle_message(
         self: &Arc<Self>,
         incoming: Incoming<'_>,
-        (message, text): (Message, &ByteString),
+        message: Message,
+        text: &ByteString,
     ) -> Reply {
         let headers = incoming.headers;
         if let Err(error) = check_revision(headers) {
@@ -387,7 +388,8 @@ impl Gateway {
         self: &Arc<Self>,
         incoming: Incoming<'_>,
         request: Request,
-        (params, text): (Params, &ByteString),
+        params: Params,
+        text: &ByteString,
     ) -> Reply {
         let Incoming { headers, principal, is_forwarded } = incoming;
         let checked = self.modern_client_info(&params).and_then(|info| {
@@ -418,8 +420,8 @@ impl Gateway {
             };
         }
         if let Some(home) = self.home_of_input(&params).filter(|_| !is_forwarded) {
-            let forwarded = (RequestMethod::Post, text.as_bytes().clone());
-            return self.send_to(home, incoming, forwarded).await.for_request(&request.id);
+            let body = text.as_bytes().clone();
+            return self.send_to(home, incoming, RequestMethod::Post, body).await.for_request(&request.id);
         }
         let identity = RequestIdentity::of(principal, &request, &params);
         let in_flight = match self.pending_inputs.resume(&request, &params, &identity) {

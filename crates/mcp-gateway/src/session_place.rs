@@ -89,7 +89,7 @@ impl Gateway {
         };
         match self.sessions.get(id, incoming.principal) {
             Some(session) => Ok(session),
-            None => Box::pin(self.absent_session(id, incoming, (usage, forwarded))).await,
+            None => Box::pin(self.absent_session(id, incoming, usage, forwarded)).await,
         }
     }
 
@@ -99,7 +99,8 @@ impl Gateway {
         self: &Arc<Self>,
         id: &str,
         incoming: Incoming<'_>,
-        (usage, forwarded): (SessionUse, (RequestMethod, Bytes)),
+        usage: SessionUse,
+        forwarded: (RequestMethod, Bytes),
     ) -> Result<Arc<Session>, Instead> {
         let principal = incoming.principal;
         let resumable = self.session_ids.verify(id, principal).await.ok_or_else(Instead::not_found)?;
@@ -122,7 +123,8 @@ impl Gateway {
             match home {
                 Home::Here => {}
                 Home::At(replica) if self.link.get().is_some() && !incoming.is_forwarded => {
-                    let reply = self.send_to(replica, incoming, forwarded).await;
+                    let (method, body) = forwarded;
+                    let reply = self.send_to(replica, incoming, method, body).await;
                     if matches!(reply, Instead::Error(..)) {
                         self.homes.forget(id);
                     }
@@ -143,7 +145,8 @@ impl Gateway {
         &self,
         replica: ReplicaId,
         incoming: Incoming<'_>,
-        (method, body): (RequestMethod, Bytes),
+        method: RequestMethod,
+        body: Bytes,
     ) -> Instead {
         let Some(link) = self.link.get() else {
             return Instead::unavailable("another replica has to serve this request");

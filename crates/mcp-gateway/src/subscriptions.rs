@@ -110,7 +110,7 @@ impl Gateway {
     /// Subscribes to a resource.
     pub(super) async fn subscribe(&self, uri: String, permit: Permit) -> Result<Subscription, RpcError> {
         let (backend, tasks) = (Arc::clone(&self.backend), self.tasks.clone());
-        let subscribing = self.tasks.spawn(start_subscription(backend, tasks, (uri, permit)));
+        let subscribing = self.tasks.spawn(start_subscription(backend, tasks, uri, permit));
         subscribing.await.unwrap_or_else(|_| Err(RpcError::new(-32603, "subscribing failed")))
     }
 
@@ -125,12 +125,11 @@ impl Gateway {
         let _cancel_on_drop = cancelled.clone().drop_guard();
         let subscribing = self.tasks.spawn(async move {
             let mut all = Subscriptions::default();
-            for subscription in requested {
+            for (uri, permit) in requested {
                 if cancelled.is_cancelled() {
                     break;
                 }
-                all.0
-                    .extend(start_subscription(Arc::clone(&backend), tasks.clone(), subscription).await.ok());
+                all.0.extend(start_subscription(Arc::clone(&backend), tasks.clone(), uri, permit).await.ok());
             }
             all
         });
@@ -141,7 +140,8 @@ impl Gateway {
 async fn start_subscription(
     backend: Arc<dyn Backend>,
     tasks: TaskTracker,
-    (uri, permit): (String, Permit),
+    uri: String,
+    permit: Permit,
 ) -> Result<Subscription, RpcError> {
     let uri_lock = UriLock::take(&uri).await;
     let server = backend.subscribe(&uri, permit.holder().identity()).await?;

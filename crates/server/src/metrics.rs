@@ -62,7 +62,7 @@ impl ServerMetrics {
         for digit in 1..6 {
             let count = self.sum(|counts| &counts.statuses[digit]);
             all += count;
-            requests.labelled(("status", &format!("{digit}xx")), count);
+            requests.labelled("status", &format!("{digit}xx"), count);
         }
         out.family("toolhub_http_requests_under_way", Kind::Gauge, "Requests that are being answered.")
             .value(self.in_flight());
@@ -74,9 +74,9 @@ impl ServerMetrics {
         let mut below = 0;
         for (step, bound) in BUCKET_BOUNDS_MICROS.iter().enumerate() {
             below += self.sum(|counts| &counts.buckets[step]);
-            seconds.part_labelled("_bucket", ("le", &(*bound as f64 / 1e6).to_string()), below);
+            seconds.part_labelled("_bucket", "le", &(*bound as f64 / 1e6).to_string(), below);
         }
-        seconds.part_labelled("_bucket", ("le", "+Inf"), all);
+        seconds.part_labelled("_bucket", "le", "+Inf", all);
         seconds.part("_sum", self.sum(|counts| &counts.sum) as f64 / 1e6);
         seconds.part("_count", all);
     }

@@ -49,8 +49,8 @@ impl Family<'_> {
     }
 
     /// Writes the sample of a label value.
-    pub fn labelled(&mut self, label: (&str, &str), value: impl Display) {
-        self.part_labelled("", label, value);
+    pub fn labelled(&mut self, label: &str, of: &str, value: impl Display) {
+        self.part_labelled("", label, of, value);
     }
 
     /// Writes the sample of several label values.
@@ -65,7 +65,7 @@ impl Family<'_> {
         let _ = writeln!(self.out, "{}{part} {value}", self.name);
     }
 
-    pub(crate) fn part_labelled(&mut self, part: &str, (label, of): (&str, &str), value: impl Display) {
+    pub(crate) fn part_labelled(&mut self, part: &str, label: &str, of: &str, value: impl Display) {
         let of = escape(of);
         let _ = writeln!(self.out, "{}{part}{{{label}=\"{of}\"}} {value}", self.name);
     }
@@ -85,8 +85,8 @@ mod tests {
         let mut out = MetricsText::default();
         out.family("tools", Kind::Gauge, "Tools there are.").value(3);
         let mut sessions = out.family("sessions", Kind::Counter, "Sessions, by profile.");
-        sessions.labelled(("profile", "a\"b\\c\nd"), 1);
-        sessions.labelled(("profile", "办公"), 2);
+        sessions.labelled("profile", "a\"b\\c\nd", 1);
+        sessions.labelled("profile", "办公", 2);
         sessions.labelled_by(&[("profile", "a\"b"), ("era", "modern")], 3);
         assert_eq!(
             out.into_text(),

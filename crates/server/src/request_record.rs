@@ -41,7 +41,8 @@ impl RequestRecord {
     pub(crate) fn open(
         events: &Arc<dyn EventSink>,
         client: SocketAddr,
-        (verb, path): (&str, &str),
+        verb: &str,
+        path: &str,
     ) -> Option<Box<Self>> {
         (!events.is_disabled()).then(|| {
             Box::new(Self {

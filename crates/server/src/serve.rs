@@ -238,7 +238,7 @@ async fn accept(
         match listener.accept().await {
             Ok((stream, client)) => {
                 let address = client.ip().to_canonical();
-                if connections.admit(address, (without_request, max_connections())) == Admission::Refused {
+                if connections.admit(address, without_request, max_connections()) == Admission::Refused {
                     continue;
                 }
                 // A response is one small write, which Nagle's algorithm must not delay.

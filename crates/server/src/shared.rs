@@ -172,7 +172,7 @@ impl Shared {
             Some(app) => app.loggable_path(path),
             None => path,
         };
-        let mut record = RequestRecord::open(&self.events, client, (verb, path));
+        let mut record = RequestRecord::open(&self.events, client, verb, path);
         let request = request.map(Body::new);
         let peer = Peer { address: client.ip(), active_request: &active_request };
         let response = self.respond(request, peer, record.as_deref_mut()).await;
@@ -215,7 +215,8 @@ impl Shared {
     pub(crate) fn admit(
         &self,
         head: &Head<'_>,
-        (client, now): (SocketAddr, Instant),
+        client: SocketAddr,
+        now: Instant,
         identity: &mut ConnectionIdentity,
     ) -> Option<Admitted> {
         let profile = profile_of(head)?;
@@ -270,7 +271,8 @@ impl Shared {
     pub(crate) async fn take(
         &self,
         head: &Head<'_>,
-        (admitted, began): (Admitted, Instant),
+        admitted: Admitted,
+        began: Instant,
         record: Option<&mut RequestRecord>,
     ) -> Taken {
         self.metrics.begin();

@@ -58,7 +58,7 @@ impl Candidate {
 impl Connections {
     /// Decides on a new connection of an address, of which at most `without_request` may wait for their first request; at most
     /// `all` connections may be open in total. Closes others if necessary.
-    pub(crate) fn admit(&self, address: IpAddr, (without_request, all): (usize, usize)) -> Admission {
+    pub(crate) fn admit(&self, address: IpAddr, without_request: usize, all: usize) -> Admission {
         if self.without_request_of(address) >= without_request {
             let slowest = self
                 .open()
@@ -141,15 +141,15 @@ mod tests {
         let many = register(&connections, [127, 0, 0, 1], 20);
         let _active_request: Vec<_> = many.iter().map(|one| one.state.active_request()).collect();
         assert_eq!(connections.shed(), 0);
-        assert_eq!(connections.admit([127, 0, 0, 1].into(), (100, 20)), Admission::Refused);
-        assert_eq!(connections.admit([127, 0, 0, 2].into(), (100, 20)), Admission::Admitted);
+        assert_eq!(connections.admit([127, 0, 0, 1].into(), 100, 20), Admission::Refused);
+        assert_eq!(connections.admit([127, 0, 0, 2].into(), 100, 20), Admission::Admitted);
     }
 
     #[test]
     fn bounds_connections_without_a_request_per_address() {
         let connections = connections();
         let mut many = register(&connections, [127, 0, 0, 1], 5);
-        let admit = |address: [u8; 4]| connections.admit(address.into(), (5, 1_000));
+        let admit = |address: [u8; 4]| connections.admit(address.into(), 5, 1_000);
         assert_eq!(admit([127, 0, 0, 1]), Admission::Refused);
         assert_eq!(admit([127, 0, 0, 2]), Admission::Admitted);
         // Connections that are being served or have ended do not count.

@@ -77,7 +77,8 @@ impl Skill {
 pub(crate) fn approval(
     skill: &Skill,
     granted: &Grants,
-    (approvals, digests): (&SkillApprovals, &Digests),
+    approvals: &SkillApprovals,
+    digests: &Digests,
 ) -> (ApprovalState, Option<FileSet>) {
     if !skill.needs_approval(granted) {
         return (ApprovalState::Own, None);

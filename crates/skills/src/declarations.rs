@@ -127,7 +127,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn report_error(&mut self, line: usize, texts: (LocalizedText, LocalizedText)) {
-        self.declarations.diagnostics.push(Diagnostic::new(self.file, Severity::Error, texts).at(line));
+        let (problem, remedy) = texts;
+        let diagnostic = Diagnostic::new(self.file, Severity::Error, problem, remedy);
+        self.declarations.diagnostics.push(diagnostic.at(line));
     }
 
     fn unknown(&mut self, node: &Node, known: &[&str]) {

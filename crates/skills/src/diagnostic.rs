@@ -45,7 +45,8 @@ impl Diagnostic {
     pub(crate) fn new(
         file: &Path,
         severity: Severity,
-        (problem, remedy): (LocalizedText, LocalizedText),
+        problem: LocalizedText,
+        remedy: LocalizedText,
     ) -> Self {
         Self { file: file.to_owned(), line: None, severity, problem, remedy }
     }

@@ -76,7 +76,8 @@ struct FieldReader<'a> {
 
 impl FieldReader<'_> {
     fn add(&mut self, severity: Severity, line: Option<usize>, texts: (LocalizedText, LocalizedText)) {
-        let diagnostic = Diagnostic::new(self.file, severity, texts);
+        let (problem, remedy) = texts;
+        let diagnostic = Diagnostic::new(self.file, severity, problem, remedy);
         self.diagnostics.push(match line {
             Some(line) => diagnostic.at(line),
             None => diagnostic,

@@ -46,7 +46,7 @@ pub enum HardLinks {
 
 impl HardLinks {
     #[cfg(unix)]
-    pub(crate) fn new((count, user): (u64, u32), folder_user: u32) -> Self {
+    pub(crate) fn new(count: u64, user: u32, folder_user: u32) -> Self {
         match count {
             0 | 1 => Self::One,
             _ if user == folder_user => Self::Several,
@@ -60,7 +60,7 @@ impl HardLinks {
         {
             use std::os::unix::fs::MetadataExt as _;
             let user = std::fs::metadata(folder).map_or(u32::MAX, |folder| folder.uid());
-            Self::new((found.nlink(), found.uid()), user)
+            Self::new(found.nlink(), found.uid(), user)
         }
         #[cfg(not(unix))]
         {
@@ -153,7 +153,7 @@ impl Digests {
         if skill.shape == Shape::PythonFile {
             let name =
                 skill.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            self.add(&mut set, (name, &skill.file), &skill.folder)?;
+            self.add(&mut set, name, &skill.file, &skill.folder)?;
             return Ok(set);
         }
         let mut waiting = vec![(skill.folder.clone(), String::new())];
@@ -177,19 +177,14 @@ impl Digests {
                 if kind.is_dir() {
                     waiting.push((entry.path(), path));
                 } else {
-                    self.add(&mut set, (path, &entry.path()), &skill.folder)?;
+                    self.add(&mut set, path, &entry.path(), &skill.folder)?;
                 }
             }
         }
         Ok(set)
     }
 
-    fn add(
-        &self,
-        set: &mut FileSet,
-        (path, file): (String, &Path),
-        folder: &Path,
-    ) -> Result<(), LocalizedText> {
+    fn add(&self, set: &mut FileSet, path: String, file: &Path, folder: &Path) -> Result<(), LocalizedText> {
         let found = std::fs::symlink_metadata(file).map_err(|error| unreadable(file, &error))?;
         let one = if found.is_symlink() {
             let target = std::fs::read_link(file).map_err(|error| unreadable(file, &error))?;

@@ -96,15 +96,13 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Diagnosti
                 let diagnostic = Diagnostic::new(
                     file,
                     Severity::Fatal,
-                    (
-                        LocalizedText::new(
-                            format!("not valid YAML: {problem}"),
-                            format!("不是有效的 YAML：{problem}"),
-                        ),
-                        LocalizedText::new(
-                            "write each field as `key: value`, and put values with special characters into double quotes",
-                            "每个字段写成 `key: value`，含特殊字符的值用双引号括起来",
-                        ),
+                    LocalizedText::new(
+                        format!("not valid YAML: {problem}"),
+                        format!("不是有效的 YAML：{problem}"),
+                    ),
+                    LocalizedText::new(
+                        "write each field as `key: value`, and put values with special characters into double quotes",
+                        "每个字段写成 `key: value`，含特殊字符的值用双引号括起来",
                     ),
                 );
                 return Err(Box::new(diagnostic.at(parts.before + error.line)));
@@ -117,7 +115,7 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Diagnosti
                 let remedy = line.remedy.trim_end();
                 let remedy = LocalizedText::new(format!("write `{remedy}`"), format!("请写成 `{remedy}`"));
                 diagnostics.push(
-                    Diagnostic::new(file, Severity::Error, (problem, remedy)).at(parts.before + line.line),
+                    Diagnostic::new(file, Severity::Error, problem, remedy).at(parts.before + line.line),
                 );
             }
             (tree, false)
@@ -128,12 +126,10 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Diagnosti
         let diagnostic = Diagnostic::new(
             file,
             Severity::Fatal,
-            (
-                LocalizedText::new("the frontmatter has no fields", "文件头没有任何字段"),
-                LocalizedText::new(
-                    "write `name: …` and `description: …`",
-                    "请写入 `name: …` 和 `description: …`",
-                ),
+            LocalizedText::new("the frontmatter has no fields", "文件头没有任何字段"),
+            LocalizedText::new(
+                "write `name: …` and `description: …`",
+                "请写入 `name: …` 和 `description: …`",
             ),
         );
         return Err(Box::new(diagnostic.at(tree.line)));
@@ -157,7 +153,7 @@ fn without(file: &Path, none: SplitError) -> Diagnostic {
             LocalizedText::new("write a line `---` after the last field", "在最后一个字段之后写一行 `---`")
         }
     };
-    Diagnostic::new(file, Severity::Fatal, (problem, remedy)).at(1)
+    Diagnostic::new(file, Severity::Fatal, problem, remedy).at(1)
 }
 
 /// Converts line numbers of the frontmatter to those of the file.

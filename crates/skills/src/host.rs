@@ -156,7 +156,7 @@ impl SkillHost {
             WorkFolder::prepare(&checked, files.as_ref())
         })
         .await?;
-        let job = self.job((known, script), &work_folder, arguments).await.map_err(not_run)?;
+        let job = self.job(known, script, &work_folder, arguments).await.map_err(not_run)?;
         let exit = run::run(job, || context.sending()).await;
         drop(work_folder);
         let exit = exit.map_err(|error| match error {
@@ -168,7 +168,8 @@ impl SkillHost {
 
     async fn job(
         &self,
-        (known, script): (&RegisteredSkill, &SkillTool),
+        known: &RegisteredSkill,
+        script: &SkillTool,
         work_folder: &WorkFolder,
         arguments: &RawJson,
     ) -> Result<Job, LocalizedText> {

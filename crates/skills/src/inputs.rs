@@ -32,7 +32,7 @@ pub(crate) fn diagnostics(file: &Path, tree: &Node) -> Vec<Diagnostic> {
             "write each argument as `NAME: {type: string, description: …}` below `properties`",
             "请在 `properties` 下把每个参数写成 `名称: {type: string, description: …}`",
         );
-        Some(Diagnostic::new(file, Severity::Error, (problem, remedy)).at(line_at(
+        Some(Diagnostic::new(file, Severity::Error, problem, remedy).at(line_at(
             input.line,
             &input.node,
             &location,

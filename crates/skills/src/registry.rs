@@ -239,7 +239,7 @@ impl SkillRegistry {
         let nothing = Grants::default();
         for skill in &found.skills {
             let granted = self.options.grants.get(&skill.name).unwrap_or(&nothing);
-            let (approval, _) = approval(skill, granted, (&approvals, &self.digests));
+            let (approval, _) = approval(skill, granted, &approvals, &self.digests);
             let grants = granted.and(&skill.requested);
             skills.push(RegisteredSkill {
                 skill: Arc::new(skill.clone()),
@@ -300,7 +300,7 @@ impl SkillRegistry {
     pub(crate) fn check(&self, skill: &Skill) -> (ApprovalState, Option<FileSet>) {
         let nothing = Grants::default();
         let granted = self.options.grants.get(&skill.name).unwrap_or(&nothing);
-        approval(skill, granted, (&self.approvals(), &self.digests))
+        approval(skill, granted, &self.approvals(), &self.digests)
     }
 
     /// Returns the current files of a skill if its current approval state permits use.

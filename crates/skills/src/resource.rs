@@ -127,7 +127,7 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
 fn is_foreign(found: &cap_std::fs::Metadata, dir: &Dir) -> std::io::Result<bool> {
     use cap_std::fs::MetadataExt as _;
     let user = dir.dir_metadata()?.uid();
-    Ok(HardLinks::new((found.nlink(), found.uid()), user) == HardLinks::Foreign)
+    Ok(HardLinks::new(found.nlink(), found.uid(), user) == HardLinks::Foreign)
 }
 
 #[cfg(not(unix))]

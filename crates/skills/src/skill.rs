@@ -94,12 +94,10 @@ impl Skill {
             diagnostics.push(Diagnostic::new(
                 &file,
                 Severity::Error,
-                (
-                    LocalizedText::new("the file is not called `SKILL.md`", "文件名不是 `SKILL.md`"),
-                    LocalizedText::new(
-                        "rename it: other agents do not find it",
-                        "请改名，否则其他智能体找不到它",
-                    ),
+                LocalizedText::new("the file is not called `SKILL.md`", "文件名不是 `SKILL.md`"),
+                LocalizedText::new(
+                    "rename it: other agents do not find it",
+                    "请改名，否则其他智能体找不到它",
                 ),
             ));
         }
@@ -150,10 +148,8 @@ fn head(file: &Path) -> Result<String, Box<Diagnostic>> {
         Box::new(Diagnostic::new(
             file,
             Severity::Fatal,
-            (
-                LocalizedText::new(format!("it cannot be read: {error}"), format!("无法读取：{error}")),
-                LocalizedText::new("correct its permissions, or remove it", "请修正权限或删除"),
-            ),
+            LocalizedText::new(format!("it cannot be read: {error}"), format!("无法读取：{error}")),
+            LocalizedText::new("correct its permissions, or remove it", "请修正权限或删除"),
         ))
     };
     let mut bytes = Vec::new();
@@ -163,10 +159,8 @@ fn head(file: &Path) -> Result<String, Box<Diagnostic>> {
         return Err(Box::new(Diagnostic::new(
             file,
             Severity::Fatal,
-            (
-                LocalizedText::new("it is a link, or no file", "它是链接，或不是文件"),
-                LocalizedText::new("put the file itself there", "请放入文件本身"),
-            ),
+            LocalizedText::new("it is a link, or no file", "它是链接，或不是文件"),
+            LocalizedText::new("put the file itself there", "请放入文件本身"),
         )));
     }
     std::fs::File::open(file)
@@ -186,10 +180,8 @@ fn head(file: &Path) -> Result<String, Box<Diagnostic>> {
                     Diagnostic::new(
                         file,
                         Severity::Fatal,
-                        (
-                            LocalizedText::new("it is not UTF-8", "不是 UTF-8 编码"),
-                            LocalizedText::new("save it as UTF-8", "请存为 UTF-8"),
-                        ),
+                        LocalizedText::new("it is not UTF-8", "不是 UTF-8 编码"),
+                        LocalizedText::new("save it as UTF-8", "请存为 UTF-8"),
                     )
                     .at(line),
                 ));
@@ -205,15 +197,13 @@ fn head(file: &Path) -> Result<String, Box<Diagnostic>> {
             Diagnostic::new(
                 file,
                 Severity::Fatal,
-                (
-                    LocalizedText::new(
-                        format!("the frontmatter does not end within {max_kibibytes} KiB"),
-                        format!("文件头超过 {max_kibibytes} KiB"),
-                    ),
-                    LocalizedText::new(
-                        "write a line `---` after the last field",
-                        "在最后一个字段之后写一行 `---`",
-                    ),
+                LocalizedText::new(
+                    format!("the frontmatter does not end within {max_kibibytes} KiB"),
+                    format!("文件头超过 {max_kibibytes} KiB"),
+                ),
+                LocalizedText::new(
+                    "write a line `---` after the last field",
+                    "在最后一个字段之后写一行 `---`",
                 ),
             )
             .at(1),

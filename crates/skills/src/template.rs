@@ -24,7 +24,8 @@ pub enum TemplateKind {
 pub fn create_skill(
     parent: &Path,
     name: &str,
-    (kind, lang): (TemplateKind, Lang),
+    kind: TemplateKind,
+    lang: Lang,
 ) -> Result<PathBuf, CreateError> {
     if !is_name(name) {
         let suggestion = as_name(name).map(|suggestion| format!("`{suggestion}`"));
@@ -48,7 +49,7 @@ pub fn create_skill(
             format!("`{displayed}` 已存在：请换个名称，或先删除"),
         )));
     }
-    create(parent, name, (kind, lang)).map_err(|error| {
+    create(parent, name, kind, lang).map_err(|error| {
         let displayed = folder.display();
         CreateError(LocalizedText::new(
             format!("`{displayed}` cannot be written: {error}"),
@@ -59,15 +60,15 @@ pub fn create_skill(
 }
 
 /// Writes the skill to a temporary folder and renames it, so that an error leaves no partial skill.
-fn create(parent: &Path, name: &str, kind: (TemplateKind, Lang)) -> std::io::Result<()> {
+fn create(parent: &Path, name: &str, kind: TemplateKind, lang: Lang) -> std::io::Result<()> {
     std::fs::create_dir_all(parent)?;
     let temporary = tempfile::Builder::new().prefix(".toolhub-new-").tempdir_in(parent)?;
     let folder = temporary.path().join(name);
-    write(&folder, name, kind)?;
+    write(&folder, name, kind, lang)?;
     std::fs::rename(&folder, parent.join(name))
 }
 
-fn write(folder: &Path, name: &str, (kind, lang): (TemplateKind, Lang)) -> std::io::Result<()> {
+fn write(folder: &Path, name: &str, kind: TemplateKind, lang: Lang) -> std::io::Result<()> {
     std::fs::create_dir_all(folder.join("references"))?;
     let tool = name.replace('-', "_");
     let tools = match kind {
@@ -178,12 +179,12 @@ mod tests {
     fn creates_only_the_skill_directory() {
         let parent = tempfile::tempdir().unwrap();
         let skills = parent.path().join("skills");
-        let folder = create_skill(&skills, "pdf-forms", (TemplateKind::WithTool, Lang::En)).unwrap();
+        let folder = create_skill(&skills, "pdf-forms", TemplateKind::WithTool, Lang::En).unwrap();
         assert!(folder.join("scripts/pdf_forms.py").is_file());
         let names: Vec<_> =
             std::fs::read_dir(&skills).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["pdf-forms"]);
-        assert!(create_skill(&skills, "pdf-forms", (TemplateKind::Instructions, Lang::En)).is_err());
+        assert!(create_skill(&skills, "pdf-forms", TemplateKind::Instructions, Lang::En).is_err());
         assert_eq!(std::fs::read_dir(&skills).unwrap().count(), 1);
     }
 }

@@ -44,7 +44,7 @@ pub fn instructions(registry: &SkillRegistry, skill: &Skill) -> Result<Arc<str>,
 /// Reads the instructions without the cache; checks them against the approved files, if any.
 fn body_of(skill: &Skill, approved: Option<&FileSet>) -> Result<Arc<str>, ToolError> {
     let name = skill.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let bytes = bytes_of(skill, approved, (&name, MAX_MANIFEST_BYTES))?;
+    let bytes = bytes_of(skill, approved, &name, MAX_MANIFEST_BYTES)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let lines = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = lines.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -62,7 +62,8 @@ fn body_of(skill: &Skill, approved: Option<&FileSet>) -> Result<Arc<str>, ToolEr
 fn bytes_of(
     skill: &Skill,
     approved: Option<&FileSet>,
-    (path, largest): (&str, u64),
+    path: &str,
+    largest: u64,
 ) -> Result<Vec<u8>, ToolError> {
     let bytes = resource::read(&skill.folder, path, largest)
         .map_err(|error| ToolError::failed(error.text().clone()))?;
@@ -138,7 +139,7 @@ fn files(folder: &Path) -> Vec<String> {
 
 /// Returns a file of a skill as output.
 pub(crate) fn file(skill: &Skill, path: &str, approved: Option<&FileSet>) -> Result<ToolOutput, ToolError> {
-    Ok(as_output(path, bytes_of(skill, approved, (path, MAX_FILE_BYTES))?))
+    Ok(as_output(path, bytes_of(skill, approved, path, MAX_FILE_BYTES)?))
 }
 
 /// Converts bytes to an output: text if they are UTF-8, an image by MIME type, otherwise a resource.

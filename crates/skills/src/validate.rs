@@ -118,14 +118,14 @@ async fn validate_file(python: &Python, file: &Path) -> Validation {
     let mut diagnostics = found.diagnostics;
     if found.tools.is_empty() {
         if diagnostics.is_empty() {
-            let texts = (
+            let (problem, remedy) = (
                 LocalizedText::new("no class in it is a tool", "其中没有可用作工具的类"),
                 LocalizedText::new(
                     "write a class with `name`, `description` and a method `execute`",
                     "请写一个含有 `name`、`description` 和 `execute` 方法的类",
                 ),
             );
-            diagnostics.push(Diagnostic::new(file, Severity::Fatal, texts));
+            diagnostics.push(Diagnostic::new(file, Severity::Fatal, problem, remedy));
         }
         return Validation { file: file.to_owned(), skill: None, diagnostics };
     }
@@ -167,7 +167,7 @@ fn schemas_of(file: &Path, tools: &[SkillTool]) -> Vec<Diagnostic> {
             "correct it, or omit it so that the signature is used",
             "请改正，或删去而由签名推断",
         );
-        Some(Diagnostic::new(file, Severity::Error, (problem, remedy)))
+        Some(Diagnostic::new(file, Severity::Error, problem, remedy))
     });
     broken.collect()
 }
@@ -181,12 +181,10 @@ fn validate_folder(folder: &Path) -> Validation {
         let diagnostic = Diagnostic::new(
             &file,
             Severity::Fatal,
-            (
-                LocalizedText::new("there is no `SKILL.md`", "没有 `SKILL.md`"),
-                LocalizedText::new(
-                    "make one with `toolhub skills new NAME`",
-                    "可用 `toolhub skills new 名称` 新建",
-                ),
+            LocalizedText::new("there is no `SKILL.md`", "没有 `SKILL.md`"),
+            LocalizedText::new(
+                "make one with `toolhub skills new NAME`",
+                "可用 `toolhub skills new 名称` 新建",
             ),
         );
         return Validation { file, skill: None, diagnostics: vec![diagnostic] };
@@ -215,7 +213,7 @@ fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
         Err(error) => {
             let remedy =
                 LocalizedText::new("write the file itself, of at most 1 MiB", "请直接写文件，至多 1 MiB");
-            return vec![Diagnostic::new(file, Severity::Error, (error.text().clone(), remedy))];
+            return vec![Diagnostic::new(file, Severity::Error, error.text().clone(), remedy)];
         }
     };
     let text = match String::from_utf8(bytes) {
@@ -223,11 +221,11 @@ fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
         Err(error) => {
             let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
             let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-            let texts = (
+            let (problem, remedy) = (
                 LocalizedText::new("it is not UTF-8", "不是 UTF-8 编码"),
                 LocalizedText::new("save it as UTF-8", "请存为 UTF-8"),
             );
-            return vec![Diagnostic::new(file, Severity::Error, texts).at(line)];
+            return vec![Diagnostic::new(file, Severity::Error, problem, remedy).at(line)];
         }
     };
     let mut diagnostics = comments(file, &text);
@@ -243,13 +241,8 @@ fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
             Diagnostic::new(
                 file,
                 Severity::Advice,
-                (
-                    LocalizedText::new(
-                        "there are no instructions below the frontmatter",
-                        "文件头之后没有说明",
-                    ),
-                    LocalizedText::new("write what to do, step by step", "请逐步写明怎么做"),
-                ),
+                LocalizedText::new("there are no instructions below the frontmatter", "文件头之后没有说明"),
+                LocalizedText::new("write what to do, step by step", "请逐步写明怎么做"),
             )
             .at(before + 1),
         );
@@ -260,13 +253,11 @@ fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
             Diagnostic::new(
                 file,
                 Severity::Advice,
-                (
-                    LocalizedText::new(
-                        format!("the instructions have {lines} lines, more than {MAX_BODY_LINES}"),
-                        format!("说明有 {lines} 行，超过 {MAX_BODY_LINES}"),
-                    ),
-                    LocalizedText::new("move details into `references/`", "请把细节移到 `references/`"),
+                LocalizedText::new(
+                    format!("the instructions have {lines} lines, more than {MAX_BODY_LINES}"),
+                    format!("说明有 {lines} 行，超过 {MAX_BODY_LINES}"),
                 ),
+                LocalizedText::new("move details into `references/`", "请把细节移到 `references/`"),
             )
             .at(before + MAX_BODY_LINES),
         );
@@ -278,16 +269,11 @@ fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
                     Diagnostic::new(
                         file,
                         Severity::Error,
-                        (
-                            LocalizedText::new(
-                                format!("`{link}` is not in the skill"),
-                                format!("技能中没有 `{link}`"),
-                            ),
-                            LocalizedText::new(
-                                "add the file, or correct the link",
-                                "请添加该文件，或改正链接",
-                            ),
+                        LocalizedText::new(
+                            format!("`{link}` is not in the skill"),
+                            format!("技能中没有 `{link}`"),
                         ),
+                        LocalizedText::new("add the file, or correct the link", "请添加该文件，或改正链接"),
                     )
                     .at(before + at + 1),
                 );
@@ -312,17 +298,13 @@ fn comments(file: &Path, text: &str) -> Vec<Diagnostic> {
         Diagnostic::new(
             file,
             Severity::Advice,
-            (
-                LocalizedText::new(
-                    format!(
-                        "what follows ` #` is a comment, so the description ends with `{before_comment}`"
-                    ),
-                    format!("` #` 之后是注释，描述到 `{before_comment}` 为止"),
-                ),
-                LocalizedText::new(
-                    format!("write `description: {quoted}`"),
-                    format!("请写 `description: {quoted}`"),
-                ),
+            LocalizedText::new(
+                format!("what follows ` #` is a comment, so the description ends with `{before_comment}`"),
+                format!("` #` 之后是注释，描述到 `{before_comment}` 为止"),
+            ),
+            LocalizedText::new(
+                format!("write `description: {quoted}`"),
+                format!("请写 `description: {quoted}`"),
             ),
         )
         .at(parts.before + at + 1)
@@ -336,14 +318,14 @@ fn placeholder_diagnostic(file: &Path, text: &str) -> Option<Diagnostic> {
     let is_it =
         |line: &str| line.strip_prefix("description:").is_some_and(|value| is_placeholder(value.trim()));
     let at = parts.yaml.lines().position(is_it)?;
-    let texts = (
+    let (problem, remedy) = (
         LocalizedText::new("the description is still that of every new skill", "描述仍是新建时的样子"),
         LocalizedText::new(
             "write what the skill does and when to use it: a model sees nothing else before it uses it",
             "请写明它做什么、何时使用：模型在使用之前只看得到这些",
         ),
     );
-    Some(Diagnostic::new(file, Severity::Advice, texts).at(parts.before + at + 1))
+    Some(Diagnostic::new(file, Severity::Advice, problem, remedy).at(parts.before + at + 1))
 }
 
 /// Returns the link targets in a line of Markdown that refer to files of the skill.
@@ -376,20 +358,20 @@ fn no_files(folder: &Path) -> Vec<Diagnostic> {
             if kind.is_dir() && seen < MAX_ENTRIES {
                 waiting.push(entry.path());
             } else if kind.is_symlink() {
-                let texts = (
+                let (problem, remedy) = (
                     LocalizedText::new("it is a link, and links are not followed", "这是链接，不会跟随"),
                     LocalizedText::new("put the file itself into the skill", "请把文件本身放入技能"),
                 );
-                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Advice, texts));
+                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Advice, problem, remedy));
             } else if !kind.is_file() && !kind.is_dir() {
-                let texts = (
+                let (problem, remedy) = (
                     LocalizedText::new(
                         "it is no file, so the skill cannot be approved",
                         "这不是普通文件，技能无法批准",
                     ),
                     LocalizedText::new("remove it", "请删除"),
                 );
-                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Error, texts));
+                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Error, problem, remedy));
             }
         }
     }
@@ -407,7 +389,7 @@ fn scripts(skill: &Skill) -> Vec<Diagnostic> {
         if tool.runner != Runner::Script {
             continue;
         }
-        let (severity, texts) = match interpreter::of(&path) {
+        let (severity, (problem, remedy)) = match interpreter::of(&path) {
             Ok(_) => continue,
             Err(ScriptError::NoInterpreter(problem, remedy) | ScriptError::Refused(problem, remedy)) => {
                 (Severity::Error, (problem, remedy))
@@ -415,14 +397,14 @@ fn scripts(skill: &Skill) -> Vec<Diagnostic> {
             // The interpreter may exist on the machine where the skill is used.
             Err(ScriptError::Missing(problem, remedy)) => (Severity::Advice, (problem, remedy)),
         };
-        diagnostics.push(Diagnostic::new(&path, severity, texts));
+        diagnostics.push(Diagnostic::new(&path, severity, problem, remedy));
     }
     diagnostics
 }
 
 /// Reports a script that calls tools if it is too long or not UTF-8. Its syntax is checked when it runs.
 fn unusable_calling_script(path: &Path) -> Option<Diagnostic> {
-    let texts = match std::fs::read(path) {
+    let (problem, remedy) = match std::fs::read(path) {
         Ok(bytes) if bytes.len() as u64 > MAX_SCRIPT_BYTES => {
             let limit = MAX_SCRIPT_BYTES >> 10;
             (
@@ -440,5 +422,5 @@ fn unusable_calling_script(path: &Path) -> Option<Diagnostic> {
         // A file that is missing is reported with its declaration.
         _ => return None,
     };
-    Some(Diagnostic::new(path, Severity::Error, texts))
+    Some(Diagnostic::new(path, Severity::Error, problem, remedy))
 }

@@ -280,7 +280,7 @@ fn created_skill_validates() {
         ("with-tool", TemplateKind::WithTool, Lang::En),
         ("zhong-wen", TemplateKind::WithTool, Lang::Zh),
     ] {
-        let made = create_skill(folder.path(), name, (kind, lang)).unwrap();
+        let made = create_skill(folder.path(), name, kind, lang).unwrap();
         let validation = validate(&made);
         // The only remaining advice is to write the description.
         assert_eq!(validation[0].diagnostics.len(), 1, "{validation:#?}");
@@ -295,11 +295,11 @@ fn created_skill_validates() {
         assert_eq!(frontmatter_of(&text).unwrap()["name"], name);
     }
     let existing_error =
-        create_skill(folder.path(), "plain-one", (TemplateKind::Instructions, Lang::En)).unwrap_err();
+        create_skill(folder.path(), "plain-one", TemplateKind::Instructions, Lang::En).unwrap_err();
     assert!(existing_error.0.localize(Lang::En).contains("exists already"));
-    let error = create_skill(folder.path(), "My Skill", (TemplateKind::Instructions, Lang::En)).unwrap_err();
+    let error = create_skill(folder.path(), "My Skill", TemplateKind::Instructions, Lang::En).unwrap_err();
     assert!(error.0.localize(Lang::En).ends_with("such as `my-skill`"), "{error}");
-    let up = create_skill(folder.path(), "../up", (TemplateKind::Instructions, Lang::En)).unwrap_err();
+    let up = create_skill(folder.path(), "../up", TemplateKind::Instructions, Lang::En).unwrap_err();
     assert!(up.0.localize(Lang::En).contains("is no name for a skill"));
 }
 

@@ -144,14 +144,14 @@ fn rate(store: &Arc<dyn HubStore>, callers: usize, micros: u64, record: Record) 
         let started = Instant::now();
         let mut tasks = JoinSet::new();
         for _ in 0..callers {
-            tasks.spawn(caller(Arc::clone(store), micros, (record, started)));
+            tasks.spawn(caller(Arc::clone(store), micros, record, started));
         }
         let done: u64 = tasks.join_all().await.into_iter().sum();
         done as f64 / started.elapsed().as_secs_f64()
     })
 }
 
-async fn caller(store: Arc<dyn HubStore>, micros: u64, (record, started): (Record, Instant)) -> u64 {
+async fn caller(store: Arc<dyn HubStore>, micros: u64, record: Record, started: Instant) -> u64 {
     let (tool, output) = (ToolName::new("echo"), RawJson::of("hello"));
     let mut done = 0_u64;
     while started.elapsed() < TURN {

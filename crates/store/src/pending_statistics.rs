@@ -19,14 +19,14 @@ impl PendingStatistics {
     /// Counts the attempts of a call.
     pub(crate) fn count(&mut self, attempts: &[StoredAttempt], at: SystemTime) {
         for attempt in attempts {
-            self.count_attempt((&attempt.source, &attempt.tool), attempt.status, (attempt.took, at));
+            self.count_attempt(&attempt.source, &attempt.tool, attempt.status, attempt.took, at);
         }
     }
 
     /// Counts the attempts of a call that is not recorded.
     pub(crate) fn count_tried(&mut self, attempts: &[AttemptRecord], at: SystemTime) {
         for attempt in attempts {
-            self.count_attempt((&attempt.source, &attempt.tool), (&attempt.end).into(), (attempt.took, at));
+            self.count_attempt(&attempt.source, &attempt.tool, (&attempt.end).into(), attempt.took, at);
         }
     }
 
@@ -64,9 +64,11 @@ impl PendingStatistics {
     /// Counts one attempt.
     fn count_attempt(
         &mut self,
-        (source, tool): (&Source, &ToolName),
+        source: &Source,
+        tool: &ToolName,
         status: AttemptStatus,
-        (took, at): (Duration, SystemTime),
+        took: Duration,
+        at: SystemTime,
     ) {
         let Some(success) = status.success() else { return };
         // Lookup first: only the first use of a tool clones its name.

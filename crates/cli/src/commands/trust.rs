@@ -273,7 +273,7 @@ fn show(app: &App, review: &Review) {
     for (key, value) in &review.settings {
         line(&format!("  {} = {}", escape_invisible(key), escape_invisible(value)));
     }
-    texts(app, (lang.choose("It would be allowed", "会被允许"), ODD), &review.capabilities);
+    texts(app, lang.choose("It would be allowed", "会被允许"), ODD, &review.capabilities);
     if !review.steering.is_empty() {
         section(lang.choose(
             "Can change what your own servers run, if they start here",
@@ -293,15 +293,15 @@ fn show(app: &App, review: &Review) {
             escape_invisible(&scripts.join(", "))
         ));
     }
-    texts(app, (lang.choose("Look twice", "请留意"), BAD), &review.suspicious);
-    texts(app, (lang.choose("Problems", "问题"), BAD), &review.problems);
+    texts(app, lang.choose("Look twice", "请留意"), BAD, &review.suspicious);
+    texts(app, lang.choose("Problems", "问题"), BAD, &review.problems);
     if review.status == TrustStatus::Trusted {
         line(&format!("{GOOD}✓{GOOD:#} {}", lang.choose("trusted", "已信任")));
     }
     line("");
 }
 
-fn texts(app: &App, (title, style): (&str, Style), all: &[LocalizedText]) {
+fn texts(app: &App, title: &str, style: Style, all: &[LocalizedText]) {
     if all.is_empty() {
         return;
     }

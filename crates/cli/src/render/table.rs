@@ -55,14 +55,15 @@ const CONTINUED_INDENT: usize = 4;
 /// Aligns rows; the last column gets the rest of `width` and is truncated there. Columns that do not fit are moved to further
 /// lines.
 pub(crate) fn lines(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> Vec<String> {
-    row_lines(rows, indent, (width, Overflow::Cut)).into_iter().flatten().collect()
+    row_lines(rows, indent, width, Overflow::Cut).into_iter().flatten().collect()
 }
 
 /// Like [`lines`], with the lines of each row separate. No line is wider than `width`.
 pub(crate) fn row_lines(
     rows: &[Vec<Cell>],
     indent: &str,
-    (width, overflow): (Option<usize>, Overflow),
+    width: Option<usize>,
+    overflow: Overflow,
 ) -> Vec<Vec<String>> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest =
@@ -249,7 +250,7 @@ mod tests {
         for width in [20, 40, 60, 80] {
             let rendered = lines(&rows, "", Some(width));
             assert!(rendered.iter().all(|line| line.width() <= width), "{rendered:#?}");
-            let folded = row_lines(&rows, "", (Some(width), Overflow::Fold)).concat();
+            let folded = row_lines(&rows, "", Some(width), Overflow::Fold).concat();
             assert!(folded.iter().all(|line| line.width() <= width), "{folded:#?}");
             let all = folded.concat();
             assert_eq!((all.matches('b').count(), all.matches('d').count()), (30, 90), "{folded:#?}");

@@ -98,7 +98,7 @@ fn attack_redirect_to_another_host() {
         );
         let hub = Listening::start(move |_| text.clone());
         for args in [&["servers"][..], &["call", "x"]] {
-            let ran = output(&mut command(&cli, (&hub.url, KEY), args));
+            let ran = output(&mut command(&cli, &hub.url, KEY, args));
             assert!(ran.code == Some(2) && ran.stderr.contains("which is not followed"), "{status}: {ran:?}");
         }
         assert_eq!(hub.received().len(), 2);
@@ -115,7 +115,7 @@ fn attack_plain_http_to_another_host() {
         "http://localhost.example:7460",
         "http://127.0.0.1@hub.example",
     ] {
-        let ran = output(&mut command(&cli, (url, KEY), &["tools"]));
+        let ran = output(&mut command(&cli, url, KEY, &["tools"]));
         assert_eq!(ran.code, Some(2), "{url}: {ran:?}");
         assert!(!ran.stderr.contains(KEY), "{ran:?}");
     }
@@ -127,7 +127,7 @@ fn attack_proxy_of_the_environment() {
     let proxy = Listening::start(|_| response("200 OK", "application/json", r#"{"items":[]}"#));
     let hub = Listening::start(|_| response("200 OK", "application/json", r#"{"items":[]}"#));
     let cli = cli();
-    let mut through = command(&cli, (&hub.url, KEY), &["servers"]);
+    let mut through = command(&cli, &hub.url, KEY, &["servers"]);
     for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
         through.env(name, &proxy.url);
     }
@@ -199,7 +199,7 @@ fn attack_terminal_through_answers() {
         &["waiting", "approve", "x"],
         &["servers", "logs", "x"],
     ] {
-        let ran = output(&mut command(&cli, (&hub.url, KEY), args));
+        let ran = output(&mut command(&cli, &hub.url, KEY, args));
         for text in [&ran.stdout, &ran.stderr] {
             assert!(
                 !text.contains(['\u{1b}', '\u{9b}', '\u{8}', '\r', '\u{7}', '\u{202e}']),
@@ -217,7 +217,7 @@ fn attack_repeat_of_a_call_with_a_lost_answer() {
     let cli = cli();
     for lost in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{", "HTTP/1.1 2"] {
         let hub = Listening::start(move |_| lost.to_owned());
-        let ran = output(&mut command(&cli, (&hub.url, KEY), &["call", "write"]));
+        let ran = output(&mut command(&cli, &hub.url, KEY, &["call", "write"]));
         assert_eq!(ran.code, Some(3), "{lost:?}: {ran:?}");
         assert!(ran.stderr.contains("may have taken effect"), "{ran:?}");
         let received = hub.received();
@@ -269,7 +269,7 @@ fn attack_local_run_of_an_unsupported_command() {
         &["servers", "import"],
         &["servers", "export", "cursor"],
     ] {
-        let ran = output(&mut command(&cli, (&hub.url, KEY), args));
+        let ran = output(&mut command(&cli, &hub.url, KEY, args));
         assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
         assert!(ran.stderr.contains("does not work with `--hub`"), "{args:?}: {ran:?}");
         assert!(ran.stderr.contains("`call`, `explain`, `tools`"), "{args:?}: {ran:?}");
@@ -288,11 +288,11 @@ fn attack_key_in_output() {
     for args in
         [&["-vv", "--trace", "tools"][..], &["-vv", "--trace", "--json", "call", "absent"], &["-vv", "keys"]]
     {
-        let ran = output(&mut command(serving.cli(), (&serving.root, &key), args));
+        let ran = output(&mut command(serving.cli(), &serving.root, &key, args));
         assert!(!ran.stdout.contains(&key) && !ran.stderr.contains(&key), "{args:?}: {ran:?}");
     }
     // A key in the address would be visible in the list of processes.
     let address = serving.root.replace("http://", &format!("http://x:{key}@"));
-    let ran = output(&mut command(serving.cli(), (&address, &key), &["tools"]));
+    let ran = output(&mut command(serving.cli(), &address, &key, &["tools"]));
     assert!(ran.code == Some(2) && !ran.stderr.contains(&key), "{ran:?}");
 }

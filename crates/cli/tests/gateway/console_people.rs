@@ -93,7 +93,7 @@ impl Team {
     }
 
     /// Waits until a request with this cookie has this status.
-    async fn await_status(&self, path: &str, (cookie, status): (&str, u16)) {
+    async fn await_status(&self, path: &str, cookie: &str, status: u16) {
         let since = Instant::now();
         while self.get(path, cookie).await.status() != status {
             assert!(since.elapsed() < TEST_TIMEOUT, "{path}: {status}");
@@ -176,10 +176,10 @@ async fn sessions_follow_the_configuration() {
     let file = team.serving.cli().folder().join("toolhub.toml");
     let before = fs::read_to_string(&file).unwrap();
     fs::write(&file, before.replace("auditor = \"groups:platform\"", "auditor = \"groups:office\"")).unwrap();
-    team.await_status("/console/audit", (&bob, 200)).await;
+    team.await_status("/console/audit", &bob, 200).await;
     let id = before.split("client_id").nth(1).unwrap().split('\n').next().unwrap();
     fs::write(&file, before.replace(&format!("client_id{id}\n"), "")).unwrap();
-    team.await_status("/console/tools", (&bob, 401)).await;
+    team.await_status("/console/tools", &bob, 401).await;
     let begun = team.get("/console/login", "").await;
     assert_eq!(begun.status(), 401, "no login any more");
 }

@@ -70,7 +70,7 @@ async fn history_shows_script_with_its_calls_here_and_through_a_hub() {
     let Script { call, record, nested } = &script;
     let run = |args: &[&str]| {
         let local = serving.cli().run(args);
-        let remote = output(&mut command(serving.cli(), (&serving.root, &key), args));
+        let remote = output(&mut command(serving.cli(), &serving.root, &key, args));
         assert_eq!(
             (remote.code, &remote.stdout, &remote.stderr),
             (local.code, &local.stdout, &local.stderr),
@@ -104,7 +104,7 @@ async fn history_shows_script_with_its_calls_here_and_through_a_hub() {
     let json = |id: &RecordId| -> Value {
         let value = serving.cli().run(&["--json", "history", id.as_str()]).json();
         let mut through_hub =
-            output(&mut command(serving.cli(), (&serving.root, &key), &["--json", "history", id.as_str()]))
+            output(&mut command(serving.cli(), &serving.root, &key, &["--json", "history", id.as_str()]))
                 .json();
         // The API has milliseconds.
         through_hub["started_at"] = value["started_at"].clone();

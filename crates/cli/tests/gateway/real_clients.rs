@@ -123,11 +123,13 @@ struct Connection {
 
 /// Runs a client in all these combinations, one after another, and checks its reports.
 fn check(who: &str, client: &mut Command, connections: &[Connection]) {
-    check_before(hub_with_both(), who, client, connections);
+    let (cli, journal) = hub_with_both();
+    check_before(cli, journal, who, client, connections);
 }
 
 fn check_before(
-    (cli, journal): (CommandLine, PathBuf),
+    cli: CommandLine,
+    journal: PathBuf,
     who: &str,
     client: &mut Command,
     connections: &[Connection],
@@ -234,7 +236,8 @@ fn python_sdk_in_both_eras_over_all_transports() {
 #[test]
 fn python_sdk_with_legacy_servers() {
     let client = &mut python("python-sdk", "python_sdk.py");
-    check_before(hub_with_both_in("legacy"), "Python SDK, legacy servers", client, &BOTH_OVER_ALL);
+    let (cli, journal) = hub_with_both_in("legacy");
+    check_before(cli, journal, "Python SDK, legacy servers", client, &BOTH_OVER_ALL);
 }
 
 #[test]

@@ -114,7 +114,7 @@ async fn lists_and_reads_own_skills_within_their_directory() {
 const HELP: &str = "Help.\n";
 
 /// A server with a skill of two files. It lists one text as its `SKILL.md`, and answers every read with the given file.
-fn server(skill: &str, listed: &str, (path, served): (&str, &str)) -> Script {
+fn server(skill: &str, listed: &str, path: &str, served: &str) -> Script {
     let root = format!("skill://{skill}");
     let entry = json!({
         "uri": format!("{root}/SKILL.md"),
@@ -142,8 +142,8 @@ async fn server_skills_never_replace_other_skills() {
     let text = manifest("weed");
     put(cli.folder(), "weed", &[("SKILL.md", manifest("weed").as_bytes())]);
     approve(&cli);
-    cli.server("garden", &server("weed", &text, ("help.md", HELP)));
-    cli.server("yard", &server("mow", &manifest("mow"), ("SKILL.md", &manifest("mow"))));
+    cli.server("garden", &server("weed", &text, "help.md", HELP));
+    cli.server("yard", &server("mow", &manifest("mow"), "SKILL.md", &manifest("mow")));
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     // After `tools/list` all servers are connected.
@@ -178,7 +178,7 @@ async fn rejects_skill_files_that_differ_from_listed_digest() {
         (front.clone(), front.clone(), "the frontmatter of"),
     ] {
         let mut cli = hub("");
-        cli.server("yard", &server("mow", &listed, ("SKILL.md", &served)));
+        cli.server("yard", &server("mow", &listed, "SKILL.md", &served));
         let serving = Serving::start(cli);
         let client = RawClient::connect(&serving.url(), Era::Modern).await;
         ask(&client, "tools/list", json!({})).await;
@@ -252,7 +252,7 @@ async fn denied_skills_are_not_served() {
     for name in ["secret-plan", "open-plan"] {
         put(cli.folder(), name, &[("SKILL.md", manifest(name).as_bytes())]);
     }
-    cli.server("fin", &server("secret-vault", &manifest("secret-vault"), ("help.md", HELP)));
+    cli.server("fin", &server("secret-vault", &manifest("secret-vault"), "help.md", HELP));
     approve(&cli);
     let serving = Serving::start(cli);
     for (profile, open) in [("p", true), ("r", false)] {

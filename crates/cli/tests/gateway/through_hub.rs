@@ -27,14 +27,14 @@ pub(crate) fn output(command: &mut Command) -> CommandOutput {
 }
 
 /// A command through the hub at `url`.
-pub(crate) fn command(cli: &CommandLine, (url, key): (&str, &str), args: &[&str]) -> Command {
+pub(crate) fn command(cli: &CommandLine, url: &str, key: &str, args: &[&str]) -> Command {
     let mut command = cli.command(&[&["--hub", url], args].concat());
     command.env("TOOLHUB_HUB_KEY", key);
     command
 }
 
 fn run(serving: &Serving, key: &str, args: &[&str]) -> CommandOutput {
-    output(&mut command(serving.cli(), (&serving.root, key), args))
+    output(&mut command(serving.cli(), &serving.root, key, args))
 }
 
 /// A hub with the server `s`, without native tools, and a key with the roles of a local user.
@@ -226,9 +226,9 @@ fn keys_act_with_their_roles() {
     assert_eq!(own[0]["principal"], "key:caller");
     let serving_root = serving.root.clone();
     let cli = serving.stop();
-    let gone = output(&mut command(&cli, (&serving_root, &keys["viewer"]), &["servers"]));
+    let gone = output(&mut command(&cli, &serving_root, &keys["viewer"], &["servers"]));
     assert!(gone.code == Some(3) && gone.stderr.contains("could not be reached"), "{gone:?}");
-    let gone = output(&mut command(&cli, (&serving_root, &keys["viewer"]), &["--json", "servers"]));
+    let gone = output(&mut command(&cli, &serving_root, &keys["viewer"], &["--json", "servers"]));
     assert_eq!(gone.json()["_meta"]["error_kind"], "hub_unreachable");
 }
 
@@ -285,7 +285,7 @@ fn call_is_cancelled_at_the_server_by_interrupt_and_timeout() {
     ] {
         let script = Script::legacy().plain_tool("slow").on("tools/call:slow", [json!({"delay_ms": 60_000})]);
         let (serving, journal, key) = serving(&script);
-        let mut command = command(serving.cli(), (&serving.root, &key), args);
+        let mut command = command(serving.cli(), &serving.root, &key, args);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut seen = Journal::read(&journal);
         seen.wait_for(|journal| journal.count_method("tools/call") == 1, TEST_TIMEOUT);

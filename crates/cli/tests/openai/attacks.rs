@@ -34,7 +34,8 @@ pub(crate) fn hub(tool: &'static str, settings: &str) -> ServedHub {
 /// A request with its method, path, key and body, and its response with the status.
 pub(crate) async fn send(
     hub: &ServedHub,
-    (method, path): (&str, &str),
+    method: &str,
+    path: &str,
     key: &str,
     body: Option<Value>,
 ) -> (u16, Value) {
@@ -50,7 +51,7 @@ pub(crate) async fn send(
 
 pub(crate) async fn respond(hub: &ServedHub, key: &str, mut body: Value) -> (u16, Value) {
     body["model"] = MODEL.into();
-    send(hub, ("POST", "responses"), key, Some(body)).await
+    send(hub, "POST", "responses", key, Some(body)).await
 }
 
 pub(crate) fn approve(request: &Value) -> Value {
@@ -60,7 +61,7 @@ pub(crate) fn approve(request: &Value) -> Value {
 /// Waits until a response has ended.
 pub(crate) async fn ended(hub: &ServedHub, id: &str) -> Value {
     for _ in 0..600 {
-        let (status, body) = send(hub, ("GET", &format!("responses/{id}")), &hub.key, None).await;
+        let (status, body) = send(hub, "GET", &format!("responses/{id}"), &hub.key, None).await;
         assert_eq!(status, 200, "{body}");
         if !["queued", "in_progress"].contains(&body["status"].as_str().unwrap()) {
             return body;
@@ -84,7 +85,7 @@ async fn responses_and_approvals_belong_to_their_principal() {
         ("POST", format!("responses/{id}/cancel")),
         ("GET", format!("responses/{id}/input_items")),
     ] {
-        let (status, body) = send(&hub, (method, &path), other, None).await;
+        let (status, body) = send(&hub, method, &path, other, None).await;
         assert_eq!(
             (status, body["error"]["code"].as_str()),
             (404, Some("not_found")),
@@ -133,12 +134,12 @@ async fn an_approval_runs_one_call() {
 async fn chat_runs_nothing_that_needs_approval() {
     let chat = json!({"model": MODEL, "messages": [{"role": "user", "content": "Write row 7."}]});
     let strict = hub("write_sheet", "");
-    let (status, body) = send(&strict, ("POST", "chat/completions"), &strict.key, Some(chat.clone())).await;
+    let (status, body) = send(&strict, "POST", "chat/completions", &strict.key, Some(chat.clone())).await;
     assert_eq!(status, 200, "{body}");
     assert!(body.to_string().contains("approved_tools"), "{body}");
     assert!(strict.called().is_empty());
     let lenient = hub("write_sheet", "[openai]\napproved_tools = [\"write_*\"]\n");
-    let (status, body) = send(&lenient, ("POST", "chat/completions"), &lenient.key, Some(chat)).await;
+    let (status, body) = send(&lenient, "POST", "chat/completions", &lenient.key, Some(chat)).await;
     assert_eq!(status, 200, "{body}");
     assert_eq!(lenient.called(), ["write_sheet"]);
     assert_eq!(body["choices"][0]["message"]["toolhub"]["steps"][0]["tool"], "write_sheet", "{body}");
@@ -234,11 +235,11 @@ async fn background_response_is_cancelled_with_its_call() {
     let (_, queued) = respond(&hub, &hub.key, json!({"input": "Write row 7.", "background": true})).await;
     hub.await_called("hold_write", 1).await;
     let path = format!("responses/{}/cancel", queued["id"].as_str().unwrap());
-    let (status, cancelled) = send(&hub, ("POST", &path), &hub.key, None).await;
+    let (status, cancelled) = send(&hub, "POST", &path, &hub.key, None).await;
     assert_eq!((status, cancelled["status"].as_str()), (200, Some("cancelled")), "{cancelled}");
     assert!(cancelled["output"][0]["error"].as_str().unwrap().contains("not known"), "{cancelled}");
     // Again: nothing changes.
-    let (status, again) = send(&hub, ("POST", &path), &hub.key, None).await;
+    let (status, again) = send(&hub, "POST", &path, &hub.key, None).await;
     assert_eq!((status, again), (200, cancelled));
 }
 
@@ -270,13 +271,13 @@ async fn errors_have_the_form_of_the_api() {
             error["param"].as_str().map(str::to_owned),
         )
     };
-    let wrong_key = send(&hub, ("GET", "models"), "wrong", None).await;
+    let wrong_key = send(&hub, "GET", "models", "wrong", None).await;
     assert_eq!(error(wrong_key), (401, "invalid_api_key".to_owned(), None));
-    assert_eq!(error(send(&hub, ("GET", "files"), &hub.key, None).await).0, 404);
-    assert_eq!(error(send(&hub, ("PUT", "responses"), &hub.key, None).await).0, 405);
-    assert_eq!(error(send(&hub, ("GET", "responses"), &hub.key, None).await).0, 405);
+    assert_eq!(error(send(&hub, "GET", "files", &hub.key, None).await).0, 404);
+    assert_eq!(error(send(&hub, "PUT", "responses", &hub.key, None).await).0, 405);
+    assert_eq!(error(send(&hub, "GET", "responses", &hub.key, None).await).0, 405);
     let long = json!({"model": MODEL, "input": "x".repeat(80 << 10)});
-    assert_eq!(error(send(&hub, ("POST", "responses"), &hub.key, Some(long)).await).0, 413);
+    assert_eq!(error(send(&hub, "POST", "responses", &hub.key, Some(long)).await).0, 413);
     for (body, param) in [
         (json!({"input": "hi"}), "model"),
         (json!({"model": MODEL}), "input"),
@@ -291,7 +292,7 @@ async fn errors_have_the_form_of_the_api() {
             "tool_choice",
         ),
     ] {
-        let (status, _, found) = error(send(&hub, ("POST", "responses"), &hub.key, Some(body.clone())).await);
+        let (status, _, found) = error(send(&hub, "POST", "responses", &hub.key, Some(body.clone())).await);
         assert_eq!((status, found.as_deref()), (400, Some(param)), "{body}");
     }
     assert!(hub.called().is_empty());
@@ -312,6 +313,6 @@ async fn too_many_turns_are_told_when_to_come_again() {
     let (status, body) = refused.expect("eight turns at once");
     assert_eq!((status, body["error"]["code"].as_str()), (429, Some("rate_limit_exceeded")), "{body}");
     // Another principal is not affected.
-    let (status, _) = send(&hub, ("GET", "models"), &hub.other_key, None).await;
+    let (status, _) = send(&hub, "GET", "models", &hub.other_key, None).await;
     assert_eq!(status, 200);
 }

@@ -57,7 +57,7 @@ async fn requests_of_many_items_take_linear_time() {
     const COUNT: usize = 20_000;
     let hub = hub("");
     let first = stored(&hub, json!({"input": "a"})).await;
-    let (_, list) = send(&hub, ("GET", &format!("responses/{first}/input_items")), &hub.key, None).await;
+    let (_, list) = send(&hub, "GET", &format!("responses/{first}/input_items"), &hub.key, None).await;
     let item = list["data"][0]["id"].clone();
     let message = |_| json!({"role": "user", "content": "x"});
     let reference = |_| json!({"type": "item_reference", "id": item});
@@ -72,7 +72,7 @@ async fn requests_of_many_items_take_linear_time() {
         // The model is not reached by a request that is refused at the end: what is measured is the hub.
         let body =
             json!({"model": MODEL, "input": input, "tools": [{"type": "mcp", "server_label": "none"}]});
-        let (status, refused) = send(&hub, ("POST", "responses"), &hub.key, Some(body)).await;
+        let (status, refused) = send(&hub, "POST", "responses", &hub.key, Some(body)).await;
         assert_eq!(
             (status, refused["error"]["param"].as_str()),
             (400, Some("tools.server_label")),
@@ -153,7 +153,7 @@ async fn slow_readers_do_not_fill_the_memory() {
     let grown = most.saturating_sub(before);
     assert!(grown < whole / 2, "{} MB of {} MB", grown >> 20, whole >> 20);
     // Others are served meanwhile.
-    let (status, _) = send(&hub, ("GET", "models"), &hub.other_key, None).await;
+    let (status, _) = send(&hub, "GET", "models", &hub.other_key, None).await;
     assert_eq!(status, 200);
 }
 
@@ -170,7 +170,7 @@ async fn the_store_does_not_grow_without_bound() {
     loop {
         let mut found = Vec::new();
         for id in &ids {
-            found.push(send(&hub, ("GET", &format!("responses/{id}")), &hub.key, None).await.0 == 200);
+            found.push(send(&hub, "GET", &format!("responses/{id}"), &hub.key, None).await.0 == 200);
         }
         let count = found.iter().filter(|found| **found).count();
         assert!(found[ids.len() - 1], "the newest response was deleted");

@@ -245,7 +245,7 @@ pub(crate) fn stored(observed: &Value) -> Result<(), String> {
     equal("`previous_response_id`", &observed["chained"]["previous_is_first"], &true.into())?;
     equal("the retrieved text", &observed["retrieved"]["text"], &"Noted.".into())?;
     equal("the input items", &observed["inputs"], &json!([["message", "user", "My name is Ada."]]))?;
-    error(&observed["deleted"], ("NotFoundError", 404))?;
+    error(&observed["deleted"], "NotFoundError", 404)?;
     let unknown = &observed["unknown"];
     require(
         matches!(unknown["status"].as_u64(), Some(400 | 404)),
@@ -303,11 +303,11 @@ pub(crate) fn background(observed: &Value) -> Result<(), String> {
     }
     equal("the cancelled one", &observed["cancelled"], &"cancelled".into())?;
     equal("the cancelled one, retrieved", &observed["retrieved"], &"cancelled".into())?;
-    error(&observed["not_in_background"], ("BadRequestError", 400))
+    error(&observed["not_in_background"], "BadRequestError", 400)
 }
 
 /// The class and status of an error, and that it has a message.
-fn error(observed: &Value, (class, status): (&str, u16)) -> Result<(), String> {
+fn error(observed: &Value, class: &str, status: u16) -> Result<(), String> {
     equal("the class", &observed["class"], &class.into())?;
     equal("the status", &observed["status"], &status.into())?;
     let message = observed["body"]["message"].as_str().unwrap_or_default();
@@ -316,8 +316,8 @@ fn error(observed: &Value, (class, status): (&str, u16)) -> Result<(), String> {
 
 /// The errors that every library reports, with the classes of the official libraries.
 pub(crate) fn errors(observed: &Value) -> Result<(), String> {
-    error(&observed["key"], ("AuthenticationError", 401))?;
-    error(&observed["model"], ("NotFoundError", 404))
+    error(&observed["key"], "AuthenticationError", 401)?;
+    error(&observed["model"], "NotFoundError", 404)
 }
 
 /// Like `errors`, with the parameter that was not accepted.
@@ -325,14 +325,14 @@ pub(crate) fn errors_with_parameter(observed: &Value, parameter: &str) -> Result
     errors(observed)?;
     equal("the code", &observed["model"]["code"], &"model_not_found".into())?;
     equal("the parameter of the model", &observed["model"]["param"], &"model".into())?;
-    error(&observed["parameter"], ("BadRequestError", 400))?;
+    error(&observed["parameter"], "BadRequestError", 400)?;
     equal("the parameter", &observed["parameter"]["param"], &parameter.into())
 }
 
 /// The errors of the AI SDK, which has one class for all.
 pub(crate) fn api_call_errors(observed: &Value) -> Result<(), String> {
-    error(&observed["key"], ("APICallError", 401))?;
-    error(&observed["model"], ("APICallError", 404))
+    error(&observed["key"], "APICallError", 401)?;
+    error(&observed["model"], "APICallError", 404)
 }
 
 /// Each agent of the configuration is a model.

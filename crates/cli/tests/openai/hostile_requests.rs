@@ -33,7 +33,7 @@ async fn a_function_hides_the_tool_of_its_name() {
         let nested = json!({"type": "function", "function": {"name": tool, "parameters": parameters}});
         let messages = json!([{"role": "user", "content": "Write row 7."}]);
         let body = json!({"model": MODEL, "messages": messages, "tools": [nested]});
-        let (_, chat) = send(&hub, ("POST", "chat/completions"), &hub.key, Some(body)).await;
+        let (_, chat) = send(&hub, "POST", "chat/completions", &hub.key, Some(body)).await;
         assert_eq!(chat["choices"][0]["message"]["tool_calls"][0]["function"]["name"], tool, "{chat}");
         assert!(hub.called().is_empty());
         // The model saw one tool of that name.
@@ -114,7 +114,7 @@ async fn a_selection_holds_whatever_the_model_calls() {
         request["input"] = "Write row 7.".into();
         let name = request["model"].as_str().unwrap_or(MODEL).to_owned();
         request["model"] = name.into();
-        let (status, response) = send(&hub, ("POST", "responses"), &hub.key, Some(request)).await;
+        let (status, response) = send(&hub, "POST", "responses", &hub.key, Some(request)).await;
         assert!(hub.called().is_empty(), "{body}: {status} {response}");
     }
 }
@@ -126,7 +126,7 @@ async fn a_deleted_response_ends_and_stays_deleted() {
     let queued = completed(&hub, json!({"input": "Write row 7.", "background": true})).await;
     let path = format!("responses/{}", queued["id"].as_str().unwrap());
     hub.await_called("hold_write", 1).await;
-    let (status, deleted) = send(&hub, ("DELETE", &path), &hub.key, None).await;
+    let (status, deleted) = send(&hub, "DELETE", &path, &hub.key, None).await;
     assert_eq!((status, &deleted["deleted"]), (200, &json!(true)), "{deleted}");
     let since = Instant::now();
     while !hub.received().iter().any(|method| method == "notifications/cancelled") {
@@ -134,7 +134,7 @@ async fn a_deleted_response_ends_and_stays_deleted() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     for _ in 0..2 {
-        assert_eq!(send(&hub, ("GET", &path), &hub.key, None).await.0, 404);
+        assert_eq!(send(&hub, "GET", &path, &hub.key, None).await.0, 404);
         let chained = json!({"input": "And?", "previous_response_id": queued["id"]});
         assert_eq!(respond(&hub, &hub.key, chained).await.0, 404);
         hub.kill_and_restart();

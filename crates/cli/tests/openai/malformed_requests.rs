@@ -166,7 +166,7 @@ async fn methods_paths_and_ids() {
         ("page=2", "page"),
     ] {
         let (_, stored) =
-            send(&hub, ("POST", "responses"), &hub.key, Some(json!({"model": MODEL, "input": "hi"}))).await;
+            send(&hub, "POST", "responses", &hub.key, Some(json!({"model": MODEL, "input": "hi"}))).await;
         let path = format!("responses/{}/input_items?{query}", stored["id"].as_str().unwrap());
         let received = request(&hub, "GET", &path, plain).await;
         assert!([400, 404].contains(&received.status), "{query}: {}", received.text);
@@ -358,10 +358,10 @@ async fn limits_say_when_to_come_again() {
     assert_eq!(full.status, 429, "{}", full.text);
     hub.await_called("hold_write", 1).await;
     for id in &ids {
-        let (status, _) = send(&hub, ("POST", &format!("responses/{id}/cancel")), &hub.key, None).await;
+        let (status, _) = send(&hub, "POST", &format!("responses/{id}/cancel"), &hub.key, None).await;
         assert_eq!(status, 200);
     }
-    let (status, body) = send(&hub, ("POST", "responses"), &hub.key, Some(body)).await;
+    let (status, body) = send(&hub, "POST", "responses", &hub.key, Some(body)).await;
     assert_eq!(status, 200, "{body}");
 }
 

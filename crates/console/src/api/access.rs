@@ -340,7 +340,7 @@ pub(crate) async fn simulate(context: &Context<'_>) -> Result<Response<Body>, Pr
                 )
             })?;
             Simulation {
-                decisions: decide_tool(context, &rules, found, (tool, &request))?,
+                decisions: decide_tool(context, &rules, found, tool, &request)?,
                 ..Simulation::default()
             }
         }
@@ -367,7 +367,8 @@ fn decide_tool(
     context: &Context<'_>,
     rules: &RuleSet,
     principal: &Principal,
-    (tool, request): (&str, &SimulateRequest),
+    tool: &str,
+    request: &SimulateRequest,
 ) -> Result<Vec<SourceDecision>, Problem> {
     let catalog = context.hub().catalog();
     let profile = request.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
@@ -430,7 +431,7 @@ async fn simulate_history(
             continue;
         };
         simulation.checked += 1;
-        let decision = decide_call(rules, principal, (entry, record));
+        let decision = decide_call(rules, principal, entry, record);
         if matches!(decision, Decision::Allow { .. }) {
             continue;
         }
@@ -449,7 +450,7 @@ async fn simulate_history(
     Ok(simulation)
 }
 
-fn decide_call(rules: &RuleSet, principal: &Principal, (entry, record): (&Entry, &CallRecord)) -> Decision {
+fn decide_call(rules: &RuleSet, principal: &Principal, entry: &Entry, record: &CallRecord) -> Decision {
     let names = tool_names(&entry.tool);
     let mut resource =
         Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(DEFAULT_PROFILE);

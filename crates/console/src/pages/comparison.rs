@@ -59,14 +59,14 @@ pub(crate) fn calls(frame: &Frame<'_>, other: &CallDetail, own: &CallDetail) -> 
             h2 { (frame.text("Compared with the call of ", "与此次调用比较：")) (time(&other.call.started_at)) }
             p { a href=(frame.item("calls", &other.call.id)) { (frame.text("Open that call", "打开该次调用")) } }
             h3 { (frame.text("Arguments", "参数")) }
-            (values(frame, (&other.arguments, &own.arguments), frame.text("Arguments", "参数")))
+            (values(frame, &other.arguments, &own.arguments, frame.text("Arguments", "参数")))
             h3 { (frame.text("Result", "结果")) }
-            (values(frame, (&result(other), &result(own)), frame.text("Result", "结果")))
+            (values(frame, &result(other), &result(own), frame.text("Result", "结果")))
         }
     }
 }
 
-fn values(frame: &Frame<'_>, (old, new): (&RawJson, &RawJson), label: &str) -> Markup {
+fn values(frame: &Frame<'_>, old: &RawJson, new: &RawJson, label: &str) -> Markup {
     if old.get() == new.get() {
         return html! { p.muted { (frame.text("No difference.", "没有差异。")) } };
     }

@@ -108,7 +108,7 @@ impl<'a> Search<'a, '_> {
         let node = self.evaluation.node_of(id);
         for keyword in &node.keywords {
             if self.evaluation.keyword(node, keyword, value)? == Verdict::Invalid {
-                self.keyword((node, keyword), value, path)?;
+                self.keyword(node, keyword, value, path)?;
             }
         }
         Ok(())
@@ -124,7 +124,8 @@ impl<'a> Search<'a, '_> {
 
     fn keyword(
         &mut self,
-        (node, keyword): (&'a Node, &'a Keyword),
+        node: &'a Node,
+        keyword: &'a Keyword,
         value: &Value,
         path: Path<'_>,
     ) -> Result<(), BudgetExhausted> {
@@ -143,10 +144,8 @@ impl<'a> Search<'a, '_> {
                 }
                 if valid > 1 {
                     self.rule(
-                        (
-                            format_args!("exactly one of the forms its schema allows, not several"),
-                            format_args!("其 schema 允许的形式中恰好一种，而不是多种"),
-                        ),
+                        format_args!("exactly one of the forms its schema allows, not several"),
+                        format_args!("其 schema 允许的形式中恰好一种，而不是多种"),
                         value,
                         path,
                     );
@@ -176,7 +175,7 @@ impl<'a> Search<'a, '_> {
             (Keyword::UnevaluatedProperties(schema), Value::Object(members)) => {
                 for name in self.evaluation.unevaluated_names(node, ObjectValue { members, value })? {
                     if let Some(member) = members.get(name) {
-                        self.member(*schema, (name, member), path)?;
+                        self.member(*schema, name, member, path)?;
                     }
                 }
             }
@@ -197,10 +196,8 @@ impl<'a> Search<'a, '_> {
                     if self.evaluation.name(name, *schema)? == Verdict::Invalid {
                         let name = short(name);
                         self.rule(
-                            (
-                                format_args!("without a name like `{name}`"),
-                                format_args!("不含 `{name}` 这样名称的对象"),
-                            ),
+                            format_args!("without a name like `{name}`"),
+                            format_args!("不含 `{name}` 这样名称的对象"),
                             value,
                             path,
                         );
@@ -228,7 +225,7 @@ impl<'a> Search<'a, '_> {
             // There may be very many unknown names, and all are counted.
             if let Some(never) = closed.filter(|_| !named.contains_key(name)) {
                 self.explainer.steps.spend(1)?;
-                self.member(never, (name, member), path)?;
+                self.member(never, name, member, path)?;
                 continue;
             }
             if self.evaluation.member(keyword, name, member)? != Verdict::Invalid {
@@ -236,14 +233,12 @@ impl<'a> Search<'a, '_> {
             }
             match named.get(name).or(additional.as_ref()) {
                 Some(schema) if self.evaluation.node(*schema, member)? == Verdict::Invalid => {
-                    self.member(*schema, (name, member), path)?;
+                    self.member(*schema, name, member, path)?;
                 }
                 // One of the patterns applies to the name.
                 _ => self.rule(
-                    (
-                        format_args!("what the schema allows for such a name"),
-                        format_args!("schema 对这类名称所允许的值"),
-                    ),
+                    format_args!("what the schema allows for such a name"),
+                    format_args!("schema 对这类名称所允许的值"),
                     member,
                     Path::Member(&path, name),
                 ),
@@ -256,7 +251,8 @@ impl<'a> Search<'a, '_> {
     fn member(
         &mut self,
         schema: NodeId,
-        (name, value): (&str, &Value),
+        name: &str,
+        value: &Value,
         path: Path<'_>,
     ) -> Result<(), BudgetExhausted> {
         if !self.evaluation.node_of(schema).is_never() {
@@ -278,7 +274,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Adds a problem with a rule, given in English and Chinese.
-    fn rule(&mut self, (en, zh): (fmt::Arguments<'_>, fmt::Arguments<'_>), value: &Value, path: Path<'_>) {
+    fn rule(&mut self, en: fmt::Arguments<'_>, zh: fmt::Arguments<'_>, value: &Value, path: Path<'_>) {
         self.found.add(|| {
             let expected = rule(en, zh);
             problem(&path.text(), expected, Some(short_json(value)))
@@ -304,10 +300,8 @@ impl<'a> Search<'a, '_> {
                 }
                 None => {
                     self.rule(
-                        (
-                            format_args!("one of the forms its schema allows"),
-                            format_args!("其 schema 允许的形式之一"),
-                        ),
+                        format_args!("one of the forms its schema allows"),
+                        format_args!("其 schema 允许的形式之一"),
                         value,
                         path,
                     );

@@ -231,7 +231,7 @@ impl Relay {
                                 client.send(failed(id, &expired())).await;
                             }
                             MessageKind::Request { id, method, params, forwarding } => {
-                                let request = target.request(client, (method, params, forwarding));
+                                let request = target.request(client, method, params, forwarding);
                                 let (client, target) = (Arc::clone(client), Arc::clone(target));
                                 let current = (self.find)(target.server.id().as_str());
                                 let task = tasks.spawn(async move {
@@ -293,7 +293,9 @@ impl Target {
     fn request(
         &self,
         client: &Arc<Client>,
-        (method, params, forwarding): (String, RawObject, Forwarding),
+        method: String,
+        params: RawObject,
+        forwarding: Forwarding,
     ) -> McpRequest {
         let era =
             self.connection.upgrade().map_or(toolhub_mcp_wire::era::Era::Legacy, |open| open.server_info.era);

@@ -89,7 +89,7 @@ fn whole(set: &Set, other_sets: &[&Set], settings: &Settings, cases: &mut Vec<Ca
     let index = Index::new(set.tools(), settings.clone());
     let own = family(&set.name);
     let mut note = |kind, (query_set, query): (&str, &Query), index: &Index| {
-        cases.push(case(set, index, (query_set, query), (kind, Size::Whole)));
+        cases.push(case(set, index, query_set, query, kind, Size::Whole));
     };
     for query in spread(&set.queries, REQUESTS) {
         note(Kind::Own, (own, query), &index);
@@ -115,15 +115,15 @@ fn sampled_cases(set: &Set, other_sets: &[&Set], drawing: SampleOptions<'_>, cas
     let index = |tools: &[Tool]| Index::new(tools.iter().cloned(), drawing.settings.clone());
     for query in spread(&set.queries, REQUESTS_PER_SMALL_SET) {
         let mut tools = sample_tools(set, query, drawing.size, &mut rng);
-        let request = (family(&set.name), query);
-        cases.push(case(set, &index(&tools), request, (Kind::Removed, size)));
+        let own = family(&set.name);
+        cases.push(case(set, &index(&tools), own, query, Kind::Removed, size));
         let right = set.tools.iter().filter(|(id, _)| query.relevant.contains(id));
         tools.extend(right.map(|(_, tool)| tool.clone()));
-        cases.push(case(set, &index(&tools), request, (Kind::Own, size)));
+        cases.push(case(set, &index(&tools), own, query, Kind::Own, size));
     }
-    for request in requests_of_other_sets(other_sets, REQUESTS_PER_SMALL_SET) {
-        let tools = sample_tools(set, request.1, drawing.size, &mut rng);
-        cases.push(case(set, &index(&tools), request, (Kind::Foreign, size)));
+    for (query_set, query) in requests_of_other_sets(other_sets, REQUESTS_PER_SMALL_SET) {
+        let tools = sample_tools(set, query, drawing.size, &mut rng);
+        cases.push(case(set, &index(&tools), query_set, query, Kind::Foreign, size));
     }
 }
 
@@ -140,7 +140,7 @@ fn sample_tools(set: &Set, query: &Query, size: usize, rng: &mut Rng) -> Vec<Too
     places.into_iter().filter_map(|index| set.tools.get(index).map(|(_, tool)| tool.clone())).collect()
 }
 
-fn case(set: &Set, index: &Index, (query_set, query): (&str, &Query), (kind, size): (Kind, Size)) -> Case {
+fn case(set: &Set, index: &Index, query_set: &str, query: &Query, kind: Kind, size: Size) -> Case {
     let ranking = index.rank(&Request::new(&query.query));
     let is_right =
         |tool: &Tool| set.id_of(tool).is_some_and(|id| query.relevant.iter().any(|right| right == id));

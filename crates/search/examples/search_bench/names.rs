@@ -82,25 +82,24 @@ pub(crate) fn measure(set: &Set, settings: &Settings) -> Names {
         .copied()
         .filter(|name| name.chars().filter(|c| c.is_alphabetic()).count() >= MIN_NAME_CHARS)
         .collect();
-    let exact = ("as written", Spelling::Exact);
-    let words = ("in words", Spelling::Words);
-    let typo = |how: &'static str| (how, Spelling::Typo);
+    let typo = Spelling::Typo;
     let ways = vec![
-        find(&index, exact, &names, |name, _| name.to_owned()),
-        find(&index, words, &names, |name, _| name.replace(['_', '-', '.'], " ")),
-        find(&index, typo("one letter left out"), &long, |name, at| change(name, at, |_| Vec::new())),
-        find(&index, typo("one letter doubled"), &long, |name, at| change(name, at, |c| vec![c, c])),
-        find(&index, typo("one letter wrong"), &long, |name, at| {
+        find(&index, "as written", Spelling::Exact, &names, |name, _| name.to_owned()),
+        find(&index, "in words", Spelling::Words, &names, |name, _| name.replace(['_', '-', '.'], " ")),
+        find(&index, "one letter left out", typo, &long, |name, at| change(name, at, |_| Vec::new())),
+        find(&index, "one letter doubled", typo, &long, |name, at| change(name, at, |c| vec![c, c])),
+        find(&index, "one letter wrong", typo, &long, |name, at| {
             change(name, at, |c| vec![if c == 'x' { 'y' } else { 'x' }])
         }),
-        find(&index, typo("two letters swapped"), &long, swap),
+        find(&index, "two letters swapped", typo, &long, swap),
     ];
     Names { set: set.name.clone(), tools: set.tools.len(), indexed: index.len(), ways }
 }
 
 fn find(
     index: &Index,
-    (how, writing): (&'static str, Spelling),
+    how: &'static str,
+    writing: Spelling,
     names: &[&str],
     write: impl Fn(&str, usize) -> String,
 ) -> NameResults {

@@ -179,15 +179,15 @@ impl FastPathConnection<'_> {
         identity: &mut ConnectionIdentity,
     ) -> ResponseOutcome {
         let began = Instant::now();
-        let mut admitted = self.shared.admit(head, (self.client, began), identity);
+        let mut admitted = self.shared.admit(head, self.client, began, identity);
         if admitted.is_none() && self.shared.verify(head).await {
-            admitted = self.shared.admit(head, (self.client, began), identity);
+            admitted = self.shared.admit(head, self.client, began, identity);
         }
         let Some(admitted) = admitted else { return ResponseOutcome::NeedsHyper };
         let active_request = self.state.active_request();
-        let mut record = RequestRecord::open(&self.shared.events, self.client, ("POST", head.path));
+        let mut record = RequestRecord::open(&self.shared.events, self.client, "POST", head.path);
         let reply = {
-            let mut taken = pin!(self.shared.take(head, (admitted, began), record.as_deref_mut()));
+            let mut taken = pin!(self.shared.take(head, admitted, began, record.as_deref_mut()));
             poll_fn(|context| self.poll_request(stream, context, |context| taken.as_mut().poll(context)))
                 .await
         };

@@ -35,7 +35,7 @@ pub(super) async fn open(mut exchange: Exchange<'_>) -> Response<Body> {
             Some(profile) => format!("/messages/{profile}?sessionId={name}"),
             None => format!("/messages?sessionId={name}"),
         };
-        match shared.legacy_clients.open(&gateway, &principal, (name, &endpoint)) {
+        match shared.legacy_clients.open(&gateway, &principal, name, &endpoint) {
             Ok(messages) => events(until_revoked(messages, credential), &principal),
             Err(exceeded) => retry_later(StatusCode::TOO_MANY_REQUESTS, &exceeded.to_string()),
         }
@@ -73,7 +73,8 @@ impl LegacyClients {
         self: &Arc<Self>,
         gateway: &Arc<Gateway>,
         principal: &PrincipalHandle,
-        (name, endpoint): (String, &str),
+        name: String,
+        endpoint: &str,
     ) -> Result<Events, QuotaExceeded> {
         let permit = principal.take(Resource::Streams, 1)?;
         let (duplex, messages) = Duplex::open(gateway, principal.clone());

@@ -40,7 +40,7 @@ struct State {
 
 impl State {
     /// Places the span of a call below that of its parent, if the parent has one.
-    fn nest(&mut self, (call, at): (&CallId, SystemTime), parent: &CallId) {
+    fn nest(&mut self, call: &CallId, at: SystemTime, parent: &CallId) {
         let Some(outer) = self.calls.get(parent) else { return };
         let (place, above) = (outer.place.with_span(number()), Some(outer.span.number));
         let has_room = self.calls.len() < MAX_CALLS;
@@ -128,7 +128,7 @@ impl Spans {
     }
 
     /// Ends a call, and with it its unfinished attempts.
-    fn finish_call(&self, state: &mut State, (call, at): (&CallId, SystemTime), end: End) {
+    fn finish_call(&self, state: &mut State, call: &CallId, at: SystemTime, end: End) {
         let Some(OpenCall { mut span, request, attempts, failure, .. }) = state.calls.remove(call) else {
             return;
         };
@@ -150,7 +150,7 @@ impl Spans {
         self.export(span, at);
     }
 
-    fn handle_call_event(&self, state: &mut State, (call, at): (&CallId, SystemTime), kind: EventKind) {
+    fn handle_call_event(&self, state: &mut State, call: &CallId, at: SystemTime, kind: EventKind) {
         match kind {
             EventKind::Traced { source: None, trace } => {
                 if trace.is_sampled() && state.calls.len() < MAX_CALLS {
@@ -162,12 +162,12 @@ impl Spans {
                 }
                 return;
             }
-            EventKind::CallStarted { parent: Some(ref parent), .. } => state.nest((call, at), parent),
+            EventKind::CallStarted { parent: Some(ref parent), .. } => state.nest(call, at, parent),
             EventKind::CallFinished { success, .. } => {
                 let end = if success { End::Success } else { End::Failure };
-                return self.finish_call(state, (call, at), end);
+                return self.finish_call(state, call, at, end);
             }
-            EventKind::CallAbandoned => return self.finish_call(state, (call, at), End::Abandoned),
+            EventKind::CallAbandoned => return self.finish_call(state, call, at, End::Abandoned),
             _ => {}
         }
         let Some(open) = state.calls.get_mut(call) else { return };
@@ -222,7 +222,7 @@ impl EventSink for Spans {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match (event.call, event.kind) {
             (_, EventKind::RequestServed(request)) => self.record_request(&mut state, event.at, *request),
-            (Some(call), kind) => self.handle_call_event(&mut state, (&call, event.at), kind),
+            (Some(call), kind) => self.handle_call_event(&mut state, &call, event.at, kind),
             (None, _) => {}
         }
     }

@@ -264,7 +264,7 @@ fn candidate(file: &Path) -> Option<(String, bool)> {
 
 fn classes_of(file: &Path, inspection: Option<Inspection>, trouble: Option<&LocalizedText>) -> Classes {
     let diagnostic = |problem: LocalizedText, remedy: LocalizedText| {
-        Diagnostic::new(file, Severity::Error, (problem, remedy))
+        Diagnostic::new(file, Severity::Error, problem, remedy)
     };
     let Some(inspection) = inspection else {
         let why = trouble.cloned().unwrap_or_else(|| LocalizedText::new("it was not looked at", "尚未查看"));

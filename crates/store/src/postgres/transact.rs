@@ -198,7 +198,7 @@ async fn apply_group(
         let finished: Vec<&str> = began.keys().map(String::as_str).collect();
         audit::push_rows(&session.audit(), &finished, &mut records).await?;
     }
-    let (ended, mut all) = newly_ended(&ended, &notes, (&new, &began));
+    let (ended, mut all) = newly_ended(&ended, &notes, &new, &began);
     for note in
         notes.iter().filter(|note| note.audit && new.contains(&*replace_nul(note.call.start.record.as_str())))
     {
@@ -244,7 +244,8 @@ async fn apply_group(
 fn newly_ended<'a>(
     ended: &[&'a CallEnd],
     notes: &'a [NotedCall],
-    (new, began): (&HashSet<String>, &HashMap<String, EndedRow>),
+    new: &HashSet<String>,
+    began: &HashMap<String, EndedRow>,
 ) -> (Vec<(&'a CallEnd, i64)>, PendingStatistics) {
     let finished =
         ended.iter().filter_map(|end| Some((*end, began.get(&*replace_nul(end.record.as_str()))?.began)));

@@ -95,22 +95,21 @@ impl AuditTables for SqliteStore {
 
     fn batches_after(&self, sequence: u64) -> BoxFuture<'_, Result<Vec<StoredBatch>, StoreError>> {
         Box::pin(self.run(move |connection| {
-            batches(connection, next_batches(Dialect::Sqlite, sequence, PAGE_BATCHES))
+            let (sql, values) = next_batches(Dialect::Sqlite, sequence, PAGE_BATCHES);
+            batches(connection, &sql, values)
         }))
     }
 
     fn batches_matching(&self, query: AuditQuery) -> BoxFuture<'_, Result<Vec<StoredBatch>, StoreError>> {
         Box::pin(self.run(move |connection| {
-            batches(connection, matching_batches(Dialect::Sqlite, &query, PAGE_BATCHES))
+            let (sql, values) = matching_batches(Dialect::Sqlite, &query, PAGE_BATCHES);
+            batches(connection, &sql, values)
         }))
     }
 }
 
-fn batches(
-    connection: &Connection,
-    (sql, values): (String, Vec<Value>),
-) -> rusqlite::Result<Vec<StoredBatch>> {
-    let mut select = connection.prepare_cached(&sql)?;
+fn batches(connection: &Connection, sql: &str, values: Vec<Value>) -> rusqlite::Result<Vec<StoredBatch>> {
+    let mut select = connection.prepare_cached(sql)?;
     let rows = select.query_map(params_from_iter(values), |row| {
         Ok(StoredBatch::from(BatchColumns {
             numbers: [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?],

@@ -201,7 +201,8 @@ async fn route(
     State(server_state): State<Arc<ServerState>>,
     verb: Method,
     uri: Uri,
-    (headers, body): (HeaderMap, Bytes),
+    headers: HeaderMap,
+    body: Bytes,
 ) -> Response<Body> {
     let text = String::from_utf8_lossy(&body).into_owned();
     let line = format!("{verb} {uri}");

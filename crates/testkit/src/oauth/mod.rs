@@ -161,7 +161,8 @@ async fn route(
     State(oauth_state): State<Arc<OAuthState>>,
     verb: Method,
     uri: Uri,
-    (headers, body): (HeaderMap, Bytes),
+    headers: HeaderMap,
+    body: Bytes,
 ) -> Response {
     let path = uri.path();
     if path == "/mcp" {

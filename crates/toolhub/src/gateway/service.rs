@@ -149,7 +149,7 @@ impl HubService for Gateways {
             "Sessions of clients that speak 2025-11-25 or older, by profile.",
         );
         for (name, (_, gateway)) in &self.profiles {
-            sessions.labelled(("profile", name), gateway.sessions());
+            sessions.labelled("profile", name, gateway.sessions());
         }
         let mut restarts = out.family(
             "toolhub_server_restarts_total",
@@ -157,11 +157,11 @@ impl HubService for Gateways {
             "How often a server was started again.",
         );
         for view in self.hub.servers() {
-            restarts.labelled(("server", view.spec.id.as_str()), view.restarts);
+            restarts.labelled("server", view.spec.id.as_str(), view.restarts);
         }
         let mut calls = out.family("toolhub_calls_total", Kind::Counter, "Calls of tools, by result.");
         for (result, success) in [("succeeded", true), ("failed", false)] {
-            calls.labelled(("result", result), self.counts.counted(success));
+            calls.labelled("result", result, self.counts.counted(success));
         }
         self.counts.by_principal.write(out);
         out.family(

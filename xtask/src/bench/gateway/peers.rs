@@ -30,8 +30,8 @@ struct Peer {
     /// The prefix it adds to the names of tools.
     prefix: &'static str,
     path: &'static str,
-    /// Writes the configuration to a folder and returns the command: (program, (folder, server, port)).
-    command: fn(&Path, (&Path, &Value, u16)) -> Result<Command>,
+    /// Writes the configuration to a folder and returns the command: (program, folder, server, port).
+    command: fn(&Path, &Path, &Value, u16) -> Result<Command>,
 }
 
 const PEERS: &[Peer] = &[
@@ -105,7 +105,7 @@ impl InstalledPeer {
         fs::create_dir_all(folder)?;
         // The peers do not report a port assigned by the system, so that a free port is chosen here.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let mut command = wrap((self.peer.command)(&self.program, (folder, server, port))?);
+        let mut command = wrap((self.peer.command)(&self.program, folder, server, port)?);
         let output = fs::File::create(folder.join("said"))?;
         command.current_dir(folder).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let child = command.spawn().with_context(|| format!("{} does not start", self.name()))?;
@@ -123,7 +123,7 @@ impl InstalledPeer {
     }
 }
 
-fn aggregator(peer: &Path, (folder, server, port): (&Path, &Value, u16)) -> Result<Command> {
+fn aggregator(peer: &Path, folder: &Path, server: &Value, port: u16) -> Result<Command> {
     let mut server = server.clone();
     if server["command"].is_string() {
         server["type"] = json!("stdio");
@@ -135,7 +135,7 @@ fn aggregator(peer: &Path, (folder, server, port): (&Path, &Value, u16)) -> Resu
     Ok(command)
 }
 
-fn proxy(peer: &Path, (folder, server, port): (&Path, &Value, u16)) -> Result<Command> {
+fn proxy(peer: &Path, folder: &Path, server: &Value, port: u16) -> Result<Command> {
     // JSON strings and arrays of strings are valid TOML.
     let backend = match server["command"].is_string() {
         true => format!("transport = \"stdio\"\ncommand = {}\nargs = {}", server["command"], server["args"]),

@@ -241,12 +241,12 @@ fn report(app: &App, result: &Result<Option<Summary>, Tampering>) -> Exit {
         }
         Err(tampering) => (Exit::Failed, false, 0, tampering.localize(lang)),
     };
-    print_verdict(app, intact, (records, &text));
+    print_verdict(app, intact, records, &text);
     exit
 }
 
 /// Prints the result of a verification.
-pub(crate) fn print_verdict(app: &App, intact: bool, (records, text): (u64, &str)) {
+pub(crate) fn print_verdict(app: &App, intact: bool, records: u64, text: &str) {
     if app.screen.json {
         let json = RawObject::default().with("intact", intact).with("records", records).with("text", text);
         app.screen.json(&json.into_raw());

@@ -37,7 +37,7 @@ pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
     let conversation = args.conversation.clone().unwrap_or_else(Hub::new_conversation);
     let options = options(app, &args.agent, &conversation);
     let started_at = SystemTime::now();
-    match answer(app, &request, (&args.agent, &options)).await {
+    match answer(app, &request, &args.agent, &options).await {
         Ok(answer) => Ok(show(app, &answer, &conversation)),
         Err(error) => {
             if error.is::<Interrupted>() && app.screen.json {
@@ -96,7 +96,8 @@ pub(crate) struct Given {
 pub(crate) async fn answer(
     app: &App,
     request: &str,
-    (args, options): (&AgentArgs, &AskOptions),
+    args: &AgentArgs,
+    options: &AskOptions,
 ) -> anyhow::Result<Given> {
     if request.trim().is_empty() {
         return Err(UsageError(

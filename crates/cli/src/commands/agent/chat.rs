@@ -64,7 +64,7 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
             }
             _ => {}
         }
-        match answer(app, request, (&args.agent, &options)).await {
+        match answer(app, request, &args.agent, &options).await {
             Ok(outcome) => last = show(app, &outcome, &conversation),
             // Ctrl-C cancels the current answer; at the prompt it ends the conversation.
             Err(error) if error.is::<Interrupted>() && talks => {

@@ -40,7 +40,7 @@ pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: HistoryArgs) -> 
     }
     let query = query(&args);
     if let Some(file) = &args.export {
-        return export(app, archive, query, (file, args.limit)).await;
+        return export(app, archive, query, file, args.limit).await;
     }
     let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
     let found = archive.calls(CallQuery { limit: Some(limit), ..query.clone() }).await?;
@@ -272,7 +272,8 @@ async fn export(
     app: &App,
     archive: &Archive<'_>,
     query: CallQuery,
-    (file, max_records): (&Path, Option<usize>),
+    file: &Path,
+    max_records: Option<usize>,
 ) -> anyhow::Result<Exit> {
     let mut out = match file == Path::new("-") {
         true => None,

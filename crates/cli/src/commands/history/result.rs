@@ -50,7 +50,7 @@ pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: ResultArgs) -> a
         },
     };
     if app.screen.json {
-        app.screen.json(&as_json(&handle, &output, (args.page, count, content)));
+        app.screen.json(&as_json(&handle, &output, args.page, count, content));
         return Ok(Exit::Done);
     }
     app.screen.verbatim(content);
@@ -76,11 +76,7 @@ async fn resolve_handle(archive: &Archive<'_>, handle_arg: &str) -> anyhow::Resu
     Ok(Some(RecordId::new(handle_arg.trim())))
 }
 
-fn as_json(
-    handle: &RecordId,
-    output: &ToolOutput,
-    (page, pages, text): (Option<usize>, usize, &str),
-) -> RawJson {
+fn as_json(handle: &RecordId, output: &ToolOutput, page: Option<usize>, pages: usize, text: &str) -> RawJson {
     let mut content = RawObject::default().with("handle", handle.as_str()).with("pages", pages as u64);
     match page {
         Some(page) => {

@@ -49,7 +49,7 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
     let setup =
         Setup { app, args, places: &places, environment: &environment, hub: hub_entry(app, config, None)? };
     let texts = |file: &Path| text_of(file).map(Option::unwrap_or_default);
-    let preview = setup.plan(&chosen, (texts(&places.servers)?, texts(&places.config)?), texts);
+    let preview = setup.plan(&chosen, texts(&places.servers)?, texts(&places.config)?, texts);
     if args.dry_run {
         return Ok(report::dry_run(app, &places, &preview));
     }
@@ -63,7 +63,7 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
     }
     let done = setup.apply(&chosen, &preview)?;
     let trial = trial::run(app, &setup.hub, &places).await?;
-    Ok(report::done(app, &places, &done, (args.yes, &trial)))
+    Ok(report::done(app, &places, &done, args.yes, &trial))
 }
 
 fn declined(app: &App) -> Exit {
@@ -208,7 +208,8 @@ impl Setup<'_> {
     fn plan(
         &self,
         chosen: &[InstalledClient],
-        (servers, mut settings): (String, String),
+        servers: String,
+        mut settings: String,
         text_of: impl Fn(&Path) -> Result<String, ConfigError>,
     ) -> Plan {
         if settings.is_empty() && !self.args.no_connect {
@@ -253,8 +254,7 @@ impl Setup<'_> {
             Some((_, Err(error))) => Err(error.clone()),
             None => text_of(file).map(Option::unwrap_or_default),
         };
-        let own = (servers.text().to_owned(), settings.text().to_owned());
-        let mut planned = self.plan(chosen, own, text_of);
+        let mut planned = self.plan(chosen, servers.text().to_owned(), settings.text().to_owned(), text_of);
         self.refuse_other_decisions(preview, &mut planned)?;
         let mut changes = Vec::new();
         let own = [
@@ -262,7 +262,7 @@ impl Setup<'_> {
             (Role::Settings, &self.places.config, settings.text(), &planned.settings),
         ];
         for (role, file, before, after) in own {
-            self.note_change(&mut changes, (role, None, file), (before, after))?;
+            self.note_change(&mut changes, role, None, file, before, after)?;
         }
         for (found, plan) in &planned.clients {
             let (Ok(plan), Some((_, Ok(locked)))) =
@@ -273,8 +273,11 @@ impl Setup<'_> {
             let file = &found.place.file;
             self.note_change(
                 &mut changes,
-                (Role::Client, Some(found.client), file),
-                (locked.text(), &plan.text),
+                Role::Client,
+                Some(found.client),
+                file,
+                locked.text(),
+                &plan.text,
             )?;
         }
         if changes.is_empty() {
@@ -321,8 +324,11 @@ impl Setup<'_> {
     fn note_change(
         &self,
         changes: &mut Vec<FileChange>,
-        (role, client, file): (Role, Option<Client>, &Path),
-        (before, after): (&str, &str),
+        role: Role,
+        client: Option<Client>,
+        file: &Path,
+        before: &str,
+        after: &str,
     ) -> Result<(), ConfigError> {
         if before == after {
             return Ok(());

@@ -171,7 +171,7 @@ pub(crate) fn show(app: &App, planned: &Plan, future: bool) {
         };
         let mut rows = vec![hub_row(plan, lang, future)];
         rows.extend(plan.servers.iter().map(|server| server_row(server, lang, future)));
-        let table = row_lines(&rows, "  ", (app.screen.width(), Overflow::Fold));
+        let table = row_lines(&rows, "  ", app.screen.width(), Overflow::Fold);
         for (at, lines) in table.iter().enumerate() {
             lines.iter().for_each(|line| app.screen.line(line));
             let Some(server) = at.checked_sub(1).and_then(|at| plan.servers.get(at)) else { continue };
@@ -211,7 +211,7 @@ fn server_row(server: &ServerPlan, lang: Lang, future: bool) -> Vec<Cell> {
 }
 
 /// Prints the changes, the result of the trial call, and the next steps.
-pub(crate) fn done(app: &App, places: &Places, planned: &Plan, (shows, trial): (bool, &Trial)) -> Exit {
+pub(crate) fn done(app: &App, places: &Places, planned: &Plan, shows: bool, trial: &Trial) -> Exit {
     let lang = app.lang();
     let (imported, connected) = (planned.imported(), planned.connected());
     let mut next = Vec::new();
@@ -300,7 +300,7 @@ fn show_next(app: &App, steps: impl Iterator<Item = String>) {
 }
 
 /// Prints the result for each file.
-pub(crate) fn show_undo(app: &App, rows: &[UndoneFile], (dry_run, record): (bool, &Path)) {
+pub(crate) fn show_undo(app: &App, rows: &[UndoneFile], dry_run: bool, record: &Path) {
     let lang = app.lang();
     if rows.is_empty() {
         app.screen.note(lang.choose(

@@ -60,7 +60,7 @@ pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<E
             .with("files", RawJson::of(&files));
         app.screen.json(&json.into_raw());
     } else {
-        show_undo(app, &rows, (dry_run, &Record::path(&places.home)));
+        show_undo(app, &rows, dry_run, &Record::path(&places.home));
     }
     Ok(if complete { Exit::Done } else { Exit::Failed })
 }
@@ -119,7 +119,7 @@ impl Undo<'_> {
         let before = change.before.as_deref().unwrap_or_default();
         let keep: Vec<String> = keep.iter().cloned().collect();
         let reverted = match change.role {
-            Role::Settings => revert_settings(file, (before, &change.after, current), &keep)?,
+            Role::Settings => revert_settings(file, before, &change.after, current, &keep)?,
             role => {
                 let format = format_of(role, change)?;
                 let target = Target { file, text: current, format, replace: false };
@@ -201,7 +201,9 @@ fn settings_by_id(file: &Path, text: &str) -> Result<Map<String, Value>, ConfigE
 /// Removes the keys from `toolhub.toml` that `init` added and whose values are unchanged.
 fn revert_settings(
     file: &Path,
-    (before, after, current): (&str, &str, &str),
+    before: &str,
+    after: &str,
+    current: &str,
     keep: &[String],
 ) -> Result<RevertResult, ConfigError> {
     let (old, new) = (settings_by_id(file, before)?, settings_by_id(file, after)?);
@@ -263,7 +265,7 @@ mod tests {
     #[test]
     fn undo_keeps_settings_of_other_servers() {
         let check = |before: &str, after: &str, current: &str, expect: &str, kept: &[&str]| {
-            let reverted = revert_settings(Path::new("t"), (before, after, current), &[]).unwrap();
+            let reverted = revert_settings(Path::new("t"), before, after, current, &[]).unwrap();
             assert_eq!(reverted.text, expect);
             assert_eq!(reverted.kept, kept);
         };

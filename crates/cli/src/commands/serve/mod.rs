@@ -105,9 +105,9 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     // Background work of requests may continue until the hub has shut down.
     let ended = match args.stdio {
         true => stdio(&gateways, &sinks, &mut stopped).await.map(|exit| (exit, None)),
-        false => http(app, &gateways, (&args, &sinks), &mut stopped)
-            .await
-            .map(|unfinished| (Exit::Done, unfinished)),
+        false => {
+            http(app, &gateways, &args, &sinks, &mut stopped).await.map(|unfinished| (Exit::Done, unfinished))
+        }
     };
     background_tasks.shutdown().await;
     // Requests that exceed the grace period must not keep their servers, and so the process, running.
@@ -189,7 +189,8 @@ async fn report_problems(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
 async fn http(
     app: &App,
     gateways: &Arc<Gateways>,
-    (args, sinks): (&ServeArgs, &EventSinks),
+    args: &ServeArgs,
+    sinks: &EventSinks,
     stopped: &mut StopSignal,
 ) -> anyhow::Result<Option<PendingConnections>> {
     let lang = app.lang();

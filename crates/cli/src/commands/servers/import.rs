@@ -24,7 +24,7 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     // An invalid configuration must not be written to.
     let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
     let environment = ClientEnvironment::current();
-    let sources = import_files::find(app, args, (&environment, &places))?;
+    let sources = import_files::find(app, args, &environment, &places)?;
     let (own, settings) = (LockedFile::open(&places.servers)?, LockedFile::open(&places.config)?);
     let of_project = servers.iter().filter(|spec| spec.origin != places.servers);
     let mut import = Import {

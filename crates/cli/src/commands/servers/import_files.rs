@@ -15,7 +15,8 @@ use crate::exit::UsageError;
 pub(crate) fn find(
     app: &App,
     args: &ImportArgs,
-    (environment, places): (&ClientEnvironment, &Places),
+    environment: &ClientEnvironment,
+    places: &Places,
 ) -> anyhow::Result<Vec<(Client, Vec<Place>)>> {
     let lang = app.lang();
     // Files of a project are imported only if they are named or the folder is trusted, since an import makes their servers

@@ -160,7 +160,7 @@ pub(crate) fn print(app: &App, servers: &[ServerReport]) {
     );
     let mut rows = vec![head.iter().map(|text| Cell::new(*text, BOLD)).collect()];
     rows.extend(servers.iter().map(|server| server.row(lang)));
-    let mut table = row_lines(&rows, "", (app.screen.width(), Overflow::Fold)).into_iter();
+    let mut table = row_lines(&rows, "", app.screen.width(), Overflow::Fold).into_iter();
     table.by_ref().take(1).flatten().for_each(|head| app.screen.line(&head));
     for (lines, server) in table.zip(servers) {
         lines.iter().for_each(|line| app.screen.line(line));

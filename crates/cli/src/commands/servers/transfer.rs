@@ -114,7 +114,7 @@ impl Report {
             app.screen.line(&format!("  {BAD}✗{BAD:#} {error}"));
         }
         let rows: Vec<Vec<Cell>> = self.rows.iter().map(|row| row.cells(lang, self.dry_run)).collect();
-        let table = row_lines(&rows, "  ", (app.screen.width(), Overflow::Cut));
+        let table = row_lines(&rows, "  ", app.screen.width(), Overflow::Cut);
         for (lines, row) in table.iter().zip(&self.rows) {
             lines.iter().for_each(|line| app.screen.line(line));
             let left_out = row.outcome.left_out.join(", ");

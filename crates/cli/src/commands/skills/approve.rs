@@ -23,14 +23,14 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
         selected.extend(snapshot.skills.iter().filter(|known| !known.approval.may_be_used()).cloned());
     }
     for name in &args.names {
-        selected.push(matching_skill(app, &snapshot, (name, args.revoke))?.clone());
+        selected.push(matching_skill(app, &snapshot, name, args.revoke)?.clone());
     }
     let mut json = Vec::new();
     let mut worst = Exit::Done;
     for known in &selected {
         let (done, exit) = match args.revoke {
             true => revoke(app, hub, known).await?,
-            false => approve(app, hub, (known, args.yes)).await?,
+            false => approve(app, hub, known, args.yes).await?,
         };
         json.push(done);
         if exit != Exit::Done {
@@ -49,7 +49,8 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
 fn matching_skill<'a>(
     app: &App,
     snapshot: &'a Snapshot,
-    (word, revoke): (&str, bool),
+    word: &str,
+    revoke: bool,
 ) -> Result<&'a RegisteredSkill, UsageError> {
     if let Some(known) = at_path(snapshot, word) {
         return Ok(known);
@@ -98,7 +99,8 @@ fn approval_json(known: &RegisteredSkill, approved: bool) -> RawObject {
 async fn approve(
     app: &App,
     hub: &Hub,
-    (known, yes): (&RegisteredSkill, bool),
+    known: &RegisteredSkill,
+    yes: bool,
 ) -> anyhow::Result<(RawObject, Exit)> {
     let (lang, name) = (app.lang(), &known.skill.name);
     if known.approval == ApprovalState::Own {

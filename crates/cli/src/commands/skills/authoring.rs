@@ -23,7 +23,7 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
         (None, Err(_)) => app.places()?.config.with_file_name("skills"),
     };
     let kind = if args.tool { TemplateKind::WithTool } else { TemplateKind::Instructions };
-    let folder = match create_skill(&place, &args.name, (kind, lang)) {
+    let folder = match create_skill(&place, &args.name, kind, lang) {
         Ok(folder) => folder,
         Err(error) => return Err(UsageError(error.0.localize(lang)).into()),
     };

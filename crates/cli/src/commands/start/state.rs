@@ -183,7 +183,7 @@ fn show(app: &App, hub: &Hub, state: &State) {
     );
     let shown = state.servers.iter().take(MAX_SERVERS);
     let rows: Vec<Vec<Cell>> = shown.map(|server| ServerReport::new(hub, server, lang).row(lang)).collect();
-    for lines in row_lines(&rows, "  ", (screen.width(), Overflow::Cut)) {
+    for lines in row_lines(&rows, "  ", screen.width(), Overflow::Cut) {
         lines.iter().for_each(|line| screen.line(line));
     }
     if let Some(more) = state.servers.len().checked_sub(MAX_SERVERS).filter(|more| *more > 0) {

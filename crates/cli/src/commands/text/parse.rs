@@ -93,7 +93,7 @@ fn parse_lines(lang: Lang) -> anyhow::Result<Exit> {
             }
             Err(error) => {
                 exit = Exit::Failed;
-                unreadable_line((number, &text), &error, lang)
+                unreadable_line(number, &text, &error, lang)
             }
         };
         let answer = answer.into_raw();
@@ -109,7 +109,7 @@ fn parse_lines(lang: Lang) -> anyhow::Result<Exit> {
     }
 }
 
-fn unreadable_line((number, line): (usize, &str), error: &serde_json::Error, lang: Lang) -> RawObject {
+fn unreadable_line(number: usize, line: &str, error: &serde_json::Error, lang: Lang) -> RawObject {
     let id = RawJson::parse(line).ok().and_then(|line| line.object()?.get("id").cloned());
     let message = lang.choose(
         format!("line {number} is not `{{\"id\", \"text\"}}`: {error}"),

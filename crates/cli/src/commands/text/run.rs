@@ -21,7 +21,7 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let reading = read_calls(&text, &known_tools(hub));
     let mut outcomes = Vec::new();
-    let work = app.interruptible(run_all(app, (hub, args), &reading, &mut outcomes)).await;
+    let work = app.interruptible(run_all(app, hub, args, &reading, &mut outcomes)).await;
     if work.is_err() {
         let left = reading.calls.get(outcomes.len());
         outcomes.extend(left.map(|call| refused(call, ToolError::Cancelled)));
@@ -85,12 +85,7 @@ pub(crate) fn known_tools(hub: &Hub) -> KnownTools {
     }))
 }
 
-async fn run_all(
-    app: &App,
-    (hub, args): (&Hub, &RunArgs),
-    reading: &ParsedOutput,
-    outcomes: &mut Vec<Outcome>,
-) {
+async fn run_all(app: &App, hub: &Hub, args: &RunArgs, reading: &ParsedOutput, outcomes: &mut Vec<Outcome>) {
     for (index, call) in reading.calls.iter().enumerate() {
         let outcome = if reading.cut == Some(index) {
             refused(call, ToolError::UnreadableCall { detail: truncation_detail(call) })

@@ -88,12 +88,12 @@ pub(crate) async fn waiting(app: &App, api: &HubApi, args: &WaitingArgs) -> anyh
             waiting::print(app, &calls);
             Ok(Exit::Done)
         }
-        Some(WaitingCommand::Approve(call)) => decide(app, api, (&call.id, true)).await,
-        Some(WaitingCommand::Deny(call)) => decide(app, api, (&call.id, false)).await,
+        Some(WaitingCommand::Approve(call)) => decide(app, api, &call.id, true).await,
+        Some(WaitingCommand::Deny(call)) => decide(app, api, &call.id, false).await,
     }
 }
 
-async fn decide(app: &App, api: &HubApi, (id, approved): (&str, bool)) -> anyhow::Result<Exit> {
+async fn decide(app: &App, api: &HubApi, id: &str, approved: bool) -> anyhow::Result<Exit> {
     let verb = if approved { ":approve" } else { ":deny" };
     let path = ApiPath::item("waiting", id, verb)?;
     match api.post::<RemoteHeldCall>(&path, RawObject::default()).await {
@@ -193,7 +193,7 @@ async fn verify(app: &App, api: &HubApi) -> anyhow::Result<Exit> {
     if !found.has_last_checkpoint {
         audit::warn_of_missing_checkpoint(app);
     }
-    audit::print_verdict(app, found.intact, (found.records, &found.text));
+    audit::print_verdict(app, found.intact, found.records, &found.text);
     Ok(if found.intact { Exit::Done } else { Exit::Failed })
 }
 

@@ -49,7 +49,7 @@ pub(crate) async fn run(app: &App, api: &HubApi, args: &CallArgs) -> anyhow::Res
     let given = args.args.as_deref().map(|text| tool_arguments::parse_json_arguments(text, app.lang()));
     let given = given.transpose()?;
     let started = Instant::now();
-    let work = app.interruptible(call(app, api, (args, given.as_ref(), &key)));
+    let work = app.interruptible(call(app, api, args, given.as_ref(), &key));
     let ended = match time_left(app, args) {
         Some(left) => tokio::time::timeout(left, work).await,
         None => Ok(work.await),
@@ -92,7 +92,9 @@ fn idempotency_key(app: &App, args: &CallArgs) -> Result<String, UsageError> {
 async fn call(
     app: &App,
     api: &HubApi,
-    (args, given, key): (&CallArgs, Option<&RawJson>, &str),
+    args: &CallArgs,
+    given: Option<&RawJson>,
+    key: &str,
 ) -> anyhow::Result<Result<CallResponse, ToolError>> {
     let name = args.tool.as_deref().unwrap_or_default();
     let unknown = || {

@@ -88,13 +88,13 @@ async fn all(api: &HubApi) -> Result<Vec<RemoteServer>, HubError> {
 /// One server.
 async fn find(app: &App, api: &HubApi, id: &str) -> anyhow::Result<RemoteServer> {
     match api.get(&ApiPath::item("servers", id, "")?, &[]).await {
-        Err(error) => Err(error_about(app, api, (id, error)).await),
+        Err(error) => Err(error_about(app, api, id, error).await),
         Ok(server) => Ok(server),
     }
 }
 
 /// The error of a request about a server: an unknown one is reported as by the local command.
-async fn error_about(app: &App, api: &HubApi, (id, error): (&str, HubError)) -> anyhow::Error {
+async fn error_about(app: &App, api: &HubApi, id: &str, error: HubError) -> anyhow::Error {
     if !error.is_not_found() {
         return error.into();
     }
@@ -148,7 +148,7 @@ pub(crate) async fn show(app: &App, api: &HubApi, id: &str) -> anyhow::Result<Ex
 }
 
 /// Connects to a server, after ending its connection if `verb` is `:restart`.
-async fn connect(app: &App, api: &HubApi, (id, verb): (&str, &'static str)) -> anyhow::Result<ServerTest> {
+async fn connect(app: &App, api: &HubApi, id: &str, verb: &'static str) -> anyhow::Result<ServerTest> {
     let started = Instant::now();
     let answer = api.post::<RemoteServer>(&ApiPath::item("servers", id, verb)?, RawObject::default()).await;
     let took = started.elapsed();
@@ -170,7 +170,7 @@ async fn connect(app: &App, api: &HubApi, (id, verb): (&str, &'static str)) -> a
             let (text, brief) = (problem.detail.clone(), problem.detail);
             (Err(TrialFailure { text, brief, kind: kind.to_owned(), needs_login }), None)
         }
-        Err(error) => return Err(error_about(app, api, (id, error)).await),
+        Err(error) => return Err(error_about(app, api, id, error).await),
     };
     Ok(ServerTest { id: id.to_owned(), took, result, version, stderr: stderr(api, id).await? })
 }
@@ -187,7 +187,7 @@ pub(crate) async fn test(app: &App, api: &HubApi, ids: &[String]) -> anyhow::Res
     }
     let mut tests = Vec::new();
     for id in &ids {
-        let test = connect(app, api, (id, ":test")).await?;
+        let test = connect(app, api, id, ":test").await?;
         if !app.screen.json {
             test.show(app);
         }
@@ -201,17 +201,17 @@ pub(crate) async fn test(app: &App, api: &HubApi, ids: &[String]) -> anyhow::Res
 }
 
 pub(crate) async fn restart(app: &App, api: &HubApi, id: &str) -> anyhow::Result<Exit> {
-    let test = connect(app, api, (id, ":restart")).await?;
+    let test = connect(app, api, id, ":restart").await?;
     test.report(app);
     Ok(exit_of(&[test]))
 }
 
-pub(crate) async fn enable(app: &App, api: &HubApi, (id, on): (&str, bool)) -> anyhow::Result<Exit> {
+pub(crate) async fn enable(app: &App, api: &HubApi, id: &str, on: bool) -> anyhow::Result<Exit> {
     let body = RawObject::default().with("enabled", on);
     let path = ApiPath::item("servers", id, "")?;
     let server = match api.write::<RemoteServer>(Method::PATCH, &path, body).await {
         Ok(server) => server,
-        Err(error) => return Err(error_about(app, api, (id, error)).await),
+        Err(error) => return Err(error_about(app, api, id, error).await),
     };
     report_change(app, if on { "enabled" } else { "disabled" }, id, server.origin.as_ref());
     if server.is_enabled() != on {
@@ -226,7 +226,7 @@ pub(crate) async fn enable(app: &App, api: &HubApi, (id, on): (&str, bool)) -> a
 pub(crate) async fn logs(app: &App, api: &HubApi, id: &str) -> anyhow::Result<Exit> {
     let log = match api.get::<ServerLog>(&ApiPath::item("servers", id, "/log")?, &[]).await {
         Ok(log) => log,
-        Err(error) => return Err(error_about(app, api, (id, error)).await),
+        Err(error) => return Err(error_about(app, api, id, error).await),
     };
     let text = (!log.lines.is_empty()).then(|| log.lines.join("\n"));
     show_log(app, id, text);

@@ -42,7 +42,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
         let before = entry.tool.trust;
         let change = change(hub, entry);
         if !app.screen.json {
-            present(app, entry, (&change, length));
+            present(app, entry, &change, length);
         }
         let suspicious = !entry.findings().is_empty() && before != ApprovalStatus::Approved;
         let agreed = !suspicious || args.yes || ask_consent(app, entry).await?;
@@ -170,7 +170,7 @@ enum Length {
 }
 
 /// Prints a tool before it is approved.
-fn present(app: &App, entry: &Entry, (change, length): (&str, Length)) {
+fn present(app: &App, entry: &Entry, change: &str, length: Length) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let trust_label =
         findings::trust_label(tool.trust, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));

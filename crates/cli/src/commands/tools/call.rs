@@ -63,7 +63,7 @@ pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
         .transpose()?;
     let hub = app.hub().await?;
     let started = Instant::now();
-    let work = app.interruptible(call(app, hub, (&args, &target), given)).await;
+    let work = app.interruptible(call(app, hub, &args, &target, given)).await;
     let outcome = match work {
         Ok(outcome) => outcome?,
         Err(_) => failed(target.tool, ToolError::Cancelled, started),
@@ -93,7 +93,8 @@ pub(crate) fn source_filter<'a>(
 async fn call(
     app: &App,
     hub: &Hub,
-    (args, target): (&CallArgs, &CallTarget<'_>),
+    args: &CallArgs,
+    target: &CallTarget<'_>,
     given: Option<RawJson>,
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();

@@ -151,7 +151,7 @@ impl ExplainedRoute {
             ]
         };
         let rows: Vec<Vec<Cell>> = self.candidates.iter().enumerate().map(row).collect();
-        for line in row_lines(&rows, "  ", (app.screen.width(), Overflow::Fold)).concat() {
+        for line in row_lines(&rows, "  ", app.screen.width(), Overflow::Fold).concat() {
             app.screen.line(&line);
         }
         if !self.reasons.is_empty() {

@@ -52,7 +52,7 @@ pub(crate) async fn run(app: &App, hub: &Hub, question: &AccessQuestion<'_>) -> 
     let mut json = Vec::new();
     for entry in entries {
         let [mut see, mut call] = [Action::See, Action::Call]
-            .map(|action| explain_entry(&rules, &principal, (entry, action), question));
+            .map(|action| explain_entry(&rules, &principal, entry, action, question));
         for (explanation, problem) in [(&mut see, key.expiry()), (&mut call, key.problem())] {
             if let Some(problem) = problem {
                 explanation.decision = Decision::Forbid { rule: None };
@@ -63,7 +63,7 @@ pub(crate) async fn run(app: &App, hub: &Hub, question: &AccessQuestion<'_>) -> 
         if app.screen.json {
             json.push(as_json(app, entry, &see, &call));
         } else {
-            show(app, (entry, principal.id()), &see, &call);
+            show(app, entry, principal.id(), &see, &call);
         }
     }
     if app.screen.json {
@@ -131,7 +131,8 @@ impl KeyState {
 fn explain_entry(
     rules: &RuleSet,
     principal: &Principal,
-    (entry, action): (&Entry, Action<'_>),
+    entry: &Entry,
+    action: Action<'_>,
     question: &AccessQuestion<'_>,
 ) -> Explanation {
     let names = tool_names(&entry.tool);
@@ -167,7 +168,7 @@ fn as_json(app: &App, entry: &Entry, see: &Explanation, call: &Explanation) -> R
         .with("rules", RawJson::of(&rules))
 }
 
-fn show(app: &App, (entry, principal): (&Entry, &str), see: &Explanation, call: &Explanation) {
+fn show(app: &App, entry: &Entry, principal: &str, see: &Explanation, call: &Explanation) {
     let (lang, tool, source) = (app.lang(), entry.tool.name(), &entry.tool.source);
     app.screen.line(&format!("{BOLD}{tool}{BOLD:#}  {DIM}{source}, {principal}{DIM:#}"));
     for (label, explanation) in [(lang.choose("see", "可见"), see), (lang.choose("call", "调用"), call)] {

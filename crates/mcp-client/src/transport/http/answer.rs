@@ -217,7 +217,7 @@ impl Inner {
                 self.inbox.notification(&method, params.as_ref(), id);
             }
             Ok(Incoming::Request { id: server_request_id, method, params }) => {
-                self.answer_server_request(server_request_id, (method, params), id);
+                self.answer_server_request(server_request_id, method, params, id);
             }
             // Only one request is answered here, so an invalid message counts as its answer.
             Err(MessageError::Malformed { detail, .. }) => {

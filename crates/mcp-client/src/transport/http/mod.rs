@@ -245,7 +245,8 @@ impl Inner {
     fn answer_server_request(
         self: &Arc<Self>,
         id: RawJson,
-        (method, params): (String, Option<RawJson>),
+        method: String,
+        params: Option<RawJson>,
         via: Option<u64>,
     ) {
         let inner = Arc::clone(self);

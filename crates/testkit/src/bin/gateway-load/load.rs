@@ -12,7 +12,7 @@ use crate::wire;
 /// Runs `callers` concurrent callers for `seconds`; prints calls per second, and median, 99th percentile and maximum
 /// latency in microseconds.
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
-pub(crate) async fn run(url: &str, (callers, seconds): (usize, f64), mode: CallMode<'_>) -> Result<()> {
+pub(crate) async fn run(url: &str, callers: usize, seconds: f64, mode: CallMode<'_>) -> Result<()> {
     let mut all = Vec::new();
     for _ in 0..callers {
         all.push(Caller::of(url, mode).await?);

@@ -36,11 +36,11 @@ async fn main() -> Result<()> {
         ["floor", url] => baseline::run(url, None).await,
         ["floor", url, certificate] => baseline::run(url, Some(certificate)).await,
         ["load", url, callers, seconds, mode @ ..] => {
-            load::run(url, (callers.parse()?, seconds.parse()?), CallMode::of(mode)?).await
+            load::run(url, callers.parse()?, seconds.parse()?, CallMode::of(mode)?).await
         }
         ["list", url, times, mode @ ..] => load::list(url, times.parse()?, CallMode::of(mode)?).await,
         ["pipe", callers, seconds, program, arguments @ ..] => {
-            pipe::run((program, arguments), callers.parse()?, seconds.parse()?).await
+            pipe::run(program, arguments, callers.parse()?, seconds.parse()?).await
         }
         #[cfg(target_os = "linux")]
         ["soak", program, folder, seconds, seed] => {

@@ -47,7 +47,7 @@ pub(super) async fn run(
         };
         let outcome = match connected {
             Ok(mut connected) => {
-                let outcome = call(&mut connected, target, (turn, nonce)).await;
+                let outcome = call(&mut connected, target, turn, nonce).await;
                 caller = outcome.is_ok().then_some(connected);
                 outcome
             }
@@ -69,7 +69,7 @@ pub(super) async fn run(
     faults
 }
 
-async fn call(caller: &mut Caller, target: &Target, (turn, nonce): (u64, u64)) -> Result<CallResult> {
+async fn call(caller: &mut Caller, target: &Target, turn: u64, nonce: u64) -> Result<CallResult> {
     let name = &target.name;
     let (tool, arguments, expected) = match nonce % 2 {
         0 => {
@@ -101,7 +101,7 @@ async fn call(caller: &mut Caller, target: &Target, (turn, nonce): (u64, u64)) -
 pub(super) async fn connect_all(url: &str, servers: &Servers) -> Result<()> {
     let mut caller = Caller::new(url).await?;
     for target in &servers.all {
-        match call(&mut caller, target, (0, 0)).await? {
+        match call(&mut caller, target, 0, 0).await? {
             CallResult::Right => {}
             CallResult::Refused(why) | CallResult::Wrong(why) => {
                 anyhow::bail!("{} is not there: {why}", target.name)
@@ -117,7 +117,7 @@ pub(super) async fn all_recover(url: &str, servers: &Servers) -> Vec<String> {
     for (number, target) in servers.all.iter().enumerate() {
         loop {
             let outcome = match Caller::new(url).await {
-                Ok(mut caller) => call(&mut caller, target, (number as u64, 0)).await,
+                Ok(mut caller) => call(&mut caller, target, number as u64, 0).await,
                 Err(error) => Err(error),
             };
             if matches!(outcome, Ok(CallResult::Right)) {

@@ -48,7 +48,7 @@ async fn accepts_only_messages_that_a_host_may_send() {
         &["{}"],
         &["{\"idle\":{}}{\"idle\":{}}"],
         &["{\"unknown\":{}}"],
-        &["{\"ready\":{\"version\":1,\"restricted\":true}}"],
+        &["{\"ready\":{\"version\":2,\"restricted\":true}}"],
         &["{\"started\":{}}"],
         &["@not-started", DONE],
         &["@not-started", ECHO],

@@ -81,10 +81,7 @@ async fn accepts_only_messages_that_a_host_may_send() {
         &["{\"finished\":{\"value\":1}}"],
         &["{\"finished\":{\"value\":1,\"dropped_lines\":0,\"calls\":[]}}"],
         &["{\"finished\":{\"value\":1,\"dropped_lines\":0,\"not_awaited\":[{\"id\":1}]}}"],
-        &[
-            ECHO,
-            "{\"finished\":{\"value\":1,\"dropped_lines\":0,\"not_awaited\":[{\"id\":1},{\"id\":1}]}}",
-        ],
+        &[ECHO, "{\"finished\":{\"value\":1,\"dropped_lines\":0,\"not_awaited\":[{\"id\":1},{\"id\":1}]}}"],
         &[ECHO, "{\"finished\":{\"value\":1,\"dropped_lines\":0,\"not_awaited\":[{\"id\":0}]}}"],
         &["{\"idle\":{}}", "{\"idle\":{}}"],
         // Floods.

@@ -42,16 +42,11 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    pub(crate) fn new(
-        file: &Path,
-        severity: Severity,
-        problem: LocalizedText,
-        remedy: LocalizedText,
-    ) -> Self {
+    pub fn new(file: &Path, severity: Severity, problem: LocalizedText, remedy: LocalizedText) -> Self {
         Self { file: file.to_owned(), line: None, severity, problem, remedy }
     }
 
-    pub(crate) fn at(mut self, line: usize) -> Self {
+    pub fn at(mut self, line: usize) -> Self {
         self.line = Some(line);
         self
     }

@@ -9,6 +9,9 @@
 )]
 
 mod cluster_calls;
+mod cluster_chaos;
 mod cluster_faults;
+mod cluster_load_balancer;
 mod cluster_placement;
+mod cluster_sessions;
 mod test_cluster;

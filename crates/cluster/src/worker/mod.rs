@@ -80,6 +80,14 @@ impl std::fmt::Debug for Worker {
     }
 }
 
+/// What a worker is made of beside its connections.
+struct WorkerParts {
+    lease: Duration,
+    options: WorkerOptions,
+    servers: Arc<dyn ServerSource>,
+    events: mpsc::Sender<QueuedEvent>,
+}
+
 struct Shared {
     member: Membership,
     bus: Bus,
@@ -109,7 +117,7 @@ impl Worker {
         let control = bus.serve(&Subjects(&bus).control(&id), None).await?;
         let member =
             Membership { id, kind: MemberKind::Worker, address, store, clock: DatabaseClock::default() };
-        let shared = Shared::new(member, bus, (options, lease), (servers, sender));
+        let shared = Shared::new(member, bus, WorkerParts { lease, options, servers, events: sender });
         Ok(Self { shared: Arc::new(shared), control, events })
     }
 
@@ -146,12 +154,8 @@ impl Worker {
 }
 
 impl Shared {
-    fn new(
-        member: Membership,
-        bus: Bus,
-        (options, lease): (WorkerOptions, Duration),
-        (servers, events): (Arc<dyn ServerSource>, mpsc::Sender<QueuedEvent>),
-    ) -> Self {
+    fn new(member: Membership, bus: Bus, parts: WorkerParts) -> Self {
+        let WorkerParts { lease, options, servers, events } = parts;
         Self {
             member,
             bus,

@@ -35,7 +35,10 @@ impl LoadBalancer {
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/haproxy/haproxy.cfg");
         let shipped = std::fs::read_to_string(shipped).expect("the shipped settings");
         let (settings, _) = shipped.split_once("    server replica1").expect("a list of replicas");
-        let mut settings = settings.replace("bind :8080", &format!("bind 127.0.0.1:{port}"));
+        // A limit of connections that needs no more open files than a test may have.
+        let mut settings = settings
+            .replace("maxconn 20000", "maxconn 1000")
+            .replace("bind :8080", &format!("bind 127.0.0.1:{port}"));
         for (number, replica) in replicas.iter().enumerate() {
             settings.push_str(&format!("    server replica{number} 127.0.0.1:{replica} check\n"));
         }

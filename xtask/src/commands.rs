@@ -4,9 +4,9 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, bubblewrap, checks, chromium, deny, dist_assets, e2e_model, faketime, features, fuzz, haproxy,
-    mutants, nats, nearest::nearest, package, packaging, peers, postgres, screenshots, soak, table::Table,
-    tidy, workspace::Workspace,
+    bench, bubblewrap, chaos, checks, chromium, deny, dist_assets, e2e_model, faketime, features, fuzz,
+    haproxy, mutants, nats, nearest::nearest, package, packaging, peers, postgres, screenshots, soak,
+    table::Table, tidy, workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -110,6 +110,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "soak",
         about: "15 minutes of load through the gateway while servers are killed; `--minutes N`, `--seconds N`, `--seed N`, `--debug`",
         run: soak::command,
+    },
+    Command {
+        name: "chaos",
+        about: "a minute of load through a cluster whose replicas, workers and NATS server are killed and frozen at random; `--minutes N`, `--seconds N`, `--seed N`",
+        run: chaos::command,
     },
     Command {
         name: "fuzz",

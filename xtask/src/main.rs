@@ -4,6 +4,7 @@
 mod bench;
 mod bubblewrap;
 mod cargo_tools;
+mod chaos;
 mod checks;
 mod chromium;
 mod commands;

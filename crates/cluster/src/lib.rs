@@ -2,8 +2,12 @@
 //! them. Placement is in the database behind the port `toolhub_core::cluster`.
 
 pub mod bus;
+mod calls;
 mod clock;
+mod exchange;
 mod liveness;
+mod membership;
+pub mod peer;
 mod replica;
 mod wire;
 mod worker;

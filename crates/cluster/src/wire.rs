@@ -1,5 +1,7 @@
 //! The messages between replicas and workers. Each is a head in JSON on one line, followed by a body that is forwarded unchanged.
 
+use std::time::Duration;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -7,7 +9,7 @@ use toolhub_core::cluster::InstanceKey;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson};
 
-use crate::bus::{Bus, token};
+use crate::bus::{Bus, BusError, token};
 
 /// The version of these messages.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -43,6 +45,11 @@ impl Subjects<'_> {
     /// Messages to a worker.
     pub(crate) fn control(&self, worker: &str) -> String {
         self.0.subject(&["ctl", &token(worker)])
+    }
+
+    /// Messages to a replica.
+    pub(crate) fn replica(&self, replica: &str) -> String {
+        self.0.subject(&["hub", &token(replica)])
     }
 
     /// Signs of life.
@@ -197,12 +204,12 @@ pub(crate) fn control<'a>(
     bus: &'a Bus,
     worker: &'a str,
     message: Bytes,
-    limit: std::time::Duration,
-) -> BoxFuture<'a, Result<ControlReply, crate::bus::BusError>> {
+    limit: Duration,
+) -> BoxFuture<'a, Result<ControlReply, BusError>> {
     Box::pin(async move {
         let mut replies = bus.request(&Subjects(bus).control(worker), message).await?;
-        let reply = replies.next(limit).await?.ok_or(crate::bus::BusError::Gap)?;
-        read(&reply).map(|(reply, _)| reply).ok_or(crate::bus::BusError::Gap)
+        let reply = replies.next(limit).await?.ok_or(BusError::Incomplete)?;
+        read(&reply).map(|(reply, _)| reply).ok_or(BusError::Unreadable)
     })
 }
 

@@ -73,7 +73,7 @@ pub struct Placement {
     pub left: Duration,
 }
 
-/// A placement that a worker believes to hold.
+/// A placement that a worker was given. Its lease may have ended since.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HeldPlacement {
     /// The instance.

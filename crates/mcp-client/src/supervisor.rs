@@ -181,6 +181,11 @@ impl Server {
         &self.spec.id
     }
 
+    /// Whether another process of the cluster runs it for all replicas.
+    pub fn is_remote(&self) -> bool {
+        self.context.remote.as_ref().is_some_and(|remote| remote.runs(&self.spec))
+    }
+
     /// The configuration.
     pub fn spec(&self) -> &ServerSpec {
         &self.spec

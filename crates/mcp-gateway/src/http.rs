@@ -24,7 +24,7 @@ use crate::message::{
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
 use crate::replica_link::RequestMethod;
 use crate::session::{Reason, Session};
-use crate::session_place::{Incoming, SessionUse};
+use crate::session_place::{Incoming, Instead, SessionUse};
 use crate::streams::run_to_log;
 use crate::{ABORTED, Client, Gateway, PrincipalHandle, modern};
 
@@ -421,7 +421,8 @@ impl Gateway {
         }
         if let Some(home) = self.home_of_input(&params).filter(|_| !is_forwarded) {
             let body = text.as_bytes().clone();
-            return self.send_to(home, incoming, RequestMethod::Post, body).await.for_request(&request.id);
+            let sent = self.send_to(home, incoming, RequestMethod::Post, body).await;
+            return sent.unwrap_or_else(|error| Instead::of_link(error).for_request(&request.id));
         }
         let identity = RequestIdentity::of(principal, &request, &params);
         let in_flight = match self.pending_inputs.resume(&request, &params, &identity) {
@@ -437,7 +438,7 @@ impl Gateway {
 }
 
 /// Returns a stream that holds a permit until it is dropped.
-fn with_permit(permit: Permit, events: impl Stream<Item = String> + Send + 'static) -> Events {
+pub(super) fn with_permit(permit: Permit, events: impl Stream<Item = String> + Send + 'static) -> Events {
     Box::pin(events.inspect(move |_| {
         let _held = &permit;
     }))

@@ -1,15 +1,18 @@
 //! Finds the session of a request: here, by rebuilding it, or at another replica, which serves the request then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 use toolhub_core::RawJson;
 use toolhub_core::shared_state::ReplicaId;
 
 use crate::backend::{INVALID_REQUEST, RpcError};
 use crate::body::Body;
+use crate::budget::Resource;
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID};
-use crate::http::Reply;
+use crate::http::{Reply, with_permit};
 use crate::message::Params;
 use crate::pending_input::replica_of_state;
 use crate::replica_link::{
@@ -19,6 +22,9 @@ use crate::request_context::{RequestContext, StepUp};
 use crate::session::Session;
 use crate::{ABORTED, Gateway, PrincipalHandle};
 
+/// How long a request waits for the home of its session, if that does not receive requests.
+const HOME_TIMEOUT: Duration = Duration::from_secs(5);
+const HOME_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// The headers that concern sessions.
 const SESSION_HEADERS: [&str; 3] = [SESSION_ID, PROTOCOL_VERSION, "last-event-id"];
 
@@ -62,6 +68,20 @@ impl Instead {
         match self {
             Self::Reply(reply) => reply,
             Self::Error(status, error) => Reply::error_reply(status, None, &error),
+        }
+    }
+
+    /// The refusal of a request that another replica did not answer.
+    pub(super) fn of_link(error: LinkError) -> Self {
+        match error {
+            LinkError::Unreachable => {
+                Self::unavailable("the replica that has to serve this request cannot be reached")
+            }
+            LinkError::Lost => {
+                let why =
+                    "the replica that served this request was lost; what had begun may have had its effect";
+                Self::Error(200, RpcError::new(ABORTED, why))
+            }
         }
     }
 
@@ -112,44 +132,60 @@ impl Gateway {
         }
         if let (Some(state), Some(issuer)) = (self.session_ids.record().shared(), resumable.replica) {
             let unreadable = |_| Instead::unavailable("the store of the sessions cannot be read");
-            let mut home = self.homes.find(&**state, id, issuer).await.map_err(unreadable)?;
-            if home == Home::Ended {
-                // Streams and questions have ended with their replica: the client begins anew (2025-11-25, transports).
-                if usage == SessionUse::Continuation {
-                    return Err(Instead::not_found());
-                }
-                home = self.homes.adopt(&**state, id, issuer).await.map_err(unreadable)?;
-            }
-            match home {
-                Home::Here => {}
-                Home::At(replica) if self.link.get().is_some() && !incoming.is_forwarded => {
-                    let (method, body) = forwarded;
-                    let reply = self.send_to(replica, incoming, method, body).await;
-                    if matches!(reply, Instead::Error(..)) {
-                        self.homes.forget(id);
+            let since = Instant::now();
+            loop {
+                let mut home = self.homes.find(&**state, id, issuer).await.map_err(unreadable)?;
+                if home == Home::Ended {
+                    // Streams and questions have ended with their replica: the client begins anew (2025-11-25, transports).
+                    if usage == SessionUse::Continuation {
+                        return Err(Instead::not_found());
                     }
-                    return Err(reply);
+                    home = self.homes.adopt(&**state, id, issuer).await.map_err(unreadable)?;
                 }
-                // Without a link every replica serves requests; what began elsewhere cannot be continued here.
-                Home::At(_) if usage == SessionUse::Request && !incoming.is_forwarded => {}
-                Home::At(_) | Home::Ended => {
-                    return Err(Instead::unavailable("this session lives at another replica"));
+                match home {
+                    Home::Here => break,
+                    Home::At(replica) if self.link.get().is_some() && !incoming.is_forwarded => {
+                        let (method, body) = forwarded.clone();
+                        let sent = self.send_to(replica, incoming, method, body).await;
+                        if sent.is_err() {
+                            self.homes.forget(id);
+                        }
+                        match sent {
+                            // Nothing has happened. A replica that ends does not receive requests for a moment before its
+                            // sessions can be adopted.
+                            Err(LinkError::Unreachable) if since.elapsed() < HOME_TIMEOUT => {
+                                tokio::time::sleep(HOME_RETRY_INTERVAL).await;
+                            }
+                            sent => return Err(sent.map_or_else(Instead::of_link, Instead::Reply)),
+                        }
+                    }
+                    // Without a link every replica serves requests; what began elsewhere cannot be continued here.
+                    Home::At(_) if usage == SessionUse::Request && !incoming.is_forwarded => break,
+                    Home::At(_) | Home::Ended => {
+                        return Err(Instead::unavailable("this session lives at another replica"));
+                    }
                 }
             }
         }
         self.rebuild_session(id, principal, resumable).ok_or_else(Instead::not_found)
     }
 
-    /// Sends a request to another replica.
+    /// Sends a request to another replica, once.
     pub(super) async fn send_to(
         &self,
         replica: ReplicaId,
         incoming: Incoming<'_>,
         method: RequestMethod,
         body: Bytes,
-    ) -> Instead {
-        let Some(link) = self.link.get() else {
-            return Instead::unavailable("another replica has to serve this request");
+    ) -> Result<Reply, LinkError> {
+        let link = self.link.get().ok_or(LinkError::Unreachable)?;
+        // A stream counts against the budget of its principal here: its home knows no budget.
+        let permit = match method {
+            RequestMethod::Get => match incoming.principal.take(Resource::Streams, 1) {
+                Ok(permit) => Some(permit),
+                Err(exceeded) => return Ok(Reply::error_reply(429, None, &exceeded.into())),
+            },
+            RequestMethod::Post | RequestMethod::Delete => None,
         };
         let header = |name: &&str| Some(((*name).to_owned(), incoming.headers.text(name)?.to_owned()));
         let request = ReplicaRequest {
@@ -159,23 +195,17 @@ impl Gateway {
             body,
             principal: Arc::clone(incoming.principal.identity()),
         };
-        match link.send(replica, request).await {
-            Ok(ReplicaResponse { status, body: ReplicaBody::Json(text) }) => {
+        let ReplicaResponse { status, body } = link.send(replica, request).await?;
+        Ok(match body {
+            ReplicaBody::Json(text) => {
                 let body = if text.is_empty() { Body::None } else { Body::Text(text) };
-                Instead::Reply(Reply::Body { status, body, session: None })
+                Reply::Body { status, body, session: None }
             }
-            Ok(ReplicaResponse { body: ReplicaBody::Events(events), .. }) => {
-                Instead::Reply(Reply::Events(events))
-            }
-            Err(LinkError::Unreachable) => {
-                Instead::unavailable("the replica that has to serve this request cannot be reached")
-            }
-            Err(LinkError::Lost) => {
-                let why =
-                    "the replica that served this request was lost; what had begun may have had its effect";
-                Instead::Error(200, RpcError::new(ABORTED, why))
-            }
-        }
+            ReplicaBody::Events(events) => Reply::Events(match permit {
+                Some(permit) => with_permit(permit, events),
+                None => events,
+            }),
+        })
     }
 
     /// Serves a request that another replica has authenticated and sent here.

@@ -18,6 +18,7 @@ use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{EntryFilter, NewEntry, ReplicaId, SharedState, StateKind};
 use toolhub_mcp_wire::length_prefixed;
 
+use crate::replica_seal::ReplicaSeal;
 use crate::session_seal::{SealKeys, SessionKey};
 use crate::shared_sessions::{bound_ended, is_stored_as_ended, stored_key};
 
@@ -60,7 +61,13 @@ pub struct SessionRecord {
     state: Option<Arc<dyn SharedState>>,
     /// The keys of the configuration.
     session_keys: Vec<SessionKey>,
-    seal_keys: OnceCell<Arc<SealKeys>>,
+    derived_keys: OnceCell<DerivedKeys>,
+}
+
+/// The keys for each use, derived from the session keys.
+struct DerivedKeys {
+    ids: Arc<SealKeys>,
+    requests: Arc<ReplicaSeal>,
 }
 
 impl fmt::Debug for SessionRecord {
@@ -263,7 +270,7 @@ impl SessionRecord {
             ended: Mutex::default(),
             state: None,
             session_keys: Vec::new(),
-            seal_keys: OnceCell::new(),
+            derived_keys: OnceCell::new(),
         }
     }
 
@@ -296,15 +303,26 @@ impl SessionRecord {
 
     /// Returns the keys that seal session ids. `None` if the store cannot be read, or the system has no randomness.
     pub(super) async fn seal_keys(&self) -> Option<Arc<SealKeys>> {
+        self.keys().await.map(|keys| Arc::clone(&keys.ids))
+    }
+
+    /// Returns what protects requests between replicas. `None` if the store cannot be read, or the system has no randomness.
+    pub async fn replica_seal(&self) -> Option<Arc<ReplicaSeal>> {
+        self.keys().await.map(|keys| Arc::clone(&keys.requests))
+    }
+
+    async fn keys(&self) -> Option<&DerivedKeys> {
         let load = async || {
             let keys = match (self.session_keys.as_slice(), self.shared()) {
                 ([], Some(state)) => vec![stored_key(&**state).await.ok().flatten().ok_or(())?],
                 ([], None) => vec![SessionKey::derive(self.key().ok_or(())?)],
                 (keys, _) => keys.to_vec(),
             };
-            SealKeys::new(&keys).map(Arc::new).ok_or(())
+            let ids = SealKeys::new(&keys).map(Arc::new).ok_or(())?;
+            let requests = ReplicaSeal::new(&keys).map(Arc::new);
+            requests.map(|requests| DerivedKeys { ids, requests }).ok_or(())
         };
-        self.seal_keys.get_or_try_init(load).await.ok().cloned()
+        self.derived_keys.get_or_try_init(load).await.ok()
     }
 
     /// Reads whether a session has been ended by another process. Returns false if that cannot be read.

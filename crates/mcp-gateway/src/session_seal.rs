@@ -1,9 +1,12 @@
 //! Session ids that any replica can open: `v1.KEY.` and the data of the session, sealed with AES-256-GCM. `KEY` names the key, so
 //! that ids of an earlier key stay valid while it is listed.
+//!
+//! The raw keys themselves encrypt nothing: every use has a key of its own, derived from them with HKDF under a label.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Prk, Salt};
 use ring::hmac;
 use sha2::{Digest as _, Sha256};
 use toolhub_core::Secret;
@@ -12,6 +15,10 @@ use toolhub_core::Secret;
 pub(super) const PREFIX: &str = "v1.";
 /// Maximum length of a sealed id, which is sent with each request.
 pub(super) const MAX_ID_LENGTH: usize = 200;
+/// The salt of all derivations, which separates them from other programs with the same key.
+const DERIVATION_SALT: &[u8] = b"toolhub session keys v1";
+/// The use of a derived key.
+const ID_LABEL: &[u8] = b"session ids";
 /// Number of bytes of the digest of a key that name it.
 const KEY_NAME_BYTES: usize = 4;
 /// Length of the name of a key in an id.
@@ -63,8 +70,13 @@ impl SessionKey {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
+    /// The secret from which the keys of all uses are derived.
+    pub(super) fn derivation_secret(&self) -> Prk {
+        Salt::new(HKDF_SHA256, DERIVATION_SALT).extract(&self.0)
+    }
+
     /// The name of the key in ids.
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let digest = Sha256::new().chain_update(b"toolhub session key").chain_update(self.0).finalize();
         URL_SAFE_NO_PAD.encode(&digest[..KEY_NAME_BYTES])
     }
@@ -82,7 +94,7 @@ impl std::fmt::Debug for SealKeys {
 impl SealKeys {
     pub(super) fn new(keys: &[SessionKey]) -> Option<Self> {
         let sealing = |key: &SessionKey| {
-            let unbound = UnboundKey::new(&AES_256_GCM, &key.0).ok()?;
+            let unbound = UnboundKey::from(key.derivation_secret().expand(&[ID_LABEL], &AES_256_GCM).ok()?);
             Some((key.name(), LessSafeKey::new(unbound)))
         };
         let keys: Option<Vec<_>> = keys.iter().take(MAX_KEYS).map(sealing).collect();
@@ -147,6 +159,15 @@ mod tests {
         assert!(keys(&[&other]).open(&id, b"context").is_none());
         assert!(keys(&[&old]).open(&id, b"another context").is_none());
         assert_ne!(keys(&[&old]).seal(b"data", b"context").unwrap(), id, "every id is another one");
+    }
+
+    #[test]
+    fn raw_key_opens_no_id() {
+        let key = SessionKey::generate().unwrap();
+        let id = keys(&[&key]).seal(b"data", b"context").unwrap();
+        let raw = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key.0).unwrap());
+        let raw = SealKeys(vec![(key.name(), raw)]);
+        assert!(raw.open(&id, b"context").is_none());
     }
 
     #[test]

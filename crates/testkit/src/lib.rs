@@ -10,6 +10,8 @@ pub mod conformance;
 pub mod fake;
 #[cfg(target_os = "linux")]
 mod faketime;
+#[cfg(unix)]
+pub mod haproxy;
 pub mod identity_provider;
 pub mod model;
 #[cfg(unix)]

@@ -252,6 +252,42 @@ impl AccessControl {
         keys.any(|key| Arc::ptr_eq(&key.principal, principal) && key.expires.is_none_or(|at| now < at))
     }
 
+    /// The principal with these credentials, with the rights that it has here: another replica has verified the credentials, perhaps
+    /// with another state of the configuration. A token must be valid for one of these profiles, `None` for the default one. `None` if
+    /// the credentials are not in force here.
+    pub(crate) async fn decide_again(
+        &self,
+        claimed: &Principal,
+        profiles: &[Option<&str>],
+    ) -> Option<Arc<Principal>> {
+        match &claimed.origin {
+            Origin::Local => (!self.is_required()).then(|| Arc::new(Principal::local())),
+            Origin::Key { .. } => {
+                let is_same = |known: &Principal| {
+                    known.id() == claimed.id()
+                        && claimed.key_sha256.is_some()
+                        && known.key_sha256 == claimed.key_sha256
+                };
+                let known = self.keys().into_iter().map(|key| key.principal).find(|known| is_same(known))?;
+                self.is_current(&known).then_some(known)
+            }
+            Origin::Oidc { .. } => {
+                let token = claimed.token.as_ref()?.expose();
+                for profile in profiles {
+                    let verified = match self.find(token, *profile) {
+                        Some(found) => Some(found),
+                        None => self.verify(token, *profile).await.ok(),
+                    };
+                    let is_same = |verified: &Verified| verified.principal.id() == claimed.id();
+                    if let Some(verified) = verified.filter(is_same) {
+                        return Some(verified.principal);
+                    }
+                }
+                None
+            }
+        }
+    }
+
     /// The keys in force, in the order of the configuration.
     pub fn keys(&self) -> Vec<KnownKey> {
         let snapshot = self.snapshot.load();
@@ -590,6 +626,38 @@ mod tests {
         assert!(access.is_required());
         assert!(access.find("ann", None).is_none());
         assert!(!AccessControl::new(&auth(&[])).unwrap().is_required());
+    }
+
+    #[tokio::test]
+    async fn rights_of_forwarded_requests_are_decided_again() {
+        let access = AccessControl::new(&auth(&["ann", "bob"])).unwrap();
+        let known = access.find("ann", None).unwrap().principal;
+        let claim = |change: &dyn Fn(&mut Principal)| {
+            let mut claimed = Principal::clone(&known).with_roles(Role::Owner);
+            change(&mut claimed);
+            claimed
+        };
+        let decided = access.decide_again(&claim(&|_| {}), &[None]).await.unwrap();
+        assert!(Arc::ptr_eq(&decided, &known), "the rights are those that the key has here");
+        let other: Arc<str> = toolhub_server::hash_of("bob").into();
+        for claimed in [
+            claim(&|claimed| claimed.key_sha256 = None),
+            claim(&|claimed| claimed.key_sha256 = Some(Arc::clone(&other))),
+            Principal::of_key("eve"),
+            Principal::local(),
+            Principal::new(
+                Origin::Oidc { issuer: "https://idp.example".to_owned(), subject: "ann".to_owned() },
+                toolhub_core::principal::PrincipalKind::Person,
+            )
+            .with_token("ann"),
+        ] {
+            assert!(access.decide_again(&claimed, &[None, Some("default")]).await.is_none(), "{claimed:?}");
+        }
+        access.apply(&auth(&["bob"])).unwrap();
+        assert!(access.decide_again(&known, &[None]).await.is_none());
+        // The local user is one only where no key is required.
+        let open = AccessControl::new(&auth(&[])).unwrap();
+        assert!(open.decide_again(&Principal::local(), &[None]).await.is_some());
     }
 
     #[test]

@@ -248,7 +248,7 @@ impl HubBuilder {
                 false => open_store(&settings, &places, &mut notes).await?,
             };
             let replica = match self.in_cluster && settings.cluster.is_enabled() {
-                true => Some(join_cluster(&settings, &places).await?),
+                true => Some(join_cluster(&settings, &places, store.as_deref()).await?),
                 false => None,
             };
             let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
@@ -371,15 +371,19 @@ impl HubBuilder {
 pub(crate) use toolhub_cluster::Replica;
 
 #[cfg(feature = "postgres")]
-async fn join_cluster(settings: &Settings, places: &Places) -> Result<Replica, BuildError> {
-    crate::cluster::join(settings, places).await.map_err(|error| BuildError::Cluster(error.0))
+async fn join_cluster(
+    settings: &Settings,
+    places: &Places,
+    store: Option<&dyn HubStore>,
+) -> Result<Replica, BuildError> {
+    crate::cluster::join(settings, places, store).await.map_err(|error| BuildError::Cluster(error.0))
 }
 
 #[cfg(not(feature = "postgres"))]
 pub(crate) use crate::features::Replica;
 
 #[cfg(not(feature = "postgres"))]
-async fn join_cluster(_: &Settings, _: &Places) -> Result<Replica, BuildError> {
+async fn join_cluster(_: &Settings, _: &Places, _: Option<&dyn HubStore>) -> Result<Replica, BuildError> {
     Err(BuildError::Cluster(features::missing_cluster()))
 }
 

@@ -9,6 +9,7 @@ use toolhub_cluster::bus::{Bus, BusOptions};
 use toolhub_cluster::{JoinOptions, Replica, ServerSource, Worker, WorkerOptions};
 use toolhub_core::cluster::{ClusterStore, MemberKind};
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
+use toolhub_core::ports::HubStore;
 use toolhub_core::{EventSink, RawJson};
 use toolhub_mcp_client::{ClientHandler, FailureHistory, Server, ServerContext};
 use toolhub_oauth::TokenStore;
@@ -89,8 +90,16 @@ fn machine() -> String {
 }
 
 /// Joins as a replica.
-pub(crate) async fn join(settings: &Settings, places: &Places) -> Result<Replica, ClusterError> {
-    Ok(Replica::join(join_options(settings, places).await?))
+pub(crate) async fn join(
+    settings: &Settings,
+    places: &Places,
+    store: Option<&dyn HubStore>,
+) -> Result<Replica, ClusterError> {
+    let options = join_options(settings, places).await?;
+    let Some(store) = store else {
+        return Err(error("the store of the cluster cannot be used", "集群的存储无法使用"));
+    };
+    Ok(Replica::join(options, store.replica()))
 }
 
 /// A process that runs servers for the replicas of a cluster.

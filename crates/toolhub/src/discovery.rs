@@ -349,6 +349,7 @@ impl Hub {
     /// Permits are granted in FIFO order. Returns `None` if no process has to be started.
     pub(crate) async fn start_permit(&self, server: &Server) -> Option<SemaphorePermit<'_>> {
         let starts = matches!(server.spec().transport, TransportSpec::Stdio(_))
+            && !server.is_remote()
             && !server.is_connected_or_connecting();
         if starts { self.starts.acquire().await.ok() } else { None }
     }

@@ -422,6 +422,12 @@ impl Hub {
         self.replica.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The other replicas of the cluster of this hub.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn peers(&self) -> Option<toolhub_cluster::peer::Peers> {
+        self.replica().as_ref().map(Replica::peers)
+    }
+
     /// What does not work in the cluster of this hub.
     pub(crate) fn cluster_problems(&self) -> Vec<LocalizedText> {
         self.replica().as_ref().map(Replica::problems).unwrap_or_default()

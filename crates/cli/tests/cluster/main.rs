@@ -9,7 +9,10 @@
 )]
 
 mod cluster_calls;
+mod cluster_chaos;
 mod cluster_console;
 mod cluster_faults;
+mod cluster_load_balancer;
 mod cluster_placement;
+mod cluster_sessions;
 mod test_cluster;

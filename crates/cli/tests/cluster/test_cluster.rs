@@ -64,7 +64,12 @@ impl TestCluster {
     }
 
     pub(crate) fn replica(&mut self) -> Process {
-        let process = self.start(&["serve", "--json", "--bind", "127.0.0.1:0"]);
+        self.replica_at(0)
+    }
+
+    /// A replica at this port.
+    pub(crate) fn replica_at(&mut self, port: u16) -> Process {
+        let process = self.start(&["serve", "--json", "--bind", &format!("127.0.0.1:{port}")]);
         assert!(process.url.starts_with("http"), "{}", process.stderr());
         process
     }
@@ -133,6 +138,12 @@ impl TestCluster {
     }
 }
 
+impl AsRef<str> for Process {
+    fn as_ref(&self) -> &str {
+        &self.url
+    }
+}
+
 impl Process {
     pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(&self.stderr).unwrap_or_default()
@@ -179,14 +190,20 @@ impl Drop for Process {
 pub(crate) struct Client {
     http: reqwest::Client,
     url: String,
+    key: Option<&'static str>,
 }
 
 impl Client {
-    pub(crate) fn of(replica: &Process) -> Self {
+    pub(crate) fn of(replica: &impl AsRef<str>) -> Self {
         // The client needs a provider even for plain HTTP; another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().timeout(TEST_TIMEOUT).build().unwrap();
-        Self { http, url: replica.url.clone() }
+        Self { http, url: replica.as_ref().to_owned(), key: None }
+    }
+
+    /// The client with this key.
+    pub(crate) fn with_key(self, key: &'static str) -> Self {
+        Self { key: Some(key), ..self }
     }
 
     /// Calls a tool, and returns the answer as text.
@@ -195,9 +212,12 @@ impl Client {
             "io.modelcontextprotocol/clientCapabilities": {}});
         let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-        let request = self
-            .http
-            .post(&self.url)
+        let request = self.http.post(&self.url);
+        let request = match self.key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        };
+        let request = request
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", "2026-07-28")

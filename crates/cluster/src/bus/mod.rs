@@ -148,7 +148,8 @@ impl Bus {
         let reply = slot.subject();
         let mut replies = Replies::new(slot);
         let mut pieces = frame::pieces(&message, self.piece_bytes());
-        let Some((first, is_last)) = pieces.next() else { return Err(BusError::Gap) };
+        #[expect(clippy::expect_used, reason = "`pieces` returns at least one")]
+        let (first, is_last) = pieces.next().expect("a piece");
         let first = frame::write(if is_last { 0 } else { MORE }, 0, &first);
         let sent = client.publish_with_reply(subject.to_owned(), reply, first).await;
         sent.map_err(|error| BusError::Client(error.to_string()))?;
@@ -196,6 +197,13 @@ impl Bus {
     pub async fn subscribe(&self, subject: &str) -> Result<Events, BusError> {
         let subscribed = self.0.client.subscribe(subject.to_owned()).await;
         subscribed.map(Events).map_err(|error| BusError::Client(error.to_string()))
+    }
+
+    /// Ends the connection: from here on everything fails.
+    #[cfg(test)]
+    pub(crate) async fn close(&self) {
+        let _ = self.0.client.drain().await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
     }
 
     /// Waits until the server has all that was sent, at most for `limit`.

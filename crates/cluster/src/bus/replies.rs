@@ -36,9 +36,9 @@ impl Replies {
             match self.assembly.push(frame.payload, is_complete) {
                 Ok(Some(message)) => return Ok(Some(message)),
                 Ok(None) => {}
-                Err(_) => {
+                Err(bytes) => {
                     self.is_over = true;
-                    return Err(BusError::Gap);
+                    return Err(BusError::AnswerTooLarge { bytes });
                 }
             }
         }
@@ -62,9 +62,11 @@ impl Replies {
             Err(_) => Err(BusError::Silent(limit)),
             Ok(None) => Err(BusError::Gap),
             Ok(Some(Arrival::NoResponders)) => Err(BusError::NoResponders),
-            Ok(Some(Arrival::Frame(message))) => {
-                Frame::read(&message).filter(|frame| frame.sequence == self.next).ok_or(BusError::Gap)
-            }
+            Ok(Some(Arrival::Frame(message))) => match Frame::read(&message) {
+                Some(frame) if frame.sequence == self.next => Ok(frame),
+                Some(_) => Err(BusError::Gap),
+                None => Err(BusError::Unreadable),
+            },
         };
         match frame {
             Ok(frame) => {

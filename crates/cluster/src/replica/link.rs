@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -17,15 +17,9 @@ use toolhub_mcp_wire::McpError;
 use super::{Shared, bus_error, json};
 use crate::bus::{BusError, Replies};
 use crate::clock::millis;
-use crate::liveness::LOST_AFTER;
+use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
 use crate::wire::{self, Action, AnswerError, CallHead, Control, PROTOCOL, Refusal, Reply, Subjects};
 
-/// A worker must have begun a request within this time.
-pub(super) const ACCEPT_TIMEOUT: Duration = Duration::from_secs(3);
-/// A request counts as lost after this time without a message about it, although its worker lives: messages were lost.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How often the signs of life of the worker are checked.
-const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long delivering the answer of a client may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of questions of one request at the same time.
@@ -78,7 +72,7 @@ impl Link {
         request: RemoteRequest<'_>,
         events: &dyn RemoteEvents,
     ) -> Result<RawJson, RemoteFailure> {
-        let Some(now) = self.shared.clock.now() else {
+        let Some(now) = self.shared.member.clock.now() else {
             return Err(RemoteFailure::Error(bus_error(&self.server(), &BusError::Disconnected)));
         };
         let RemoteRequest { message, forwarding, principal, client } = request;
@@ -86,7 +80,7 @@ impl Link {
         let head = CallHead {
             protocol: PROTOCOL,
             id: id.clone(),
-            from: self.shared.id.clone(),
+            from: self.shared.member.id.clone(),
             epoch: self.epoch,
             begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
             action: Action::Request {
@@ -121,45 +115,33 @@ impl Link {
     /// Receives the messages about a request until its end.
     async fn receive(
         &self,
-        mut replies: Replies,
+        replies: Replies,
         id: &str,
         events: &dyn RemoteEvents,
     ) -> Result<RawJson, RemoteFailure> {
-        let sent = Instant::now();
-        let (mut heard, mut is_accepted) = (sent, false);
+        let mut exchange = Exchange::new(replies, &self.shared.liveness, &self.worker);
         let mut questions = FuturesUnordered::new();
         loop {
             let reply = tokio::select! {
-                reply = replies.next(CHECK_INTERVAL) => reply,
+                reply = exchange.next::<Reply>() => reply,
                 Some(()) = questions.next() => continue,
             };
-            let reply = match reply {
-                Ok(Some(reply)) => reply,
-                Ok(None) => return Err(self.lost(&BusError::Gap)),
-                Err(BusError::Silent(_)) => {
-                    let of_worker = self.shared.liveness.silent_since(&self.worker, sent).elapsed();
-                    let limit = if is_accepted { SILENCE_TIMEOUT } else { ACCEPT_TIMEOUT };
-                    if of_worker > LOST_AFTER || heard.elapsed() > limit {
-                        return Err(self.lost(&BusError::Silent(of_worker.max(heard.elapsed()))));
-                    }
-                    continue;
-                }
+            let (reply, body) = match reply {
+                Ok(reply) => reply,
                 Err(error @ BusError::NoResponders) => return Err(self.not_sent(&error)),
                 Err(error) => return Err(self.lost(&error)),
             };
-            heard = Instant::now();
-            let Some((reply, body)) = wire::read::<Reply>(&reply) else {
-                return Err(self.lost(&BusError::Gap));
-            };
             match reply {
-                Reply::Refused { why: Refusal::NotHeld | Refusal::Late } if !is_accepted => {
+                Reply::Refused { why: Refusal::NotHeld | Refusal::Late } if !exchange.is_accepted() => {
                     return Err(self.gone());
                 }
-                Reply::Refused { why: Refusal::CannotTake { why } } if !is_accepted => {
+                Reply::Refused { why: Refusal::CannotTake { why } } if !exchange.is_accepted() => {
                     return Err(RemoteFailure::Error(McpError::connect(why)));
                 }
-                Reply::Refused { .. } | Reply::Opened { .. } => return Err(self.lost(&BusError::Gap)),
-                Reply::Accepted | Reply::Running => is_accepted = true,
+                Reply::Refused { .. } | Reply::Opened { .. } => {
+                    return Err(self.lost(&BusError::Unexpected));
+                }
+                Reply::Accepted | Reply::Running => exchange.accept(),
                 Reply::Notification { method } => events.notification(&method, json(&body).as_ref()),
                 Reply::Question { number, method } => {
                     if questions.len() >= MAX_QUESTIONS {
@@ -175,9 +157,8 @@ impl Link {
                         .ok_or_else(|| RemoteFailure::Error(McpError::unreadable("the result is not JSON")));
                 }
                 Reply::Failed => {
-                    return Err(
-                        json(&body).map_or_else(|| self.lost(&BusError::Gap), RemoteFailure::Reported)
-                    );
+                    let unreadable = || self.lost(&BusError::Unreadable);
+                    return Err(json(&body).map_or_else(unreadable, RemoteFailure::Reported));
                 }
             }
         }

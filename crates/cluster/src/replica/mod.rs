@@ -6,13 +6,14 @@ mod open;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use toolhub_core::cluster::{ClusterStore, InstanceKey, Member, MemberKind};
+use toolhub_core::cluster::{ClusterStore, InstanceKey, MemberKind};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox, RemoteServers};
@@ -21,12 +22,14 @@ use toolhub_mcp_wire::McpError;
 use crate::bus::{Bus, BusError};
 use crate::clock::DatabaseClock;
 use crate::liveness::Liveness;
+use crate::membership::{MemberState, Membership};
+use crate::peer::Peers;
 use crate::wire::{self, ClusterEvent, Subjects};
 
 /// Interval at which a replica stores that it is alive.
 const STORE_INTERVAL: Duration = Duration::from_secs(2);
-/// Maximum number of cancellations that wait to be sent.
-const MAX_CANCELLATIONS: usize = 4096;
+/// Maximum number of messages that wait to be sent.
+const MAX_QUEUED: usize = 4096;
 
 /// How a process joins a cluster.
 #[derive(Clone)]
@@ -50,12 +53,13 @@ impl std::fmt::Debug for JoinOptions {
 /// A replica of a cluster. Its tasks end when it is dropped.
 pub struct Replica {
     shared: Arc<Shared>,
+    own: ReplicaId,
     tasks: JoinSet<()>,
 }
 
 impl std::fmt::Debug for Replica {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Replica").field("id", &self.shared.id).finish_non_exhaustive()
+        f.debug_struct("Replica").field("id", &self.shared.member.id).finish_non_exhaustive()
     }
 }
 
@@ -63,25 +67,27 @@ impl std::fmt::Debug for Replica {
 type LinksByPlacement = HashMap<(InstanceKey, i64), Vec<Weak<link::Link>>>;
 
 pub(crate) struct Shared {
-    pub(crate) id: String,
+    pub(crate) member: Membership,
     pub(crate) bus: Bus,
-    pub(crate) store: Arc<dyn ClusterStore>,
-    pub(crate) clock: DatabaseClock,
     pub(crate) liveness: Arc<Liveness>,
-    address: String,
     /// Why the database could not be reached last time.
     store_problem: Mutex<Option<String>>,
     links: Mutex<LinksByPlacement>,
-    cancellations: mpsc::Sender<Cancellation>,
+    queued: mpsc::Sender<QueuedMessage>,
     pub(crate) in_flight: AtomicU32,
     next_request: AtomicU64,
     changes: watch::Sender<u64>,
 }
 
-/// A request that is not awaited any more.
-pub(crate) struct Cancellation {
-    pub(crate) worker: String,
-    pub(crate) id: String,
+/// A message whose answer is not awaited, such as a cancellation.
+pub(crate) struct QueuedMessage {
+    subject: String,
+    message: Bytes,
+}
+
+/// The id of a replica as a member of the cluster.
+pub(crate) fn member_id(replica: &str) -> String {
+    format!("replica-{replica}")
 }
 
 /// An id for a process, or for a request: unguessable, and never used again.
@@ -90,35 +96,38 @@ pub(crate) fn new_id(kind: &str) -> String {
 }
 
 impl Replica {
-    /// Joins the cluster.
-    pub fn join(options: JoinOptions) -> Self {
+    /// Joins the cluster as this replica.
+    pub fn join(options: JoinOptions, own: ReplicaId) -> Self {
         let JoinOptions { bus, store, address, lease: _ } = options;
-        let (cancellations, to_cancel) = mpsc::channel(MAX_CANCELLATIONS);
+        let (queued, to_send) = mpsc::channel(MAX_QUEUED);
         let shared = Arc::new(Shared {
-            id: new_id("replica"),
+            member: Membership {
+                id: member_id(&own.to_string()),
+                kind: MemberKind::Replica,
+                address,
+                store,
+                clock: DatabaseClock::default(),
+            },
             bus,
-            store,
-            clock: DatabaseClock::default(),
             liveness: Arc::default(),
-            address,
             store_problem: Mutex::default(),
             links: Mutex::default(),
-            cancellations,
+            queued,
             in_flight: AtomicU32::new(0),
             next_request: AtomicU64::new(1),
             changes: watch::Sender::new(0),
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.id.clone()));
-        tasks.spawn(send_cancellations(shared.bus.clone(), to_cancel));
+        tasks.spawn(Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone()));
+        tasks.spawn(send_queued(shared.bus.clone(), to_send));
         tasks.spawn(store_signs_of_life(Arc::downgrade(&shared)));
         tasks.spawn(receive_events(shared.bus.clone(), Arc::downgrade(&shared)));
-        Self { shared, tasks }
+        Self { shared, own, tasks }
     }
 
     /// The id of this replica.
     pub fn id(&self) -> &str {
-        &self.shared.id
+        &self.shared.member.id
     }
 
     /// The connection to NATS.
@@ -136,6 +145,11 @@ impl Replica {
         Arc::new(WorkerServers(Arc::clone(&self.shared)))
     }
 
+    /// The other replicas.
+    pub fn peers(&self) -> Peers {
+        Peers::new(Arc::clone(&self.shared), self.own)
+    }
+
     /// What does not work at present, and what follows from it; empty if all works.
     pub fn problems(&self) -> Vec<LocalizedText> {
         self.shared.problems()
@@ -143,7 +157,7 @@ impl Replica {
 
     /// Tells the other replicas that something changed which all read from the database.
     pub async fn publish_change(&self, topic: &str) {
-        let event = ClusterEvent::Changed { from: self.shared.id.clone(), topic: topic.to_owned() };
+        let event = ClusterEvent::Changed { from: self.shared.member.id.clone(), topic: topic.to_owned() };
         let subject = Subjects(&self.shared.bus).events();
         // Without a connection, the others notice it by reading the database.
         let _ = self.shared.bus.publish(&subject, wire::write(&event, b"")).await;
@@ -157,7 +171,7 @@ impl Replica {
     /// Leaves the cluster.
     pub async fn leave(mut self) {
         self.tasks.shutdown().await;
-        let _ = tokio::time::timeout(STORE_INTERVAL, self.shared.store.leave(self.shared.id.clone())).await;
+        self.shared.member.leave(STORE_INTERVAL).await;
     }
 }
 
@@ -181,14 +195,19 @@ impl Shared {
         problems
     }
 
-    fn new_request_id(&self) -> String {
-        format!("{}-{}", self.id, self.next_request.fetch_add(1, Ordering::Relaxed))
+    pub(crate) fn new_request_id(&self) -> String {
+        format!("{}-{}", self.member.id, self.next_request.fetch_add(1, Ordering::Relaxed))
     }
 
     fn cancel(&self, worker: &str, id: &str) {
-        let cancellation = Cancellation { worker: worker.to_owned(), id: id.to_owned() };
-        // If the queue is full, the request runs on; its result is discarded in any case.
-        let _ = self.cancellations.try_send(cancellation);
+        let message = wire::write(&wire::Control::Cancel { id: id.to_owned() }, b"");
+        self.send_later(Subjects(&self.bus).control(worker), message);
+    }
+
+    /// Sends a message whose answer is not awaited. If the queue is full, it is dropped: a request that should have been cancelled
+    /// runs on, and its result is discarded in any case.
+    pub(crate) fn send_later(&self, subject: String, message: Bytes) {
+        let _ = self.queued.try_send(QueuedMessage { subject, message });
     }
 
     fn register(&self, key: InstanceKey, link: &Arc<link::Link>) {
@@ -208,26 +227,8 @@ impl Shared {
     }
 
     async fn store_sign_of_life(&self) {
-        let asked = Instant::now();
-        let member = Member {
-            id: self.id.clone(),
-            kind: MemberKind::Replica,
-            address: self.address.clone(),
-            labels: Vec::new(),
-            capacity: 0,
-            load: self.in_flight.load(Ordering::Relaxed),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            draining: false,
-            silent_for: Duration::ZERO,
-        };
-        let result = self.store.beat(member).await;
-        let problem = match result {
-            Ok(now) => {
-                self.clock.set(now, asked);
-                None
-            }
-            Err(error) => Some(error.to_string()),
-        };
+        let state = MemberState { load: self.in_flight.load(Ordering::Relaxed), ..MemberState::default() };
+        let problem = self.member.store_sign_of_life(state).await.err().map(|error| error.to_string());
         *self.store_problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 }
@@ -240,11 +241,10 @@ async fn store_signs_of_life(shared: Weak<Shared>) {
     }
 }
 
-async fn send_cancellations(bus: Bus, mut to_cancel: mpsc::Receiver<Cancellation>) {
-    while let Some(Cancellation { worker, id }) = to_cancel.recv().await {
-        let message = wire::write(&wire::Control::Cancel { id }, b"");
+async fn send_queued(bus: Bus, mut to_send: mpsc::Receiver<QueuedMessage>) {
+    while let Some(QueuedMessage { subject, message }) = to_send.recv().await {
         // The answer is not awaited.
-        let _ = bus.request(&Subjects(&bus).control(&worker), message).await;
+        let _ = bus.request(&subject, message).await;
     }
 }
 
@@ -260,7 +260,7 @@ async fn receive_events(bus: Bus, shared: Weak<Shared>) {
                     link.inbox.notification(&method, params.as_ref());
                 }
             }
-            ClusterEvent::Changed { from, .. } if from != shared.id => {
+            ClusterEvent::Changed { from, .. } if from != shared.member.id => {
                 shared.changes.send_modify(|count| *count += 1);
             }
             ClusterEvent::Changed { .. } => {}

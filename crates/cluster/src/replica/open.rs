@@ -10,11 +10,11 @@ use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox};
 use toolhub_mcp_wire::McpError;
 
-use super::link::{ACCEPT_TIMEOUT, Link};
+use super::link::Link;
 use super::{Shared, bus_error, json};
 use crate::bus::BusError;
 use crate::clock::millis;
-use crate::liveness::LOST_AFTER;
+use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
 use crate::wire::{self, Action, CallHead, Control, ControlReply, PROTOCOL, Refusal, Reply, Subjects};
 
 /// Pause before a placement is looked up again.
@@ -41,7 +41,8 @@ pub(super) async fn open(
     let key = InstanceKey { server: spec.id.to_string(), instance };
     let mut none_since = None;
     loop {
-        let placed = shared.store.placement(key.clone()).await.map_err(|error| store_error(spec, &error))?;
+        let placed =
+            shared.member.store.placement(key.clone()).await.map_err(|error| store_error(spec, &error))?;
         let placement = match placed {
             Some(placement) => {
                 none_since = None;
@@ -84,7 +85,7 @@ enum PlaceError {
 
 /// Lets a worker take the instance: the one with the most room first.
 async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Result<Placement, PlaceError> {
-    let members = shared.store.members(MEMBER_TIMEOUT).await;
+    let members = shared.member.store.members(MEMBER_TIMEOUT).await;
     let members = members.map_err(|error| PlaceError::Failed(store_error(spec, &error)))?;
     let mut workers = candidates(spec, members).map_err(|why| {
         let (id, both) = (&spec.id, |lang| why.localize(lang));
@@ -97,7 +98,7 @@ async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Re
     workers.sort_by_key(|worker| u64::from(worker.load) * 1000 / u64::from(worker.capacity.max(1)));
     let mut refusal = None;
     for worker in workers {
-        let begin_by = shared.clock.now().unwrap_or_default().saturating_add(millis(PLACE_TIMEOUT));
+        let begin_by = shared.member.clock.now().unwrap_or_default().saturating_add(millis(PLACE_TIMEOUT));
         let request = Control::Place { key: key.into(), entry: spec.cluster_digest(), begin_by };
         match wire::control(&shared.bus, &worker.id, wire::write(&request, b""), PLACE_TIMEOUT).await {
             Ok(ControlReply::Placed { epoch }) => {
@@ -163,40 +164,32 @@ async fn connect(
     inbox: RemoteInbox,
 ) -> Result<RemoteConnection, ConnectError> {
     let failed = |error: &BusError| ConnectError::Failed(bus_error(&spec.id, error));
-    let Some(now) = shared.clock.now() else { return Err(ConnectError::NotThere) };
+    let Some(now) = shared.member.clock.now() else { return Err(ConnectError::NotThere) };
     let head = CallHead {
         protocol: PROTOCOL,
         id: shared.new_request_id(),
-        from: shared.id.clone(),
+        from: shared.member.id.clone(),
         epoch: placement.epoch,
         begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
         action: Action::Open,
         forwarding: None,
     };
     let subject = Subjects(&shared.bus).call(&placement.key, placement.epoch);
-    let mut replies = match shared.bus.request(&subject, wire::write(&head, b"")).await {
+    let replies = match shared.bus.request(&subject, wire::write(&head, b"")).await {
         Ok(replies) => replies,
         Err(BusError::NoResponders) => return Err(ConnectError::NotThere),
         Err(error) => return Err(failed(&error)),
     };
-    let began = Instant::now();
-    let mut is_accepted = false;
+    let mut exchange = Exchange::new(replies, &shared.liveness, &placement.worker);
     loop {
-        let reply = match replies.next(Duration::from_millis(500)).await {
-            Ok(Some(reply)) => reply,
-            Err(BusError::Silent(_)) => {
-                let silent = shared.liveness.silent_since(&placement.worker, began).elapsed();
-                if silent > LOST_AFTER || (!is_accepted && began.elapsed() > ACCEPT_TIMEOUT) {
-                    return Err(ConnectError::NotThere);
-                }
-                continue;
-            }
-            Err(BusError::NoResponders | BusError::Gap) | Ok(None) => return Err(ConnectError::NotThere),
-            Err(error) => return Err(failed(&error)),
+        let (reply, body) = match exchange.next::<Reply>().await {
+            Ok(reply) => reply,
+            Err(error @ (BusError::Disconnected | BusError::Client(_))) => return Err(failed(&error)),
+            // A connection has no effect: it is opened again, here or at another worker.
+            Err(_) => return Err(ConnectError::NotThere),
         };
-        let Some((reply, body)) = wire::read::<Reply>(&reply) else { return Err(ConnectError::NotThere) };
         match reply {
-            Reply::Accepted | Reply::Running => is_accepted = true,
+            Reply::Accepted | Reply::Running => exchange.accept(),
             Reply::Opened { connection } => {
                 let Some(description) = json(&body) else { return Err(ConnectError::NotThere) };
                 let link = Link::new(Arc::clone(shared), placement, connection, inbox);

@@ -3,9 +3,9 @@
 //! A lease ends by the clock of the database. The worker counts with the monotonic clock from before it asked, and ends its
 //! processes when two thirds of the lease are over: before another worker can take the instance.
 
-mod calls;
 mod handler;
-mod placed;
+mod instance;
+mod questions;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,18 +16,20 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::RawJson;
-use toolhub_core::cluster::{ClusterStore, HeldPlacement, InstanceKey, Member, MemberKind};
-use toolhub_core::lang::LocalizedText;
+use toolhub_core::cluster::{HeldPlacement, InstanceKey, MemberKind};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::{ClientHandler, Server};
 
 use crate::bus::{Bus, BusError, IncomingRequest, Requests};
+use crate::calls::Calls;
 use crate::clock::DatabaseClock;
 use crate::liveness::Liveness;
+use crate::membership::{MemberState, Membership};
 use crate::replica::{JoinOptions, new_id};
 use crate::wire::{self, Control, ControlReply, Subjects};
-use calls::{Calls, read_answer};
 use handler::{InstanceHandler, QueuedEvent, publish_events};
-use placed::Placed;
+use instance::Instance;
+use questions::{Questions, read_answer};
 
 /// How often leases are checked against the monotonic clock.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -74,24 +76,29 @@ pub struct Worker {
 
 impl std::fmt::Debug for Worker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker").field("id", &self.shared.id).finish_non_exhaustive()
+        f.debug_struct("Worker").field("id", &self.shared.member.id).finish_non_exhaustive()
     }
 }
 
-struct Shared {
-    id: String,
-    bus: Bus,
-    store: Arc<dyn ClusterStore>,
-    address: String,
+/// What a worker is made of beside its connections.
+struct WorkerParts {
     lease: Duration,
     options: WorkerOptions,
     servers: Arc<dyn ServerSource>,
-    clock: DatabaseClock,
+    events: mpsc::Sender<QueuedEvent>,
+}
+
+struct Shared {
+    member: Membership,
+    bus: Bus,
+    lease: Duration,
+    options: WorkerOptions,
+    servers: Arc<dyn ServerSource>,
     liveness: Arc<Liveness>,
-    placed: Mutex<HashMap<InstanceKey, Arc<Placed>>>,
+    instances: Mutex<HashMap<InstanceKey, Arc<Instance>>>,
     /// The instances that are being taken.
     claiming: Mutex<HashSet<InstanceKey>>,
-    calls: Calls,
+    calls: Calls<Questions>,
     events: mpsc::Sender<QueuedEvent>,
     draining: AtomicBool,
     tasks: TaskTracker,
@@ -108,35 +115,21 @@ impl Worker {
         let (sender, events) = mpsc::channel(MAX_EVENTS);
         let id = new_id("worker");
         let control = bus.serve(&Subjects(&bus).control(&id), None).await?;
-        let shared = Shared {
-            id,
-            bus,
-            store,
-            address,
-            lease,
-            options,
-            servers,
-            clock: DatabaseClock::default(),
-            liveness: Arc::default(),
-            placed: Mutex::default(),
-            claiming: Mutex::default(),
-            calls: Calls::default(),
-            events: sender,
-            draining: AtomicBool::new(false),
-            tasks: TaskTracker::new(),
-        };
+        let member =
+            Membership { id, kind: MemberKind::Worker, address, store, clock: DatabaseClock::default() };
+        let shared = Shared::new(member, bus, WorkerParts { lease, options, servers, events: sender });
         Ok(Self { shared: Arc::new(shared), control, events })
     }
 
     /// The id of this worker.
     pub fn id(&self) -> &str {
-        &self.shared.id
+        &self.shared.member.id
     }
 
     /// Works until `stop` is cancelled, then finishes running requests. Dropping the future kills the processes of all servers.
     pub async fn run(self, stop: CancellationToken) {
         let Self { shared, mut control, events } = self;
-        let liveness = Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.id.clone());
+        let liveness = Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone());
         let serving = async {
             while let Some(request) = control.next().await {
                 let shared = Arc::clone(&shared);
@@ -161,12 +154,30 @@ impl Worker {
 }
 
 impl Shared {
-    fn placed(&self) -> MutexGuard<'_, HashMap<InstanceKey, Arc<Placed>>> {
-        self.placed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(member: Membership, bus: Bus, parts: WorkerParts) -> Self {
+        let WorkerParts { lease, options, servers, events } = parts;
+        Self {
+            member,
+            bus,
+            lease,
+            options,
+            servers,
+            liveness: Arc::default(),
+            instances: Mutex::default(),
+            claiming: Mutex::default(),
+            calls: Calls::default(),
+            events,
+            draining: AtomicBool::new(false),
+            tasks: TaskTracker::new(),
+        }
     }
 
-    fn all_placed(&self) -> Vec<Arc<Placed>> {
-        self.placed().values().map(Arc::clone).collect()
+    fn instances(&self) -> MutexGuard<'_, HashMap<InstanceKey, Arc<Instance>>> {
+        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all_instances(&self) -> Vec<Arc<Instance>> {
+        self.instances().values().map(Arc::clone).collect()
     }
 
     fn claiming(&self) -> MutexGuard<'_, HashSet<InstanceKey>> {
@@ -192,7 +203,9 @@ impl Shared {
                 ControlReply::Done
             }
             Control::Answer { id, number, is_error } => {
-                self.calls.answer(&id, number, read_answer(is_error, &body));
+                if let Some(call) = self.calls.find(&id) {
+                    call.state.answer(number, read_answer(is_error, &body));
+                }
                 ControlReply::Done
             }
         };
@@ -209,10 +222,14 @@ impl Shared {
         if self.draining.load(Ordering::Acquire) {
             return Err(LocalizedText::new("the worker is about to end", "该工作进程即将结束"));
         }
-        if self.clock.now().is_none_or(|now| now > begin_by) {
-            return Err(LocalizedText::new("the request came too late", "请求来得太晚"));
+        if self.member.clock.now().is_none_or(|now| now > begin_by) {
+            return Err(LocalizedText::new(
+                "the request expired before the worker received it",
+                "请求已超时",
+            ));
         }
-        let held = self.placed().get(&key).filter(|placed| placed.is_valid()).map(|placed| placed.epoch);
+        let held =
+            self.instances().get(&key).filter(|instance| instance.is_valid()).map(|instance| instance.epoch);
         if let Some(epoch) = held {
             return Ok(ControlReply::Placed { epoch });
         }
@@ -226,7 +243,7 @@ impl Shared {
             Arc::new(InstanceHandler::new(key.clone(), self.events.clone(), self.servers.capabilities()));
         let server = self.servers.server(&key.server, entry, Arc::clone(&handler) as _)?;
         let asked = Instant::now();
-        let claimed = self.store.claim(key.clone(), self.id.clone(), self.lease).await;
+        let claimed = self.member.store.claim(key.clone(), self.member.id.clone(), self.lease).await;
         let claimed = claimed.map_err(|error| {
             LocalizedText::new(
                 format!("the worker cannot reach the database: {error}"),
@@ -236,18 +253,28 @@ impl Shared {
         let epoch = claimed
             .ok_or_else(|| LocalizedText::new("another worker has taken it", "另一个工作进程已接受它"))?;
         handler.set_epoch(epoch);
-        let subject = Subjects(&self.bus).call(&key, epoch);
-        let requests = self.bus.serve(&subject, Some(wire::QUEUE)).await.map_err(|error| {
-            LocalizedText::new(
-                format!("the worker cannot reach NATS: {error}"),
-                format!("该工作进程无法访问 NATS：{error}"),
-            )
-        })?;
-        let placed =
-            Arc::new(Placed::new(HeldPlacement { key: key.clone(), epoch }, server, asked + self.usable()));
-        self.placed().insert(key, Arc::clone(&placed));
-        self.tasks.spawn(Arc::clone(self).serve(placed, requests));
+        let held = HeldPlacement { key: key.clone(), epoch };
+        let requests = self.receive_requests(&held).await?;
+        let instance = Arc::new(Instance::new(held, server, asked + self.usable()));
+        self.instances().insert(key, Arc::clone(&instance));
+        self.tasks.spawn(Arc::clone(self).serve(instance, requests));
         Ok(ControlReply::Placed { epoch })
+    }
+
+    /// Subscribes to the requests for a placement that this worker has just been given. Without them it is released, so that
+    /// another worker may take it at once and not only after the lease.
+    async fn receive_requests(&self, held: &HeldPlacement) -> Result<Requests, LocalizedText> {
+        let subject = Subjects(&self.bus).call(&held.key, held.epoch);
+        match self.bus.serve(&subject, Some(wire::QUEUE)).await {
+            Ok(requests) => Ok(requests),
+            Err(error) => {
+                let _ = self.member.store.release(self.member.id.clone(), held.clone()).await;
+                Err(LocalizedText::new(
+                    format!("the worker cannot reach NATS: {}", error.localize(Lang::En)),
+                    format!("该工作进程无法访问 NATS：{}", error.localize(Lang::Zh)),
+                ))
+            }
+        }
     }
 
     /// Extends the leases, and stores that this worker is alive. Gives up instances that are not used.
@@ -258,25 +285,25 @@ impl Shared {
             if self.bus.is_connected() {
                 reached = Instant::now();
             }
-            let all = self.all_placed();
+            let all = self.all_instances();
             if reached.elapsed() > UNREACHABLE_TIMEOUT {
-                all.iter().for_each(|placed| placed.end());
+                all.iter().for_each(|instance| instance.end());
             } else if !all.is_empty() {
                 let asked = Instant::now();
-                let held: Vec<HeldPlacement> = all.iter().map(|placed| placed.held()).collect();
+                let held: Vec<HeldPlacement> = all.iter().map(|instance| instance.held()).collect();
                 // If this fails or takes too long, `check_leases` ends the instances.
-                if let Ok(kept) = self.store.renew(self.id.clone(), held, self.lease).await {
+                if let Ok(kept) = self.member.store.renew(self.member.id.clone(), held, self.lease).await {
                     let kept: HashSet<i64> = kept.into_iter().map(|held| held.epoch).collect();
-                    for placed in &all {
-                        match kept.contains(&placed.epoch) {
-                            true => placed.extend(asked + self.usable()),
-                            false => placed.end(),
+                    for instance in &all {
+                        match kept.contains(&instance.epoch) {
+                            true => instance.extend(asked + self.usable()),
+                            false => instance.end(),
                         }
                     }
                 }
                 all.iter()
-                    .filter(|placed| placed.is_unused_for(IDLE_TIMEOUT))
-                    .for_each(|placed| placed.drain());
+                    .filter(|instance| instance.is_unused_for(IDLE_TIMEOUT))
+                    .for_each(|instance| instance.drain());
             }
             tokio::time::sleep(self.lease / 6).await;
         }
@@ -285,28 +312,24 @@ impl Shared {
     /// Ends instances whose lease may end for others soon. Does not wait for the database.
     async fn check_leases(&self) {
         loop {
-            self.all_placed().iter().filter(|placed| !placed.is_valid()).for_each(|placed| placed.end());
+            self.all_instances()
+                .iter()
+                .filter(|instance| !instance.is_valid())
+                .for_each(|instance| instance.end());
             tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
     async fn store_sign_of_life(&self) {
-        let asked = Instant::now();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let member = Member {
-            id: self.id.clone(),
-            kind: MemberKind::Worker,
-            address: self.address.clone(),
+        let state = MemberState {
             labels: self.options.labels.clone(),
             capacity: number(self.options.capacity),
-            load: number(self.placed().len()),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            load: number(self.instances().len()),
             draining: self.draining.load(Ordering::Acquire),
-            silent_for: Duration::ZERO,
         };
-        if let Ok(now) = self.store.beat(member).await {
-            self.clock.set(now, asked);
-        }
+        // Without the database, leases are not extended and instances end.
+        let _ = self.member.store_sign_of_life(state).await;
     }
 
     /// Takes nothing more, finishes running requests, and gives all instances up.
@@ -314,21 +337,21 @@ impl Shared {
         self.draining.store(true, Ordering::Release);
         let finish = async {
             self.store_sign_of_life().await;
-            while !(self.placed().is_empty() && self.claiming().is_empty()) {
-                self.all_placed().iter().for_each(|placed| placed.drain());
+            while !(self.instances().is_empty() && self.claiming().is_empty()) {
+                self.all_instances().iter().for_each(|instance| instance.drain());
                 tokio::time::sleep(CHECK_INTERVAL / 4).await;
             }
         };
         if tokio::time::timeout(self.options.drain, finish).await.is_err() {
-            self.all_placed().iter().for_each(|placed| placed.end());
+            self.all_instances().iter().for_each(|instance| instance.end());
             let ended = async {
-                while !self.placed().is_empty() {
+                while !self.instances().is_empty() {
                     tokio::time::sleep(CHECK_INTERVAL / 4).await;
                 }
             };
             let _ = tokio::time::timeout(self.lease, ended).await;
         }
-        let _ = tokio::time::timeout(LEAVE_TIMEOUT, self.store.leave(self.id.clone())).await;
+        self.member.leave(LEAVE_TIMEOUT).await;
         self.bus.flush(LEAVE_TIMEOUT).await;
     }
 }
@@ -341,10 +364,10 @@ struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     fn begin(shared: &'a Shared, key: &InstanceKey) -> Option<Self> {
-        let placed = shared.placed();
+        let instances = shared.instances();
         let mut claiming = shared.claiming();
-        if placed.contains_key(key)
-            || placed.len() + claiming.len() >= shared.options.capacity
+        if instances.contains_key(key)
+            || instances.len() + claiming.len() >= shared.options.capacity
             || !claiming.insert(key.clone())
         {
             return None;
@@ -358,3 +381,6 @@ impl Drop for Claim<'_> {
         self.shared.claiming().remove(&self.key);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ use toolhub_cluster::{JoinOptions, Replica, ServerSource, Worker, WorkerOptions}
 use toolhub_core::cluster::{ClusterStore, HeldPlacement, InstanceKey, Member, Placement};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::{NullSink, StoreError};
+use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::{BoxFuture, Consent, RawJson, RawObject};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{
@@ -210,7 +211,7 @@ async fn main() {
     let stop = CancellationToken::new();
     let mut working = JoinSet::new();
     working.spawn(worker.run(stop.clone()));
-    let replica = Replica::join(join().await);
+    let replica = Replica::join(join().await, ReplicaId(1));
     tokio::time::sleep(Duration::from_millis(500)).await;
     let local = Arc::new(Server::new(JournalServer::spec(), FailureHistory::default(), context.clone()));
     let with_workers = ServerContext { remote: Some(replica.servers()), ..context };

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::{BufRead as _, Write as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -18,6 +19,9 @@ use serde_json::{Value, json};
 
 /// How long a client may take to answer a question.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How often the list of tools was changed; each time it gets another tool.
+static CHANGES: AtomicUsize = AtomicUsize::new(0);
 
 /// The questions that wait for an answer, by id.
 type Questions = Arc<Mutex<HashMap<String, Sender<Value>>>>;
@@ -48,6 +52,11 @@ fn main() {
                 let questions = Arc::clone(&questions);
                 thread::spawn(move || call(&id, &message["params"], &questions));
             }
+            "tasks/get" => respond(&id, &task()),
+            "tasks/result" => respond(
+                &id,
+                &json!({"content": [{"type": "text", "text": format!("task of {}", std::process::id())}]}),
+            ),
             _ if id.is_null() => {}
             _ => send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown"}})),
         }
@@ -63,7 +72,9 @@ fn tools() -> Value {
             }}
         })
     };
-    json!(["append", "ask", "progress", "change"].map(tool))
+    let changes = CHANGES.load(Ordering::Relaxed);
+    let names = ["append", "ask", "progress", "change", "begin"].map(str::to_owned).into_iter();
+    names.chain((1..=changes).map(|number| format!("extra-{number}"))).map(|name| tool(&name)).collect()
 }
 
 fn call(id: &Value, params: &Value, questions: &Questions) {
@@ -96,12 +107,20 @@ fn call(id: &Value, params: &Value, questions: &Questions) {
             }
             "done".to_owned()
         }
+        Some("begin") => return respond(id, &json!({"task": task()})),
         _ => {
+            CHANGES.fetch_add(1, Ordering::Relaxed);
             send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
             "changed".to_owned()
         }
     };
     respond(id, &json!({"content": [{"type": "text", "text": text}]}));
+}
+
+/// The task of this process.
+fn task() -> Value {
+    json!({"taskId": format!("task-{}", std::process::id()), "status": "working",
+        "createdAt": "2025-11-25T00:00:00Z", "ttl": 60000})
 }
 
 /// Appends a line in one write.

@@ -18,6 +18,8 @@ mod offers;
 mod prepared_call;
 mod profile_access;
 mod profile_check;
+#[cfg(feature = "postgres")]
+mod replica_requests;
 mod resource_subscriptions;
 mod script_caller;
 mod script_tool_lists;
@@ -36,10 +38,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
+use toolhub_core::Lang;
 use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
-use toolhub_core::{Lang, Principal};
 use toolhub_mcp_gateway::{
     Gateway, KnownClient, PrincipalHandle, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse,
     SessionRecord,
@@ -73,6 +75,9 @@ const AUDIT_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Gateways {
     hub: Arc<Hub>,
+    /// The keys and the ended sessions of all profiles.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for requests of other replicas"))]
+    record: Arc<SessionRecord>,
     notifications: NotificationBus,
     offers: Arc<OfferCache>,
     profiles: BTreeMap<String, (Arc<HubBackend>, Arc<Gateway>)>,
@@ -130,8 +135,9 @@ impl Gateways {
             .collect();
         let default = DEFAULT_PROFILE.to_owned();
         let since = SystemTime::now();
-        Ok(Self {
+        let gateways = Self {
             hub,
+            record,
             notifications,
             offers,
             profiles,
@@ -142,8 +148,16 @@ impl Gateways {
             ended_scripts,
             default,
             since,
-        })
+        };
+        #[cfg(feature = "postgres")]
+        gateways.link_replicas();
+        Ok(gateways)
     }
+
+    /// Without PostgreSQL there are no other replicas.
+    #[cfg(not(feature = "postgres"))]
+    #[expect(clippy::unused_async, reason = "as with PostgreSQL")]
+    pub async fn serve_replicas(self: &Arc<Self>, _: tokio_util::sync::CancellationToken) {}
 
     /// Sets the profile of clients that name no profile.
     #[must_use]
@@ -359,24 +373,18 @@ impl Gateways {
         self.profiles.values().for_each(|(_, gateway)| gateway.set_link(Arc::clone(link)));
     }
 
-    /// Serves a request that another replica has authenticated, counted and sent here. A key must be in force here, too.
+    /// Serves a request that another replica has counted and sent here. Who made it is decided here: what the other replica states
+    /// about the principal beside its credentials has no effect.
     pub async fn serve_replica(&self, request: ReplicaRequest) -> ReplicaResponse {
         let gateway = self.profiles.get(&request.profile).map(|(_, gateway)| gateway);
-        let (Some(gateway), Some(principal)) = (gateway, self.known_principal(&request.principal)) else {
+        // The default profile is reached with and without its name.
+        let profiles = [None, Some(request.profile.as_str())];
+        let profiles = profiles.get(usize::from(request.profile != self.default)..).unwrap_or_default();
+        let principal = self.access.decide_again(&request.principal, profiles).await;
+        let (Some(gateway), Some(principal)) = (gateway, principal) else {
             return ReplicaResponse { status: 404, body: ReplicaBody::Json(String::new()) };
         };
         gateway.serve_replica(request, &PrincipalHandle::without_limits(principal)).await
-    }
-
-    /// The object of a principal by which this hub recognises that its key is in force.
-    fn known_principal(&self, principal: &Arc<Principal>) -> Option<Arc<Principal>> {
-        match principal.origin {
-            Origin::Key { .. } => {
-                let mut keys = self.access.keys().into_iter().map(|key| key.principal);
-                keys.find(|known| **known == **principal && self.access.is_current(known))
-            }
-            Origin::Local | Origin::Oidc { .. } => Some(Arc::clone(principal)),
-        }
     }
 
     /// Cancels all requests in flight.

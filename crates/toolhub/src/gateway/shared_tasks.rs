@@ -173,9 +173,9 @@ impl SharedTasks {
     }
 }
 
-/// Whether each hub has a process of its own of this server.
+/// Whether each hub has a process of its own of this server. The process of a worker serves all hubs.
 fn is_child_process(server: &Server) -> bool {
-    matches!(server.spec().transport, TransportSpec::Stdio(_))
+    matches!(server.spec().transport, TransportSpec::Stdio(_)) && !server.is_remote()
 }
 
 /// The principal of the instance, if each principal has an instance of its own.

@@ -196,7 +196,6 @@ async fn http(
     let lang = app.lang();
     let settings = gateways.hub().settings();
     let options = settings.serve.options(Arc::clone(gateways.access()) as _, args.bind);
-    #[cfg(unix)]
     let drain = options.drain;
     let serving = match HubServer::bind(Arc::clone(gateways) as _, options).await {
         Ok(serving) => sinks.attach_to(serving),
@@ -225,6 +224,9 @@ async fn http(
         app_tasks.spawn(async move { api.work().await });
     }
     let stop = CancellationToken::new();
+    let mut replica_requests = tokio::task::JoinSet::new();
+    let (serving_replicas, replicas_stop) = (Arc::clone(gateways), stop.clone());
+    replica_requests.spawn(async move { serving_replicas.serve_replicas(replicas_stop).await });
     // Before the address is printed: from then on commands may be run.
     #[cfg(unix)]
     let mut relay = relay::start(app, gateways, &stop, drain).await;
@@ -272,10 +274,11 @@ async fn http(
             stop.cancel();
             tokio::select! {
                 ended = async {
+                    let finished = finish_replica_requests(gateways, &mut replica_requests, drain);
                     #[cfg(unix)]
-                    let (ended, _) = tokio::join!(&mut run, relay.join_next());
+                    let (ended, _, ()) = tokio::join!(&mut run, relay.join_next(), finished);
                     #[cfg(not(unix))]
-                    let ended = (&mut run).await;
+                    let (ended, ()) = tokio::join!(&mut run, finished);
                     ended
                 } => Some(ended),
                 // A second signal stops immediately.
@@ -290,6 +293,16 @@ async fn http(
         unfinished.wait(CLOSE_TIMEOUT).await;
     }
     Ok(unfinished)
+}
+
+/// Finishes the requests of other replicas that have begun, within the drain time. Their streams end.
+async fn finish_replica_requests(
+    gateways: &Gateways,
+    serving: &mut tokio::task::JoinSet<()>,
+    drain: Duration,
+) {
+    let finished = async { tokio::join!(gateways.close(CLOSE_TIMEOUT), serving.join_next()) };
+    let _ = tokio::time::timeout(drain, finished).await;
 }
 
 /// Creates a token: it is printed once, and only its hash is stored.

@@ -1,4 +1,4 @@
-//! One instance on this worker: its lease, and the requests for it.
+//! An instance of a server on this worker: its lease, and the requests for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,8 +17,9 @@ use toolhub_mcp_client::Server;
 use toolhub_mcp_client::remote::{RemoteClient, ServedRequest, ServedServer, cut_off};
 
 use super::Shared;
-use super::calls::Call;
+use super::questions::Questions;
 use crate::bus::{IncomingRequest, ReplyWriter, Requests};
+use crate::calls::Call;
 use crate::wire::{self, Action, CallHead, PROTOCOL, Refusal, Reply};
 
 /// How often a running request is reported to its replica.
@@ -33,7 +34,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An instance under a lease.
-pub(super) struct Placed {
+pub(super) struct Instance {
     key: InstanceKey,
     pub(super) epoch: i64,
     served: ServedServer,
@@ -46,7 +47,7 @@ pub(super) struct Placed {
     ended: CancellationToken,
 }
 
-impl Placed {
+impl Instance {
     pub(super) fn new(held: HeldPlacement, server: Arc<Server>, valid_until: Instant) -> Self {
         let HeldPlacement { key, epoch } = held;
         Self {
@@ -99,38 +100,38 @@ impl Placed {
 
 impl Shared {
     /// Processes the requests for an instance until it is given up or lost.
-    pub(super) async fn serve(self: Arc<Self>, placed: Arc<Placed>, mut requests: Requests) {
+    pub(super) async fn serve(self: Arc<Self>, instance: Arc<Instance>, mut requests: Requests) {
         let mut running = JoinSet::new();
         let mut is_open = true;
         while is_open || !running.is_empty() {
             tokio::select! {
                 biased;
-                () = placed.ended.cancelled() => break,
-                () = placed.draining.cancelled(), if is_open => {
+                () = instance.ended.cancelled() => break,
+                () = instance.draining.cancelled(), if is_open => {
                     is_open = false;
                     requests.close().await;
                     // What has arrived before is processed.
                     while let Some(request) = requests.next().await {
-                        running.spawn(Arc::clone(&self).answer(Arc::clone(&placed), request));
+                        running.spawn(Arc::clone(&self).answer(Arc::clone(&instance), request));
                     }
                 }
                 request = requests.next(), if is_open => match request {
                     Some(request) => {
-                        running.spawn(Arc::clone(&self).answer(Arc::clone(&placed), request));
+                        running.spawn(Arc::clone(&self).answer(Arc::clone(&instance), request));
                     }
-                    None => placed.end(),
+                    None => instance.end(),
                 },
                 Some(_) = running.join_next() => {}
             }
         }
         drop(requests);
-        let server = placed.served.server();
-        if placed.ended.is_cancelled() {
+        let server = instance.served.server();
+        if instance.ended.is_cancelled() {
             server.kill(CLOSE_TIMEOUT).await;
         } else {
             let is_over = tokio::select! {
                 () = server.close(CLOSE_TIMEOUT) => server.tasks_left() == 0,
-                () = placed.ended.cancelled() => false,
+                () = instance.ended.cancelled() => false,
             };
             if !is_over {
                 server.kill(CLOSE_TIMEOUT).await;
@@ -139,12 +140,12 @@ impl Shared {
         // Requests that were cut off report it.
         while running.join_next().await.is_some() {}
         // Only now may another worker start it.
-        let _ = self.store.release(self.id.clone(), placed.held()).await;
-        self.placed().remove(&placed.key);
+        let _ = self.member.store.release(self.member.id.clone(), instance.held()).await;
+        self.instances().remove(&instance.key);
     }
 
     /// Processes one request.
-    async fn answer(self: Arc<Self>, placed: Arc<Placed>, request: IncomingRequest) {
+    async fn answer(self: Arc<Self>, instance: Arc<Instance>, request: IncomingRequest) {
         let IncomingRequest { payload, mut reply } = request;
         let Some((head, body)) = wire::read::<CallHead>(&payload) else { return };
         if head.protocol != PROTOCOL {
@@ -158,28 +159,28 @@ impl Shared {
         }
         // A copy of a request gets no answer: the first one does.
         let Some(running) = self.calls.begin(&head.id) else { return };
-        if self.clock.now().is_none_or(|now| now > head.begin_by) {
+        if self.member.clock.now().is_none_or(|now| now > head.begin_by) {
             return refuse(reply, Refusal::Late).await;
         }
         // After a pause of this process, the lease may have ended.
-        if head.epoch != placed.epoch || !placed.is_valid() {
+        if head.epoch != instance.epoch || !instance.is_valid() {
             return refuse(reply, Refusal::NotHeld).await;
         }
-        placed.touch();
+        instance.touch();
         if reply.send(&wire::write(&Reply::Accepted, b"")).await.is_err() {
             return;
         }
         let (out, queued) = mpsc::channel(MAX_QUEUED);
         let client = Arc::new(CallClient { call: Arc::clone(&running.call), out, next: AtomicU64::new(1) });
         let (call, from) = (Arc::clone(&running.call), head.from.clone());
-        let conversation = Conversation { shared: &self, placed: &placed, call: &call, from: &from };
+        let running_request = RunningRequest { shared: &self, instance: &instance, call: &call, from: &from };
         match head.action {
             Action::Open => {
                 let work = async {
-                    let opened = placed.served.open().await;
+                    let opened = instance.served.open().await;
                     opened.map(|(connection, description)| (Reply::Opened { connection }, description))
                 };
-                conversation.hold(reply, queued, work).await;
+                running_request.run(reply, queued, work).await;
             }
             Action::Request { connection, principal, client: number } => {
                 let forwarding = head.forwarding.unwrap_or_else(RawJson::empty_object);
@@ -188,18 +189,18 @@ impl Shared {
                 let message = body.to_vec();
                 let request = ServedRequest { connection, message, forwarding, principal, client: number };
                 let work = async {
-                    let requested = placed.served.request(request, client);
+                    let requested = instance.served.request(request, client);
                     let result = tokio::select! {
                         result = requested => result,
                         // A stream has no end of its own. The replica opens it again at the next holder.
-                        () = placed.draining.cancelled(), if is_stream => Err(cut_off(lease_lost())),
+                        () = instance.draining.cancelled(), if is_stream => Err(cut_off(released())),
                     };
                     result.map(|result| (Reply::Result, result))
                 };
-                conversation.hold(reply, queued, work).await;
+                running_request.run(reply, queued, work).await;
             }
         }
-        placed.touch();
+        instance.touch();
     }
 }
 
@@ -222,25 +223,25 @@ fn is_stream(message: &Bytes) -> bool {
         && serde_json::from_slice::<Head>(message).is_ok_and(|head| head.method == "subscriptions/listen")
 }
 
-fn lease_lost() -> LocalizedText {
-    LocalizedText::new("its worker gave it up", "其工作进程已放弃它")
+fn released() -> LocalizedText {
+    LocalizedText::new("its worker released the server", "工作进程已释放该服务器")
 }
 
 async fn refuse(reply: ReplyWriter, why: Refusal) {
     let _ = reply.finish(&wire::write(&Reply::Refused { why }, b"")).await;
 }
 
-/// The messages about one request.
-struct Conversation<'a> {
+/// A request that this worker processes for a replica.
+struct RunningRequest<'a> {
     shared: &'a Shared,
-    placed: &'a Placed,
-    call: &'a Call,
+    instance: &'a Instance,
+    call: &'a Call<Questions>,
     from: &'a str,
 }
 
-impl Conversation<'_> {
-    /// Does the work, and sends what happens meanwhile and the result.
-    async fn hold(
+impl RunningRequest<'_> {
+    /// Runs the work to its end, and sends the messages that it causes and its result to the replica.
+    async fn run(
         &self,
         mut reply: ReplyWriter,
         mut queued: mpsc::Receiver<Bytes>,
@@ -255,7 +256,7 @@ impl Conversation<'_> {
                 biased;
                 // The replica does not wait any more.
                 () = self.call.cancelled.cancelled() => return,
-                () = self.placed.ended.cancelled() => break Err(cut_off(lease_lost())),
+                () = self.instance.ended.cancelled() => break Err(cut_off(released())),
                 Some(message) = queued.recv() => {
                     let _ = reply.send(&message).await;
                 }
@@ -278,7 +279,7 @@ impl Conversation<'_> {
 
 /// The replica behind a request.
 struct CallClient {
-    call: Arc<Call>,
+    call: Arc<Call<Questions>>,
     out: mpsc::Sender<Bytes>,
     next: AtomicU64,
 }
@@ -294,7 +295,7 @@ impl RemoteClient for CallClient {
         Box::pin(async move {
             let unavailable = |why: &str| Err((-32000, why.to_owned()));
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let answer = self.call.expect_answer(number);
+            let answer = self.call.state.expect_answer(number);
             let head = Reply::Question { number, method: method.to_owned() };
             let body = params.map(RawJson::get).unwrap_or_default();
             if self.out.send(wire::write(&head, body.as_bytes())).await.is_err() {

@@ -1,0 +1,156 @@
+//! The side that processes the requests of other replicas.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::StreamExt as _;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolhub_core::BoxFuture;
+
+use super::{PeerEnvelope, PeerMessage, PeerReply, Peers, RUNNING_INTERVAL, WINDOW_BYTES};
+use crate::bus::{BusError, IncomingRequest, ReplyWriter};
+use crate::calls::{Call, Calls};
+use crate::replica::member_id;
+use crate::wire::{self, PROTOCOL, Subjects};
+
+/// Maximum number of requests of other replicas, streams among them, that run at the same time.
+const MAX_RUNNING: usize = 4096;
+/// A request is cancelled if its sender has not given a sign of life for this time.
+const SENDER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Pause before the subscription is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The parts of an answer, sealed.
+pub type PeerParts = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+
+/// Processes the requests of other replicas.
+pub trait PeerService: Send + Sync {
+    /// Verifies a request and returns its answer, which has an effect only when it is polled. `None` refuses it.
+    fn open<'a>(&'a self, envelope: &'a PeerEnvelope, sealed: Bytes) -> BoxFuture<'a, Option<PeerParts>>;
+}
+
+/// What belongs to a request that runs.
+#[derive(Debug, Default)]
+struct Window {
+    /// Bytes of the answer that its receiver has taken.
+    taken: watch::Sender<u64>,
+}
+
+impl Peers {
+    /// Processes the requests of other replicas until `stop` is cancelled, and then those that have begun. Dropping the future
+    /// cuts these off.
+    pub async fn serve(&self, service: Arc<dyn PeerService>, stop: CancellationToken) {
+        let subject = Subjects(&self.shared.bus).replica(&self.own.to_string());
+        let calls = Arc::new(Calls::<Window>::default());
+        let mut running = JoinSet::new();
+        while !stop.is_cancelled() {
+            let Ok(mut requests) = self.shared.bus.serve(&subject, None).await else {
+                tokio::time::sleep(RETRY_INTERVAL).await;
+                continue;
+            };
+            let mut is_open = true;
+            // Cancellations and reports of requests that run are received until these have ended.
+            while is_open || !running.is_empty() {
+                let request = tokio::select! {
+                    () = stop.cancelled(), if is_open => {
+                        is_open = false;
+                        continue;
+                    }
+                    Some(_) = running.join_next() => continue,
+                    request = requests.next() => request,
+                };
+                let Some(IncomingRequest { payload, reply }) = request else { break };
+                let Some((message, body)) = wire::read::<PeerMessage>(&payload) else { continue };
+                match message {
+                    PeerMessage::Request { .. } if !is_open || running.len() >= MAX_RUNNING => {
+                        running.spawn(refuse(reply));
+                    }
+                    PeerMessage::Request { envelope } => {
+                        let (peers, service) = (self.clone(), Arc::clone(&service));
+                        let incoming = IncomingPeerRequest { envelope, body, reply };
+                        let calls = Arc::clone(&calls);
+                        running.spawn(async move { peers.answer(incoming, &*service, &calls).await });
+                    }
+                    PeerMessage::Cancel { id } => calls.cancel(&id),
+                    PeerMessage::Taken { id, bytes } => {
+                        if let Some(call) = calls.find(&id) {
+                            call.state.taken.send_modify(|taken| *taken = bytes.max(*taken));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn answer(&self, incoming: IncomingPeerRequest, service: &dyn PeerService, calls: &Calls<Window>) {
+        let IncomingPeerRequest { envelope, body, mut reply } = incoming;
+        // A copy of a request gets no answer: the first one does.
+        let Some(running) = calls.begin(&envelope.id) else { return };
+        let is_late = || self.shared.member.clock.now().is_none_or(|now| now > envelope.begin_by);
+        if envelope.protocol != PROTOCOL || envelope.to != self.own.to_string() || is_late() {
+            return refuse(reply).await;
+        }
+        let parts = tokio::select! {
+            parts = service.open(&envelope, body) => parts,
+            () = running.call.cancelled.cancelled() => return,
+        };
+        // Verification may have taken a while.
+        let Some(parts) = parts.filter(|_| !is_late()) else { return refuse(reply).await };
+        if reply.send(&wire::write(&PeerReply::Accepted, b"")).await.is_err() {
+            return;
+        }
+        let _ = self.send_parts(parts, reply, (&running.call, &member_id(&envelope.from))).await;
+    }
+
+    /// Sends the parts of an answer as fast as its receiver takes them.
+    async fn send_parts(
+        &self,
+        mut parts: PeerParts,
+        mut reply: ReplyWriter,
+        (call, sender): (&Call<Window>, &str),
+    ) -> Result<(), BusError> {
+        let began = Instant::now();
+        let (mut taken, mut sent) = (call.state.taken.subscribe(), 0_u64);
+        let mut ticks = tokio::time::interval(RUNNING_INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        ticks.reset();
+        loop {
+            let has_room = sent - (*taken.borrow_and_update()).min(sent) < WINDOW_BYTES;
+            tokio::select! {
+                biased;
+                () = call.cancelled.cancelled() => return Ok(()),
+                _ = ticks.tick() => {
+                    if self.shared.liveness.silent_since(sender, began).elapsed() > SENDER_TIMEOUT {
+                        return Ok(());
+                    }
+                    reply.send(&wire::write(&PeerReply::Running, b"")).await?;
+                }
+                part = parts.next(), if has_room => match part {
+                    Some(part) => {
+                        sent = sent.saturating_add(part.len() as u64);
+                        reply.send(&wire::write(&PeerReply::Part, &part)).await?;
+                    }
+                    None => return reply.finish(&wire::write(&PeerReply::End, b"")).await,
+                },
+                // Its sender is in `call`.
+                _ = taken.changed(), if !has_room => {}
+            }
+        }
+    }
+}
+
+/// A request of another replica.
+struct IncomingPeerRequest {
+    envelope: PeerEnvelope,
+    body: Bytes,
+    reply: ReplyWriter,
+}
+
+async fn refuse(reply: ReplyWriter) {
+    let _ = reply.finish(&wire::write(&PeerReply::Refused, b"")).await;
+}

@@ -30,7 +30,7 @@ async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let hub = Hub::builder().settings(Settings::default()).one_shot().build().await?;
 
     // `DenyAll` denies all tools that are marked destructive; implement `Confirmation` to ask your user.
-    let answer = hub.ask(&request, (&AskOptions::default(), &DenyAll), &|_| {}).await?;
+    let answer = hub.ask(&request, &AskOptions::default(), &DenyAll, &|_| {}).await?;
     for tool in answer.steps.iter().filter_map(|step| step.tool.as_ref()) {
         println!("called {tool}");
     }

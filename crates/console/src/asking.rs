@@ -93,7 +93,7 @@ async fn run(
         }
     };
     let mut steps = Steps::new(&gateways, &conversation, &events).await;
-    let answer = async { gateways.hub().ask(&text, (&options, &confirmation), &on_delta).await };
+    let answer = async { gateways.hub().ask(&text, &options, &confirmation, &on_delta).await };
     let answer = tokio::select! {
         answer = answer => answer,
         () = steps.follow() => return,

@@ -155,7 +155,7 @@ impl ScriptRunner {
             let entry = JournalEntry::Started(started.clone());
             journal.append(&entry, Durability::Process).await.map_err(|error| failure::journal(&error))?;
         }
-        let run = ToHost::Run(Box::new(run_message(script, &limits, &listed, (&started, &replay))?));
+        let run = ToHost::Run(Box::new(run_message(script, &limits, &listed, &started, &replay)?));
         let host = tokio::time::timeout_at(deadline, self.pool.begin(&run)).await;
         let host = host.map_err(|_| failure::wall(limits.wall))??;
         let began = Instant::now();
@@ -228,7 +228,8 @@ fn run_message(
     script: &Script,
     limits: &ScriptLimits,
     listed: &HashMap<String, ScriptTool>,
-    (started, replay): (&RunHeader, &Option<Replay>),
+    started: &RunHeader,
+    replay: &Option<Replay>,
 ) -> Result<Run, Box<ScriptFailure>> {
     let mut tools: Vec<_> = listed.values().map(|tool| tool.path.clone()).collect();
     // The order is that of `Object.keys(tools)`, which must not differ between runs.

@@ -42,10 +42,12 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// A finding in a file, without a line.
     pub fn new(file: &Path, severity: Severity, problem: LocalizedText, remedy: LocalizedText) -> Self {
         Self { file: file.to_owned(), line: None, severity, problem, remedy }
     }
 
+    /// The same with its line.
     pub fn at(mut self, line: usize) -> Self {
         self.line = Some(line);
         self

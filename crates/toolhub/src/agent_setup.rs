@@ -73,13 +73,14 @@ impl Hub {
     pub fn ask<'a>(
         &'a self,
         request: &'a str,
-        (options, confirmation): (&'a AskOptions, &'a dyn Confirmation),
+        options: &'a AskOptions,
+        confirmation: &'a dyn Confirmation,
         listener: &'a (dyn Fn(ReplyDelta) + Send + Sync),
     ) -> BoxFuture<'a, Result<Answer, AskError>> {
         Box::pin(async move {
             let settings = self.agent_settings(options.agent.as_deref())?;
             let (model, unreachable) = self.model_for(options, &settings).await?;
-            let agent = self.agent((&settings, model.as_deref()), (options, confirmation)).await;
+            let agent = self.agent(&settings, model.as_deref(), options, confirmation).await;
             let before = self.earlier_messages(options.conversation.as_deref()).await;
             let agent_request = AgentRequest { request, before: &before, today: toolhub_agent::today() };
             let listener: ReplyListener<'_> = listener;
@@ -127,7 +128,7 @@ impl Hub {
         Box::pin(async move {
             let settings = self.agent_settings(options.agent.as_deref())?;
             let (model, _) = self.model_for(options, &settings).await?;
-            let agent = self.agent((&settings, model.as_deref()), (options, &DenyAll)).await;
+            let agent = self.agent(&settings, model.as_deref(), options, &DenyAll).await;
             let before = self.earlier_messages(options.conversation.as_deref()).await;
             let today = toolhub_agent::today();
             Ok(agent.plan(AgentRequest { request, before: &before, today }).await)
@@ -137,13 +138,15 @@ impl Hub {
     /// The agent of these settings. Lists the tools of servers that were never listed, which can be found only then.
     async fn agent<'a>(
         &'a self,
-        (settings, model): (&AgentSettings, Option<&'a dyn LanguageModel>),
-        (options, confirmation): (&AskOptions, &'a dyn Confirmation),
+        settings: &AgentSettings,
+        model: Option<&'a dyn LanguageModel>,
+        options: &AskOptions,
+        confirmation: &'a dyn Confirmation,
     ) -> Agent<'a> {
         self.list_missing().await;
         self.refresh_server_skills().await;
         Agent {
-            agent_context: self.agent_context(settings, (options, confirmation)),
+            agent_context: self.agent_context(settings, options, confirmation),
             model,
             mode: options.mode.or(settings.mode.map(Into::into)).unwrap_or_default(),
             instructions: settings.instructions.clone(),
@@ -156,7 +159,8 @@ impl Hub {
     pub fn agent_context<'a>(
         &'a self,
         settings: &AgentSettings,
-        (options, confirmation): (&AskOptions, &'a dyn Confirmation),
+        options: &AskOptions,
+        confirmation: &'a dyn Confirmation,
     ) -> AgentContext<'a> {
         let catalog = self.catalog();
         let has_tools = |id: &str| catalog.iter().any(|entry| entry.tool.source.to_string() == id);

@@ -291,7 +291,7 @@ impl HubBuilder {
             let script_host =
                 self.script_host.map(|host| ScriptHost { protected: places.private_folders(), ..host });
             let scripts =
-                script_host.and_then(|host| ScriptRuns::new(host, &settings, (&places.home, self.one_shot)));
+                script_host.and_then(|host| ScriptRuns::new(host, &settings, &places.home, self.one_shot));
             let run_script = scripts.as_ref().and_then(|runs| RunScript::new(runs, &settings));
             if let Some(tool) = &run_script {
                 native.add(Arc::clone(tool) as Arc<dyn NativeTool>);
@@ -322,7 +322,7 @@ impl HubBuilder {
             let mut options = settings.skills.options(&places);
             options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
             let registry = skill_registry(&settings, &places, options);
-            let skills = skills_of(&settings, registry, (store.as_deref(), &mut notes)).await;
+            let skills = skills_of(&settings, registry, store.as_deref(), &mut notes).await;
             let server_skills = Arc::new(ServerSkills::new(Arc::clone(&servers)));
             let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
             let calling = scripts.clone().map(|runs| Arc::new(SkillScripts(runs)) as Arc<dyn CallingScripts>);
@@ -409,7 +409,8 @@ fn skill_registry(settings: &Settings, places: &Places, options: SkillOptions) -
 async fn skills_of(
     settings: &Settings,
     registry: SkillRegistry,
-    (store, notes): (Option<&dyn HubStore>, &mut Vec<LocalizedText>),
+    store: Option<&dyn HubStore>,
+    notes: &mut Vec<LocalizedText>,
 ) -> Arc<SkillRegistry> {
     let registry = Arc::new(registry);
     if settings.skills.enabled {

@@ -135,8 +135,8 @@ impl Hub {
         if !has_unique_tool && !self.catalog_matches(listed_for) && self.may_be_on_server(listed_for.source) {
             Box::pin(self.relist_stale(listed_for.source, call.timeout)).await;
         }
-        if !has_unique_tool && self.depends_on_statistics((call.by, call.tool.as_str())) {
-            Box::pin(self.load_statistics((call.by, call.tool.as_str()))).await;
+        if !has_unique_tool && self.depends_on_statistics(call.by, call.tool.as_str()) {
+            Box::pin(self.load_statistics(call.by, call.tool.as_str())).await;
         }
         // The timeout includes the time for listing servers.
         let listed = started.elapsed();
@@ -237,7 +237,7 @@ impl Hub {
             if self.may_be_on_server(listed_for.source) {
                 self.prepare(listed_for, spare).await;
             }
-            self.load_statistics((request.by, request.tool)).await;
+            self.load_statistics(request.by, request.tool).await;
             self.engine.explain(request).map_err(|error| self.name_unlisted(error))
         })
     }

@@ -168,14 +168,14 @@ impl Hub {
     }
 
     /// Whether there may be several candidates, so that routing depends on statistics.
-    pub(crate) fn depends_on_statistics(&self, (by, tool): (CallBy, &str)) -> bool {
+    pub(crate) fn depends_on_statistics(&self, by: CallBy, tool: &str) -> bool {
         by != CallBy::Name || self.catalog().named(tool).nth(1).is_some()
     }
 
     /// Reads the statistics of tools once, if the order of candidates depends on them.
-    pub(crate) async fn load_statistics(&self, requested: (CallBy, &str)) {
+    pub(crate) async fn load_statistics(&self, by: CallBy, tool: &str) {
         let Some(store) = &self.store else { return };
-        if !self.depends_on_statistics(requested) {
+        if !self.depends_on_statistics(by, tool) {
             return;
         }
         let read = || async {

@@ -14,7 +14,7 @@ impl Hub {
     /// The result of `resources/read`, unchanged; `None` if no server has that id.
     pub async fn read_resource(&self, id: &str, uri: &str) -> Option<Result<RawJson, ToolError>> {
         let params = RawObject::default().with("uri", uri);
-        self.request(id, "resources/read", (uri, params)).await
+        self.request(id, "resources/read", uri, params).await
     }
 
     /// The result of `prompts/get`, unchanged; `None` if no server has that id.
@@ -25,14 +25,15 @@ impl Hub {
         arguments: RawObject,
     ) -> Option<Result<RawJson, ToolError>> {
         let params = RawObject::default().with("name", name).with("arguments", arguments.into_raw());
-        self.request(id, "prompts/get", (name, params)).await
+        self.request(id, "prompts/get", name, params).await
     }
 
     async fn request(
         &self,
         id: &str,
         method: &str,
-        (name, params): (&str, RawObject),
+        name: &str,
+        params: RawObject,
     ) -> Option<Result<RawJson, ToolError>> {
         let server = self.servers.find(id)?;
         let forwarded = ForwardedRequest {

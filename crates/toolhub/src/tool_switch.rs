@@ -12,7 +12,7 @@ use crate::settings::Settings;
 const LIST: &str = "disabled_tools";
 
 /// Switches a tool of a server on or off. Returns whether the file has changed. A result that cannot be used is not written.
-pub fn switch_tool(config: &Path, (server, tool): (&str, &str), enabled: bool) -> Result<bool, ConfigError> {
+pub fn switch_tool(config: &Path, server: &str, tool: &str, enabled: bool) -> Result<bool, ConfigError> {
     let file = LockedFile::open(config)?;
     // An invalid file is reported with its position, and not changed.
     Settings::parse(config, file.text())?;
@@ -80,19 +80,19 @@ mod tests {
             "# Kept.\n[limits]\ncall = \"5s\" # kept, too\n\n[[servers]]\nid = \"a\"\npin = \"block\"\n";
         fs::write(&file, before).unwrap();
         let text = || fs::read_to_string(&file).unwrap();
-        assert!(!switch_tool(&file, ("a", "x"), true).unwrap());
-        assert!(!switch_tool(&file, ("b", "x"), true).unwrap());
+        assert!(!switch_tool(&file, "a", "x", true).unwrap());
+        assert!(!switch_tool(&file, "b", "x", true).unwrap());
         assert_eq!(text(), before);
-        assert!(switch_tool(&file, ("a", "x"), false).unwrap());
-        assert!(!switch_tool(&file, ("a", "x"), false).unwrap());
-        assert!(switch_tool(&file, ("a", "y"), false).unwrap());
-        assert!(switch_tool(&file, ("b", "\"z\n"), false).unwrap());
+        assert!(switch_tool(&file, "a", "x", false).unwrap());
+        assert!(!switch_tool(&file, "a", "x", false).unwrap());
+        assert!(switch_tool(&file, "a", "y", false).unwrap());
+        assert!(switch_tool(&file, "b", "\"z\n", false).unwrap());
         let settings = Settings::parse(&file, &text()).unwrap();
         let lists: Vec<&[String]> =
             settings.servers.iter().map(|server| server.disabled_tools.as_slice()).collect();
         assert_eq!(lists, [&["x".to_owned(), "y".to_owned()][..], &["\"z\n".to_owned()]]);
-        assert!(switch_tool(&file, ("a", "x"), true).unwrap());
-        assert!(switch_tool(&file, ("a", "y"), true).unwrap());
+        assert!(switch_tool(&file, "a", "x", true).unwrap());
+        assert!(switch_tool(&file, "a", "y", true).unwrap());
         assert!(text().starts_with(before), "{}", text());
     }
 
@@ -102,7 +102,7 @@ mod tests {
         let file = folder.path().join("toolhub.toml");
         for text in ["a = ", "servers = [{ id = \"a\" }]\n", "[limits]\ncall = \"soon\"\n"] {
             fs::write(&file, text).unwrap();
-            assert!(switch_tool(&file, ("a", "x"), false).is_err(), "{text}");
+            assert!(switch_tool(&file, "a", "x", false).is_err(), "{text}");
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
         }
     }

@@ -104,7 +104,7 @@ impl Peers {
         if reply.send(&wire::write(&PeerReply::Accepted, b"")).await.is_err() {
             return;
         }
-        let _ = self.send_parts(parts, reply, (&running.call, &member_id(&envelope.from))).await;
+        let _ = self.send_parts(parts, reply, &running.call, &member_id(&envelope.from)).await;
     }
 
     /// Sends the parts of an answer as fast as its receiver takes them.
@@ -112,7 +112,8 @@ impl Peers {
         &self,
         mut parts: PeerParts,
         mut reply: ReplyWriter,
-        (call, sender): (&Call<Window>, &str),
+        call: &Call<Window>,
+        sender: &str,
     ) -> Result<(), BusError> {
         let began = Instant::now();
         let (mut taken, mut sent) = (call.state.taken.subscribe(), 0_u64);

@@ -137,7 +137,7 @@ impl Replica {
 
     /// The store that remembers members and placements.
     pub fn store(&self) -> Arc<dyn ClusterStore> {
-        Arc::clone(&self.shared.store)
+        Arc::clone(&self.shared.member.store)
     }
 
     /// The connections to servers that workers run.

@@ -300,7 +300,7 @@ async fn switch(context: &Context<'_>, tool: &str, enabled: bool) -> Result<Resp
     }
     let detail = format!("switched `{tool}` {}", if enabled { "on" } else { "off" });
     record(context, &id, ChangeKind::Updated, Some(&detail)).await?;
-    switch_tool(config, (&id, tool), enabled)?;
+    switch_tool(config, &id, tool, enabled)?;
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
     while tokio::time::Instant::now() < deadline
         && servers::find(context).is_ok_and(|view| is_disabled(&view) == enabled)

@@ -126,7 +126,7 @@ impl Gateways {
                 events: &events,
                 supervisor: Some(turn.supervisor),
                 signature: tools.signature(hub),
-                ..hub.agent_context(&settings, (&options, &DenyAll))
+                ..hub.agent_context(&settings, &options, &DenyAll)
             },
             model: model.as_deref(),
             mode: settings.mode.map(Into::into).unwrap_or_default(),

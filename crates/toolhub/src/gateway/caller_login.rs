@@ -37,7 +37,7 @@ impl HubBackend {
         let asked = tokio::select! {
             biased;
             () = link.completed() => true,
-            accepted = self.ask_to_open(&link, &url, (server, caller)) => {
+            accepted = self.ask_to_open(&link, &url, server, caller) => {
                 accepted && tokio::time::timeout(LOGIN_TIMEOUT, link.completed()).await.is_ok()
             }
         };
@@ -54,12 +54,7 @@ impl HubBackend {
     }
 
     /// Asks the user of the client to open the link. Returns whether they accepted; a client without that capability does not.
-    async fn ask_to_open(
-        &self,
-        link: &Link,
-        url: &str,
-        (server, caller): (&ServerId, &CallerHandle),
-    ) -> bool {
+    async fn ask_to_open(&self, link: &Link, url: &str, server: &ServerId, caller: &CallerHandle) -> bool {
         let opens_urls =
             || caller.capabilities().object()?.get("elicitation")?.object()?.get("url").map(|_| ());
         if opens_urls().is_none() {

@@ -25,7 +25,7 @@ impl Hub {
             let sources: Vec<&str> = sources.collect();
             let unknown = settings.servers.iter().filter(|name| !is_source(name)).map(String::as_str);
             found.extend(unknown.map(|name| {
-                let hint = hint(name, &sources, ("toolhub servers list", "列出所有服务器"));
+                let hint = hint(name, &sources, "toolhub servers list", "列出所有服务器");
                 LocalizedText::new(
                     format!(
                         "`[profiles.{profile}] servers` names `{name}`, and no server is called that; {}",
@@ -89,7 +89,7 @@ fn not_for_several(profile: &str, name: &str) -> LocalizedText {
 }
 
 /// Suggests similar names, in both languages; if there are none, the command that lists all names.
-fn hint(name: &str, names: &[&str], (command, lists): (&str, &str)) -> (String, String) {
+fn hint(name: &str, names: &[&str], command: &str, lists: &str) -> (String, String) {
     // Wildcards are ignored in the comparison.
     match similar_names(name.trim_matches('*'), names.iter().copied(), MAX_SUGGESTIONS) {
         similar if similar.is_empty() => (format!("`{command}` lists them"), format!("`{command}` {lists}")),
@@ -122,7 +122,7 @@ fn unknown_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> V
     for (key, list) in lists {
         let is_there = |name: &String| fits(name) || (["pinned", "deny"].contains(&key) && renamed(name));
         for name in list.iter().filter(|name| !is_there(name)) {
-            let hint = hint(name, names, ("toolhub tools", "列出所有工具"));
+            let hint = hint(name, names, "toolhub tools", "列出所有工具");
             found.push(LocalizedText::new(
                 format!(
                     "`[profiles.{profile}] {key}` names `{name}`, and no tool is called that; {}",

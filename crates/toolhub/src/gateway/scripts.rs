@@ -34,7 +34,7 @@ impl HubBackend {
                 origin,
                 || view.script_tools(target.kind),
                 |nested| Box::pin(self.run(view, target, with_tools(prepared, nested))),
-                |nested| Box::pin(self.call_from_script((view, target.kind), script_caller.clone(), nested)),
+                |nested| Box::pin(self.call_from_script(view, target.kind, script_caller.clone(), nested)),
             )
             .await
         })
@@ -53,7 +53,7 @@ impl HubBackend {
                 origin,
                 || view.script_tools(target.kind),
                 |nested| Box::pin(self.run_for_outcome(view, target, with_tools(prepared, nested))),
-                |nested| Box::pin(self.call_from_script((view, target.kind), caller.clone(), nested)),
+                |nested| Box::pin(self.call_from_script(view, target.kind, caller.clone(), nested)),
             )
             .await
         })
@@ -62,7 +62,8 @@ impl HubBackend {
     /// Runs a call of a script of this kind.
     async fn call_from_script(
         &self,
-        (view, kind): (&View, Kind),
+        view: &View,
+        kind: Kind,
         caller: CallerHandle,
         nested: NestedCall,
     ) -> NestedResult {

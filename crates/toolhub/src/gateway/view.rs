@@ -150,7 +150,7 @@ impl View {
             Expose::Code => Some(CODE_TOOLS),
         };
         if let Some(tools) = mode_tools {
-            add_mode_tools(&mut named, catalog, (tools, options));
+            add_mode_tools(&mut named, catalog, tools, options);
         }
         // A name assigned by the owner takes precedence over a tool that has the same name.
         let (overridden, others): (Vec<_>, Vec<_>) = named
@@ -162,7 +162,7 @@ impl View {
             entries.first().is_some_and(|entry| entry.tool.name().as_str() != name.as_str())
         });
         for (order, (name, entries)) in overridden.into_iter().chain(prefixed).chain(plain) {
-            exposed.add((order, name), &entries, options);
+            exposed.add(order, name, &entries, options);
         }
         exposed.targets.sort_by_key(|(order, _, _)| *order);
         let is_of_mode = |target: &Target| {
@@ -314,7 +314,8 @@ fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
 fn add_mode_tools<'a>(
     named: &mut Vec<(String, Vec<&'a Arc<Entry>>)>,
     catalog: &'a Catalog,
-    (tools, options): ([&str; 3], &ViewOptions<'_>),
+    tools: [&str; 3],
+    options: &ViewOptions<'_>,
 ) {
     let is_of_mode = |tool: &Tool| tool.source == Source::Native && tools.contains(&tool.name().as_str());
     let is_present = |tool: &Tool| {
@@ -355,7 +356,7 @@ struct ViewBuilder {
 }
 
 impl ViewBuilder {
-    fn add(&mut self, (order, name): (usize, String), entries: &[&Arc<Entry>], options: &ViewOptions<'_>) {
+    fn add(&mut self, order: usize, name: String, entries: &[&Arc<Entry>], options: &ViewOptions<'_>) {
         let Some(first) = entries.first() else { return };
         let profile = options.profile;
         let own = first.tool.name();
@@ -373,7 +374,7 @@ impl ViewBuilder {
         if profile.denies(&name) {
             return;
         }
-        let Some(definition) = offered(first, &name, (overridden, options)) else { return };
+        let Some(definition) = offered(first, &name, overridden, options) else { return };
         self.taken.insert(name.clone());
         for entry in entries {
             self.names.insert((entry.tool.source.clone(), own.clone()), name.clone());
@@ -487,7 +488,8 @@ fn skills_offered(tool: &Tool, options: &ViewOptions<'_>) -> Option<RawJson> {
 fn offered(
     entry: &Entry,
     name: &str,
-    (overridden, options): (Option<&Override>, &ViewOptions<'_>),
+    overridden: Option<&Override>,
+    options: &ViewOptions<'_>,
 ) -> Option<RawJson> {
     let (tool, profile) = (&entry.tool, options.profile);
     let definition = || match options.access.narrow_schema(entry, tool.definition.input_schema()) {

@@ -77,7 +77,7 @@ impl Hub {
             self.list_missing().await;
             let (tools, calls) = (self.local_tools_by_name(), Mutex::default());
             let tools = DryRunTools { hub: self, tools, calls };
-            let report = tool.run(arguments, (&tools, CallId::generate())).await;
+            let report = tool.run(arguments, &tools, CallId::generate()).await;
             let calls = tools.calls.into_inner().unwrap_or_else(PoisonError::into_inner);
             Some(DryRun { calls, report })
         })
@@ -91,7 +91,7 @@ impl Hub {
             // The whole text is compiled before its first statement returns.
             let arguments = RawObject::default().with("code", format!("return 0; {code}")).into_raw();
             let tools = DryRunTools { hub: self, tools: HashMap::new(), calls: Mutex::default() };
-            let report = tool.run(&arguments, (&tools, CallId::generate())).await;
+            let report = tool.run(&arguments, &tools, CallId::generate()).await;
             report.failure().filter(|failure| failure.kind == FailureKind::Syntax).cloned()
         })
     }

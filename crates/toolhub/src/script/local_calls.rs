@@ -130,7 +130,7 @@ impl Hub {
                     let script = ToolCall { nested: Some(nested), timeout, ..call.clone() };
                     Box::pin(async move { self.run_call(&script).await })
                 },
-                |nested| Box::pin(self.call_local_tool(tools(), (call, is_of_caller), nested)),
+                |nested| Box::pin(self.call_local_tool(tools(), call, is_of_caller, nested)),
             )
             .await
         })
@@ -139,7 +139,8 @@ impl Hub {
     async fn call_local_tool(
         &self,
         tools: &HashMap<String, LocalTool>,
-        (script, is_of_caller): (&ToolCall, bool),
+        script: &ToolCall,
+        is_of_caller: bool,
         nested: NestedCall,
     ) -> NestedResult {
         let tool = tools.get(&nested.tool).ok_or(ToolError::Internal)?;

@@ -49,8 +49,13 @@ impl RunScript {
     }
 
     /// Runs the script in the arguments of a call, with these tools and without a journal.
-    pub(crate) async fn run(&self, arguments: &RawJson, caller: (&dyn NestedTools, CallId)) -> ScriptReport {
-        self.runs.run(&self.script(arguments), caller, None).await
+    pub(crate) async fn run(
+        &self,
+        arguments: &RawJson,
+        nested: &dyn NestedTools,
+        call: CallId,
+    ) -> ScriptReport {
+        self.runs.run(&self.script(arguments), nested, call, None).await
     }
 
     fn script(&self, arguments: &RawJson) -> Script {
@@ -106,7 +111,7 @@ mod tests {
     #[test]
     fn definition_parses() {
         let (host, settings) = (HostConfig::of_current_program().unwrap(), Settings::default());
-        let runs = ScriptRuns::new(host, &settings, (Path::new("."), false)).unwrap();
+        let runs = ScriptRuns::new(host, &settings, Path::new("."), false).unwrap();
         let tool = RunScript::new(&runs, &settings).unwrap();
         assert_eq!(tool.definition().name().as_str(), RUN_SCRIPT);
         let script =

@@ -54,7 +54,8 @@ impl ScriptRuns {
     pub(crate) fn new(
         host: HostConfig,
         settings: &Settings,
-        (home, one_shot): (&Path, bool),
+        home: &Path,
+        one_shot: bool,
     ) -> Option<Arc<Self>> {
         if !settings.script.is_enabled() {
             return None;
@@ -133,7 +134,8 @@ impl ScriptRuns {
     pub(crate) async fn run(
         &self,
         script: &Script,
-        (nested, call): (&dyn NestedTools, CallId),
+        nested: &dyn NestedTools,
+        call: CallId,
         journal: Option<&mut dyn Journal>,
     ) -> ScriptReport {
         let limits = script.limits.unwrap_or(self.config.limits).at_most(&self.config.limits);

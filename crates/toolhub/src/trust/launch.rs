@@ -116,7 +116,7 @@ impl LaunchSite {
             for base in &bases {
                 candidates.extend(paths_of(word, base));
             }
-            let found = on_path(word, (&work, spec));
+            let found = on_path(word, &work, spec);
             candidates.extend(found.map(|path| Candidate { path, relative: false }));
         }
         candidates.extend(self.by_variables(&work, spec));
@@ -139,7 +139,7 @@ impl LaunchSite {
         let work = self.work(spec);
         let command = filled(&spec.command);
         let found = match Path::new(&command).components().count() {
-            0 | 1 => on_path(&command, (&work, spec)),
+            0 | 1 => on_path(&command, &work, spec),
             _ => Some(work.join(&command)),
         };
         found?.canonicalize().ok()
@@ -350,7 +350,7 @@ fn entry_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Resolves a program name without a folder by the `PATH` that it is started with.
-fn on_path(command: &str, (work, spec): (&Path, &StdioSpec)) -> Option<PathBuf> {
+fn on_path(command: &str, work: &Path, spec: &StdioSpec) -> Option<PathBuf> {
     if command.is_empty() || command.contains('/') {
         return None;
     }

@@ -175,7 +175,7 @@ impl Workspace {
             let foreign = |scan: &Scan| may_be_foreign && scan.foreign_owner().is_some();
             let scan = Scan::of(FolderLocation { folder, project: top.clone(), is_home }, depth);
             let digest = scan.digest();
-            let status = decide(&scan, &digest, (known, by_run && !foreign(&scan)));
+            let status = decide(&scan, &digest, known, by_run && !foreign(&scan));
             if is_here && status.is_trusted() {
                 untrusted_here = None;
             }
@@ -479,7 +479,7 @@ impl TrustList {
         let location =
             FolderLocation { folder: path.to_owned(), project: top, is_home: user.as_deref() == Some(path) };
         let scan = Scan::of(location, Depth::Full);
-        decide(&scan, &scan.digest(), (self.folders.get(folder), false)) == TrustStatus::Trusted
+        decide(&scan, &scan.digest(), self.folders.get(folder), false) == TrustStatus::Trusted
     }
 
     /// The files that a server of a trusted folder is started from, if the folder is unchanged since it was trusted.
@@ -489,7 +489,7 @@ impl TrustList {
         spec: &StdioSpec,
     ) -> Option<BTreeMap<PathBuf, FileState>> {
         let scan = Scan::of(location.clone(), Depth::Full);
-        let status = decide(&scan, &scan.digest(), (known(self, &location.folder), false));
+        let status = decide(&scan, &scan.digest(), known(self, &location.folder), false);
         let launches = Some(scan.launches).filter(|_| status == TrustStatus::Trusted)?;
         launches.into_iter().find(|(known, _)| same(known, spec)).map(|(_, files)| files)
     }
@@ -500,7 +500,7 @@ fn known<'a>(list: &'a TrustList, folder: &Path) -> Option<&'a TrustRecord> {
 }
 
 /// Decides whether a scanned folder is trusted.
-fn decide(scan: &Scan, digest: &str, (known, by_run): (Option<&TrustRecord>, bool)) -> TrustStatus {
+fn decide(scan: &Scan, digest: &str, known: Option<&TrustRecord>, by_run: bool) -> TrustStatus {
     if let Some(problem) = scan.problems.first() {
         return TrustStatus::Unreadable(problem.clone());
     }

@@ -134,7 +134,7 @@ pub(super) fn review(scan: &Scan, status: &TrustStatus) -> Review {
     }
     if let Some(python) = &settings.skills.python {
         let spec = StdioSpec { command: python.clone(), ..StdioSpec::default() };
-        review.programs.push(program("[skills] python", &spec, (scan, &settings)));
+        review.programs.push(program("[skills] python", &spec, scan, &settings));
     }
     own_addresses(&mut review, &settings);
     // Both files may contain the same entry.
@@ -157,7 +157,7 @@ fn entry(review: &mut Review, spec: &ServerSpec, context: (&Scan, &Settings)) {
     }
 }
 
-fn program(purpose: &str, spec: &StdioSpec, (scan, settings): (&Scan, &Settings)) -> Program {
+fn program(purpose: &str, spec: &StdioSpec, scan: &Scan, settings: &Settings) -> Program {
     let extras = settings.servers.iter().find(|extras| extras.id == purpose);
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
     let values = spec.env.iter().map(|(_, value)| value);

@@ -185,12 +185,12 @@ fn check_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
         }
         let prose = file.extension().and_then(|end| end.to_str()).is_some_and(|end| PROSE.contains(&end));
         if *part == Part::Skill && prose {
-            check_skill_text(&path.to_string(), (file, &state.sha256), found);
+            check_skill_text(&path.to_string(), file, &state.sha256, found);
         }
     }
 }
 
-fn check_skill_text(path: &str, (file, sha256): (&Path, &[u8; 32]), found: &mut Vec<LocalizedText>) {
+fn check_skill_text(path: &str, file: &Path, sha256: &[u8; 32], found: &mut Vec<LocalizedText>) {
     let Ok(Some((bytes, _))) = files::read(file) else { return };
     if Sha256::digest(&bytes).as_slice() != sha256 {
         return;

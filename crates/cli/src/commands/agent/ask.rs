@@ -127,7 +127,7 @@ pub(crate) async fn answer(
         }
     };
     let work = async {
-        let work = hub.ask(request, (options, confirmation), &on_delta);
+        let work = hub.ask(request, options, confirmation, &on_delta);
         tokio::pin!(work);
         let mut turn = tokio::time::interval(FRAME_INTERVAL);
         loop {

@@ -17,7 +17,7 @@ pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
         .agent_settings(args.agent.as_deref())
         .map_err(|error| anyhow::Error::from(UsageError(error.to_string())))?;
     let options = AskOptions { lang: app.lang(), ..AskOptions::default() };
-    let agent_context = hub.agent_context(&settings, (&options, &DenyAll));
+    let agent_context = hub.agent_context(&settings, &options, &DenyAll);
     let examples = hub.examples().await;
     let prompt_options = PromptOptions {
         purpose: if args.plan { Purpose::Plan } else { Purpose::Talk },

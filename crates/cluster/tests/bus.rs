@@ -134,20 +134,3 @@ async fn frozen_server_is_noticed() {
     assert_eq!(error.effect(), Effect::Unknown);
     server.thaw();
 }
-
-#[tokio::test]
-async fn closed_receiver_answers_what_has_arrived_and_takes_nothing_more() {
-    let server = NatsServer::start();
-    let bus = connect(&server).await;
-    let mut requests = bus.serve("test.call.a", Some("q")).await.unwrap();
-    let mut replies = bus.request("test.call.a", Bytes::from_static(b"before")).await.unwrap();
-    bus.flush(LIMIT).await;
-    requests.close().await;
-    let mut late = bus.request("test.call.a", Bytes::from_static(b"after")).await.unwrap();
-    assert!(matches!(late.next(LIMIT).await, Err(BusError::NoResponders)));
-    let request = requests.next().await.unwrap();
-    assert_eq!(request.payload, Bytes::from_static(b"before"));
-    request.reply.finish(&Bytes::from_static(b"ok")).await.unwrap();
-    assert_eq!(replies.next(LIMIT).await.unwrap().unwrap(), Bytes::from_static(b"ok"));
-    assert!(requests.next().await.is_none());
-}

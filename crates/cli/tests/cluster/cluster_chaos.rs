@@ -123,7 +123,15 @@ async fn nothing_runs_twice_and_every_answered_call_is_recorded_once_in_chaos() 
         assert!(since.elapsed() < TEST_TIMEOUT / 6, "{wrong:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let home = balanced.cluster.path("home-2");
+    // Each member signs with a key of its own.
+    let homes = (1..).map(|number| balanced.cluster.path(&format!("home-{number}")));
+    let keys: String = homes
+        .take_while(|home| home.exists())
+        .filter_map(|home| std::fs::read_to_string(home.join("audit.pub")).ok())
+        .collect();
+    let home = balanced.cluster.path("verify");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("audit.pub"), keys).unwrap();
     let verified = balanced.cluster.command(&home, &["audit", "verify"]).output().unwrap();
     assert!(verified.status.success(), "{verified:?}");
 }

@@ -17,7 +17,8 @@ const MAX_UPLOADS: usize = 64;
 /// How long a sender of a large request may pause.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The requests at a subject. Dropping it ends the subscription.
+/// The requests at a subject. Dropping it ends the subscription; requests on their way are lost, and their effect is unknown to their
+/// senders.
 #[derive(Debug)]
 pub struct Requests {
     pub(super) subscriber: async_nats::Subscriber,
@@ -63,12 +64,6 @@ impl Requests {
                 }
             }
         }
-    }
-
-    /// Ends the subscription. Requests that have arrived before are still returned by [`Self::next`].
-    pub async fn close(&mut self) {
-        let _ = self.subscriber.drain().await;
-        let _ = self.client.flush().await;
     }
 
     fn take(&mut self, message: Message) -> Option<IncomingRequest> {

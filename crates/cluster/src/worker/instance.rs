@@ -32,6 +32,8 @@ const MAX_QUEUED: usize = 256;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long the processes of a server may take to end; then they are killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long requests are still refused after an instance was given up. A replica that is refused sends no more.
+const REFUSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An instance under a lease.
 pub(super) struct Instance {
@@ -107,24 +109,36 @@ impl Shared {
             tokio::select! {
                 biased;
                 () = instance.ended.cancelled() => break,
-                () = instance.draining.cancelled(), if is_open => {
-                    is_open = false;
-                    requests.close().await;
-                    // What has arrived before is processed.
-                    while let Some(request) = requests.next().await {
-                        running.spawn(Arc::clone(&self).answer(Arc::clone(&instance), request));
-                    }
-                }
-                request = requests.next(), if is_open => match request {
+                () = instance.draining.cancelled(), if is_open => is_open = false,
+                Some(_) = running.join_next() => {}
+                // Those that come while it drains are refused.
+                request = requests.next() => match request {
                     Some(request) => {
                         running.spawn(Arc::clone(&self).answer(Arc::clone(&instance), request));
                     }
                     None => instance.end(),
                 },
-                Some(_) = running.join_next() => {}
             }
         }
-        drop(requests);
+        // Ending the subscription would lose requests on their way, whose effect would then be unknown to their replicas.
+        let closing = self.close(&instance, running);
+        tokio::pin!(closing);
+        loop {
+            tokio::select! {
+                () = &mut closing => break,
+                Some(request) = requests.next() => refuse(request.reply, Refusal::NotHeld).await,
+            }
+        }
+        let refusing = async {
+            while let Some(request) = requests.next().await {
+                refuse(request.reply, Refusal::NotHeld).await;
+            }
+        };
+        let _ = tokio::time::timeout(REFUSE_TIMEOUT, refusing).await;
+    }
+
+    /// Ends the processes of an instance, and gives it up.
+    async fn close(&self, instance: &Instance, mut running: JoinSet<()>) {
         let server = instance.served.server();
         if instance.ended.is_cancelled() {
             server.kill(CLOSE_TIMEOUT).await;
@@ -162,8 +176,9 @@ impl Shared {
         if self.member.clock.now().is_none_or(|now| now > head.begin_by) {
             return refuse(reply, Refusal::Late).await;
         }
-        // After a pause of this process, the lease may have ended.
-        if head.epoch != instance.epoch || !instance.is_valid() {
+        // After a pause of this process, the lease may have ended. A request that comes after the drain began may run elsewhere.
+        let is_taken = !instance.draining.is_cancelled() && instance.is_valid();
+        if head.epoch != instance.epoch || !is_taken {
             return refuse(reply, Refusal::NotHeld).await;
         }
         instance.touch();

@@ -189,10 +189,9 @@ impl<'a> Endpoint<'a> {
         let id = stored.id.clone();
         let progress = Progress { store: Arc::clone(&store), stored };
         let turn = prepared.turn(approved, Some(progress.clone()));
-        let principal = Some((self.request.principal.clone(), permit));
-        if !self.services.jobs.add(Job { turn, progress, principal }) {
+        if let Some(why) = self.services.jobs.add(Job { turn, progress, permit: Some(permit) }).refusal() {
             let _ = store.delete_response(&id, self.principal().id()).await;
-            return Err(busy("too many background responses wait to begin"));
+            return Err(busy(&why));
         }
         Ok(json_response(StatusCode::OK, &body))
     }

@@ -11,6 +11,7 @@ mod parameters;
 mod purge;
 mod recovery;
 mod responses;
+mod rights;
 mod sse;
 mod supervisor;
 mod tools;
@@ -33,6 +34,7 @@ use url::form_urlencoded;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::purge::Purge;
+use crate::recovery::Recovery;
 use crate::responses::background::Jobs;
 use crate::unfinished_changes::UnfinishedChanges;
 
@@ -47,6 +49,7 @@ pub(crate) struct Services {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) changes: Arc<UnfinishedChanges>,
     pub(crate) purge: Arc<Purge>,
+    pub(crate) recovery: Recovery,
 }
 
 impl std::fmt::Debug for OpenAiApi {
@@ -59,15 +62,27 @@ impl OpenAiApi {
     /// The endpoint of these gateways.
     pub fn new(gateways: Arc<Gateways>) -> Self {
         let purge = Arc::new(Purge::new(gateways.hub().settings().openai.max_bytes()));
-        Self { services: Services { gateways, jobs: Arc::default(), changes: Arc::default(), purge } }
+        Self {
+            services: Services {
+                gateways,
+                jobs: Arc::default(),
+                changes: Arc::default(),
+                purge,
+                recovery: Recovery::default(),
+            },
+        }
     }
 
-    /// Continues responses that an earlier process left unfinished, runs background responses, and deletes expired ones, while
+    /// Continues responses that another process left unfinished, runs background responses, and deletes expired ones, while
     /// it is polled.
     pub async fn work(&self) {
-        let Services { gateways, jobs, purge, .. } = &self.services;
-        recovery::recover(gateways, jobs).await;
-        tokio::join!(Arc::clone(jobs).work(), purge.work(gateways));
+        let Services { gateways, jobs, purge, recovery, .. } = &self.services;
+        tokio::join!(
+            Arc::clone(jobs).work(Arc::clone(gateways)),
+            jobs.watch(gateways),
+            recovery.work(gateways, jobs),
+            purge.work(gateways)
+        );
     }
 
     async fn handle(&self, request: ApiRequest) -> Result<Response<Body>, ApiError> {

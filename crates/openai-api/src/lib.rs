@@ -1,6 +1,7 @@
 //! The OpenAI-compatible endpoint of the hub, part of `toolhub serve`: each agent of the configuration is a model, with the
 //! tools that the principal of a request may use. `/v1/responses`, `/v1/chat/completions` and `/v1/models`.
 
+mod approved_tools;
 mod chat;
 mod connection;
 mod conversation;
@@ -112,7 +113,6 @@ impl OpenAiApi {
             }
             return Ok(response);
         }
-        refuse_encoded(&request)?;
         let endpoint = Endpoint::new(&self.services, request)?;
         match (segments.as_slice(), &method) {
             (["models"], _) => Ok(endpoint.models()),
@@ -150,17 +150,6 @@ fn decode_segment(segment: &str) -> String {
     let pair = format!("v={}", segment.replace('+', "%2B").replace('&', "%26"));
     let decoded = form_urlencoded::parse(pair.as_bytes()).next();
     decoded.map(|(_, value)| value.into_owned()).unwrap_or_default()
-}
-
-/// Refuses compressed bodies.
-fn refuse_encoded(request: &ApiRequest) -> Result<(), ApiError> {
-    let encoding = request.headers.get(header::CONTENT_ENCODING);
-    if encoding.is_none_or(|encoding| encoding == "identity") {
-        return Ok(());
-    }
-    let message =
-        "send the body without `Content-Encoding`: compressed requests are not supported (不支持压缩的请求)";
-    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding", message))
 }
 
 /// A part of an id that cannot be guessed.

@@ -65,9 +65,9 @@ async fn recover(gateways: &Arc<Gateways>, store: &Arc<dyn HubStore>, jobs: &Job
         }
         match resume(gateways, store, &stored).await {
             // What has no room now stays taken over, and is read again later.
-            Ok(job) => match jobs.add(job) {
-                Admission::Added | Admission::Present | Admission::PrincipalFull | Admission::Full => {}
-            },
+            Ok(job) => {
+                let _: Admission = jobs.add(job);
+            }
             Err(why) => {
                 store.update_response(failed(stored, &why)).await?;
             }
@@ -149,6 +149,7 @@ async fn resume(
         messages,
         assembler,
         key,
+        output: None,
     };
     let progress = Progress { store: Arc::clone(store), stored: stored.clone() };
     let turn = prepared.turn(Vec::new(), Some(progress.clone()));

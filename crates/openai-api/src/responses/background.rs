@@ -10,11 +10,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolhub::Gateways;
 use toolhub_core::Principal;
+use toolhub_core::lang::Localize as _;
 use toolhub_mcp_gateway::Permit;
 
 use super::progress::Progress;
 use crate::rights;
-use crate::turn::Turn;
+use crate::turn::{LANG, Turn};
 use crate::turn_event::{EndStatus, TurnEnd};
 
 /// Maximum number of background responses of this process.
@@ -189,7 +190,7 @@ impl Jobs {
         let allowed = rights::check(gateways, &turn.principal, turn.profile.as_deref());
         let end = match (allowed, progress.save(&log).await) {
             (Err(why), _) => ended(EndStatus::Failed(why)),
-            (Ok(()), Err(_)) => ended(EndStatus::Cancelled),
+            (Ok(()), Err(why)) => ended(EndStatus::Failed(why.localize(LANG))),
             (Ok(()), Ok(())) => tokio::select! {
                 biased;
                 () = cancelled.cancelled() => ended(EndStatus::Cancelled),

@@ -16,6 +16,8 @@ use crate::recovery::cancelled;
 /// How long a cancelled response may take to end, also at another hub, and how often it is looked at.
 const CANCEL_TIME: Duration = Duration::from_secs(10);
 const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
+/// After how many looks this hub tries to end a response that it does not run.
+const ROUNDS_PER_ATTEMPT: u32 = 20;
 /// Default and maximum number of listed input items.
 const DEFAULT_ITEMS: usize = 20;
 const MAX_ITEMS: usize = 100;
@@ -76,19 +78,20 @@ impl Endpoint<'_> {
         let (id, since) = (stored.id.clone(), Instant::now());
         store.request_cancellation(&id, self.principal().id()).await.map_err(failed)?;
         let mut present = stored;
-        while !present.status.is_final() && since.elapsed() < CANCEL_TIME {
-            self.services.jobs.cancel(&id);
-            if !self.services.jobs.has(&id) {
-                // Of this hub, but without a job: its final state could not be stored.
+        for round in 0.. {
+            if present.status.is_final() || since.elapsed() >= CANCEL_TIME {
+                break;
+            }
+            if self.services.jobs.has(&id) {
+                self.services.jobs.cancel(&id);
+            } else if round % ROUNDS_PER_ATTEMPT == 0 {
+                // It is this hub's own if its final state could not be stored. Another hub may have ended.
                 let end = cancelled(present.clone());
                 if store.update_response(end).await.map_err(failed)? == ResponseUpdate::OtherOwner {
-                    // The other hub may have ended.
                     self.services.recovery.wake();
-                    tokio::time::sleep(CANCEL_INTERVAL).await;
                 }
-            } else {
-                tokio::time::sleep(CANCEL_INTERVAL).await;
             }
+            tokio::time::sleep(CANCEL_INTERVAL).await;
             present = self.history().response(&id).await?;
         }
         Ok(present)

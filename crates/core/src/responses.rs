@@ -74,6 +74,19 @@ pub struct StoredResponse {
     pub expires_at: SystemTime,
 }
 
+/// What became of the replacement of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseUpdate {
+    /// It was replaced.
+    Written,
+    /// It was not replaced: it had ended with this status, which does not change any more.
+    Ended(ResponseStatus),
+    /// It was not replaced: another process works on it, or worked on it and has ended.
+    OtherOwner,
+    /// It was not replaced: it was deleted, has expired, or was never there.
+    Missing,
+}
+
 /// A call that waits for the approval of the client.
 #[derive(Debug, Clone)]
 pub struct PendingApproval {
@@ -90,7 +103,8 @@ pub struct PendingApproval {
 /// Limits of the stored responses.
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseLimits {
-    /// Maximum total size of all responses, in bytes. The oldest final ones are deleted first.
+    /// Maximum total size of all responses, in bytes. The oldest final ones of the principals that hold most are deleted
+    /// first, so that a principal with less than an equal share loses none.
     pub max_bytes: u64,
 }
 
@@ -99,8 +113,20 @@ pub trait Responses: Send + Sync {
     /// Stores a new response durably.
     fn add_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Replaces a response durably. Returns whether it was there: a deleted response is not stored again.
-    fn update_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<bool, StoreError>>;
+    /// Replaces an unfinished response of this process durably. A response that has ended, that another process has taken
+    /// over, or that was deleted stays as it is. A repetition of the last replacement counts as written.
+    fn update_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<ResponseUpdate, StoreError>>;
+
+    /// Requests durably that the process that works on a response cancels it. Returns whether it is unfinished.
+    fn request_cancellation<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// The ids of the unfinished responses that this process shall work on: they are its own, and their cancellation was not
+    /// requested. A response that was deleted, has expired or was taken over by another process is not among them.
+    fn wanted_responses(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
     /// A response of a principal, unless it has expired.
     fn response<'a>(
@@ -130,6 +156,6 @@ pub trait Responses: Send + Sync {
         principal: &'a str,
     ) -> BoxFuture<'a, Result<Option<PendingApproval>, StoreError>>;
 
-    /// Deletes what has expired, and the oldest final responses beyond the limits. Returns how many were deleted.
+    /// Deletes what has expired, and final responses beyond the limits. Returns how many were deleted.
     fn purge_responses(&self, limits: ResponseLimits) -> BoxFuture<'_, Result<u64, StoreError>>;
 }

@@ -20,6 +20,8 @@ pub(crate) struct Messages {
     pub(crate) before: Vec<Message>,
     /// The ids of the approval requests that the new items approve.
     pub(crate) approved: Vec<String>,
+    /// The positions of the new items that answer approval requests, by the ids of the requests.
+    pub(crate) approval_items: HashMap<String, usize>,
     pub(crate) after: Vec<Message>,
 }
 
@@ -36,6 +38,10 @@ impl Messages {
                 None => ApiError { param: Some(format!("input[{index}]")), ..error },
                 Some(_) => error,
             })?;
+            if let ("mcp_approval_response", Some(id)) = (kind_of(item), item["approval_request_id"].as_str())
+            {
+                builder.messages.approval_items.insert(id.to_owned(), index);
+            }
         }
         builder
             .flush()
@@ -84,8 +90,7 @@ struct Builder {
 
 impl Builder {
     fn add(&mut self, item: &Value, origin: Origin) -> Result<(), ApiError> {
-        let kind = item["type"].as_str().unwrap_or(if item["role"].is_string() { "message" } else { "" });
-        match kind {
+        match kind_of(item) {
             "message" => self.message(item),
             "function_call" => {
                 let id = required(item, "call_id")?;
@@ -95,6 +100,9 @@ impl Builder {
                 let id = required(item, "call_id")?;
                 let text = content(&item["output"], "output")?;
                 match self.open(&id).filter(|open| open.is_function) {
+                    Some(open) if open.result.is_some() => Err(error(format!(
+                        "the function call `{id}` has an output already: give one for each call (此函数调用已有结果)"
+                    ))),
                     Some(open) => {
                         open.result = Some(CallResult::Text(text, false));
                         Ok(())
@@ -198,6 +206,11 @@ impl Builder {
                 "the conversation has no open approval request `{id}` (对话中没有此待批准请求)"
             )));
         };
+        if open.result.is_some() {
+            return Err(error(format!(
+                "the approval request `{id}` was answered before (此批准请求已回答过)"
+            )));
+        }
         open.result = Some(match (is_approved, origin) {
             (false, _) => CallResult::Text(format!("{NOT_APPROVED}{reason}"), true),
             (true, Origin::New) => CallResult::Approved,
@@ -246,6 +259,11 @@ impl Builder {
             messages.after.push(message);
         }
     }
+}
+
+/// The type of an item. A message needs none.
+fn kind_of(item: &Value) -> &str {
+    item["type"].as_str().unwrap_or(if item["role"].is_string() { "message" } else { "" })
 }
 
 fn error(message: impl Into<String>) -> ApiError {
@@ -320,6 +338,11 @@ mod tests {
         // A function without its output cannot be continued.
         let error = Messages::of(&[], &items[..4]).unwrap_err();
         assert!(error.message.contains("`c1`"), "{error:?}");
+        // Nor is a second output accepted.
+        let twice = [&items[..], &items[4..]].concat();
+        let error = Messages::of(&[], &twice).unwrap_err();
+        assert_eq!(error.param.as_deref(), Some("input[5]"));
+        assert!(error.message.contains("`c1`"), "{error:?}");
         // Nor can an output without its call.
         let error = Messages::of(&[], &items[4..]).unwrap_err();
         assert_eq!(error.param.as_deref(), Some("input[0]"));
@@ -345,6 +368,14 @@ mod tests {
         let earlier: Vec<Value> = earlier.into_iter().chain([done]).collect();
         let messages = Messages::of(&earlier, &[next]).unwrap();
         assert!(shape(&messages.before).contains("tool(mcpr_1 gone false)"), "{}", shape(&messages.before));
+        // Two answers to one request, in whatever order.
+        for answers in [[true, true], [false, true], [true, false]] {
+            let request = json!({"type": "mcp_approval_request", "id": "mcpr_2", "server_label": "s", "name": "wipe", "arguments": "{}"});
+            let answer = |approve: bool| json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_2", "approve": approve});
+            let error = Messages::of(&[user.clone(), request], &answers.map(answer)).unwrap_err();
+            assert_eq!(error.param.as_deref(), Some("input[1]"));
+            assert!(error.message.contains("`mcpr_2`"), "{error:?}");
+        }
         // An answer to no request.
         assert!(Messages::of(&[user], &[approve(true)]).is_err());
     }

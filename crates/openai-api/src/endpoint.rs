@@ -7,17 +7,17 @@ use axum::body::Body;
 use http::{Response, StatusCode, header};
 use serde_json::{Value, json};
 use toolhub::{Gateways, TurnError};
-use toolhub_agent::ToolAllowlist;
 use toolhub_core::instance::{INSTANCE_HEADER, instance_id};
 use toolhub_core::lang::Localize as _;
 use toolhub_core::model::{ModelCall, ToolChoice};
 use toolhub_core::ports::HubStore;
-use toolhub_core::responses::{ResponseStatus, StoredResponse};
+use toolhub_core::responses::{PendingApproval, ResponseStatus, StoredResponse};
 use toolhub_core::{CallId, Principal, RawJson, ToolName};
 use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
 use toolhub_server::ApiRequest;
 
 use crate::Services;
+use crate::approved_tools::ApprovedTools;
 use crate::chat::assembler::{ChatAssembler, ChatHead};
 use crate::chat::request::ChatCompletion;
 use crate::connection::{Connection, Keep};
@@ -97,7 +97,8 @@ impl<'a> Endpoint<'a> {
             includes_usage: chat.includes_usage,
             is_stream: chat.is_stream,
         };
-        let log = Arc::new(TurnLog::new(Assembler::Chat(ChatAssembler::new(head))));
+        let output = self.output_permit()?;
+        let log = Arc::new(TurnLog::new(Assembler::Chat(ChatAssembler::new(head)), Some(output)));
         let supervisor = TurnSupervisor {
             tools: chat.tools,
             form: ApprovalForm::Refused,
@@ -147,7 +148,7 @@ impl<'a> Endpoint<'a> {
         self.list_tools(&request.tools, &earlier, &mut assembler).await?;
         let (is_stream, is_background) = (request.is_stream, request.is_background);
         let stored = self.stored(&request, (&assembler, &input, &key));
-        let approved = self.take_approvals(&messages.approved).await?;
+        let approved = self.take_approvals(&messages).await?;
         let prepared = PreparedResponse {
             gateways: self.gateways,
             principal: self.principal(),
@@ -157,6 +158,7 @@ impl<'a> Endpoint<'a> {
             messages,
             assembler,
             key,
+            output: Some(self.output_permit()?),
         };
         let store = self.gateways.hub().store().cloned();
         if is_background {
@@ -166,7 +168,7 @@ impl<'a> Endpoint<'a> {
         }
         let purge = Arc::clone(&self.services.purge);
         let keep = store.filter(|_| prepared.request.is_stored).map(|store| Keep { store, purge, stored });
-        let mut turn = prepared.turn(approved, None);
+        let mut turn = prepared.turn(approved.calls, None);
         turn.supervisor.mark = Some(Arc::clone(&mark));
         let principal = self.request.principal.clone();
         let connection = Connection { turn, keep, principal, permit, mark };
@@ -177,7 +179,7 @@ impl<'a> Endpoint<'a> {
         &self,
         prepared: PreparedResponse<'_>,
         (store, stored): (Arc<dyn HubStore>, StoredResponse),
-        (approved, permit): (Vec<(ApprovedCall, ModelCall)>, Permit),
+        (approved, permit): (TakenApprovals, Permit),
     ) -> Result<Response<Body>, ApiError> {
         let mut body = prepared.assembler.body();
         body["status"] = json!(ResponseStatus::Queued.name());
@@ -188,11 +190,12 @@ impl<'a> Endpoint<'a> {
         store.add_response(stored.clone()).await.map_err(|error| failed(&error))?;
         let id = stored.id.clone();
         let progress = Progress { store: Arc::clone(&store), stored };
-        let turn = prepared.turn(approved, Some(progress.clone()));
-        let principal = Some((self.request.principal.clone(), permit));
-        if !self.services.jobs.add(Job { turn, progress, principal }) {
+        let TakenApprovals { calls, pending } = approved;
+        let turn = prepared.turn(calls, Some(progress.clone()));
+        if let Some(why) = self.services.jobs.add(Job { turn, progress, permit: Some(permit) }).refusal() {
             let _ = store.delete_response(&id, self.principal().id()).await;
-            return Err(busy("too many background responses wait to begin"));
+            TakenApprovals { calls: Vec::new(), pending }.put_back(&*store).await;
+            return Err(busy(&why));
         }
         Ok(json_response(StatusCode::OK, &body))
     }
@@ -225,6 +228,12 @@ impl<'a> Endpoint<'a> {
     fn start(&self) -> Result<Permit, ApiError> {
         let handle: &PrincipalHandle = &self.request.principal;
         handle.take(Resource::InFlightRequest, 1).map_err(|exceeded| busy(&exceeded.to_string()))
+    }
+
+    /// Counts the output of a turn against the limits of the principal, until the permit is dropped.
+    fn output_permit(&self) -> Result<Permit, ApiError> {
+        let handle: &PrincipalHandle = &self.request.principal;
+        handle.take(Resource::Unread, 0).map_err(|exceeded| busy(&exceeded.to_string()))
     }
 
     /// Checks that the model of an agent can be used. Returns its name; `None` if rules answer.
@@ -270,19 +279,31 @@ impl<'a> Endpoint<'a> {
     }
 
     /// The calls that the client approves. Each approval is used up.
-    async fn take_approvals(&self, ids: &[String]) -> Result<Vec<(ApprovedCall, ModelCall)>, ApiError> {
-        let mut approved = Vec::new();
-        for id in ids {
+    async fn take_approvals(&self, messages: &Messages) -> Result<TakenApprovals, ApiError> {
+        let mut approvals = TakenApprovals::default();
+        for id in &messages.approved {
             let store = self.gateways.hub().store().ok_or_else(no_store)?;
             let taken = store.take_approval(id, self.principal().id()).await;
-            let taken = taken.map_err(|error| ApiError::internal(error.to_string()))?;
+            let taken = match taken {
+                Ok(taken) => taken,
+                Err(error) => {
+                    approvals.put_back(&**store).await;
+                    return Err(ApiError::internal(error.to_string()));
+                }
+            };
             let Some(pending) = taken else {
+                approvals.put_back(&**store).await;
                 let message = format!(
                     "the approval request `{id}` was answered before, or has expired: nothing was run (此批准请求已使用或已过期)"
                 );
-                return Err(ApiError::invalid("input", message));
+                let param = messages
+                    .approval_items
+                    .get(id)
+                    .map_or("input".to_owned(), |index| format!("input[{index}]"));
+                return Err(ApiError::invalid(param, message));
             };
             let call: Value = serde_json::from_str(pending.call.get()).unwrap_or_default();
+            approvals.pending.push(pending);
             let text = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
             let (tool, arguments) = (text("name"), text("arguments"));
             let model_call = ModelCall {
@@ -293,9 +314,12 @@ impl<'a> Endpoint<'a> {
                 repaired: Vec::new(),
             };
             let server = text("server_label");
-            approved.push((ApprovedCall { id: id.clone(), server, tool, arguments }, model_call));
+            let identity = text("identity");
+            approvals
+                .calls
+                .push((ApprovedCall { id: id.clone(), server, tool, arguments, identity }, model_call));
         }
-        Ok(approved)
+        Ok(approvals)
     }
 
     /// The response as it is stored, before its turn.
@@ -324,6 +348,23 @@ impl<'a> Endpoint<'a> {
     }
 }
 
+/// Approvals that a request has used up.
+#[derive(Default)]
+struct TakenApprovals {
+    calls: Vec<(ApprovedCall, ModelCall)>,
+    pending: Vec<PendingApproval>,
+}
+
+impl TakenApprovals {
+    /// Makes them usable again, since nothing was run.
+    async fn put_back(self, store: &dyn HubStore) {
+        for pending in self.pending {
+            // An approval that cannot be stored is lost, and the model asks again.
+            let _ = store.put_approval(pending).await;
+        }
+    }
+}
+
 /// A response whose turn can begin.
 pub(crate) struct PreparedResponse<'a> {
     pub(crate) gateways: &'a Arc<Gateways>,
@@ -334,14 +375,16 @@ pub(crate) struct PreparedResponse<'a> {
     pub(crate) messages: Messages,
     pub(crate) assembler: ResponseAssembler,
     pub(crate) key: String,
+    /// Counts the output against the budget of the principal; `None` after a restart.
+    pub(crate) output: Option<Permit>,
 }
 
 impl PreparedResponse<'_> {
     /// The turn of the response.
     pub(crate) fn turn(self, approved: Vec<(ApprovedCall, ModelCall)>, progress: Option<Progress>) -> Turn {
-        let Self { gateways, principal, profile, agent, request, messages, assembler, key } = self;
+        let Self { gateways, principal, profile, agent, request, messages, assembler, key, output } = self;
         let conversation = assembler.id();
-        let log = Arc::new(TurnLog::new(Assembler::Response(assembler)));
+        let log = Arc::new(TurnLog::new(Assembler::Response(assembler), output));
         let (approved, calls) = approved.into_iter().unzip();
         let form = match gateways.hub().store().cloned() {
             Some(store) => ApprovalForm::Requests { store, key, principal: Arc::clone(principal.id()) },
@@ -375,11 +418,12 @@ impl PreparedResponse<'_> {
 }
 
 /// The supervisor of a request without tools.
-fn supervisor(gateways: &Gateways, log: Arc<TurnLog>) -> TurnSupervisor {
+fn supervisor(gateways: &Arc<Gateways>, log: Arc<TurnLog>) -> TurnSupervisor {
     TurnSupervisor {
+        gateways: Arc::clone(gateways),
         log,
         tools: RequestTools::default(),
-        approved_tools: ToolAllowlist::only(gateways.hub().settings().openai.approved_tools.clone()),
+        approved_tools: ApprovedTools::new(gateways.hub().settings().openai.approved_tools.clone()),
         form: ApprovalForm::Refused,
         approved: Mutex::default(),
         max_calls: None,

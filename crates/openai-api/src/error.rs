@@ -135,6 +135,7 @@ pub(crate) fn body(status: StatusCode, message: &str) -> String {
     let code = match status.as_u16() {
         401 => Some("invalid_api_key"),
         413 => Some("request_too_large"),
+        415 => Some("unsupported_content_encoding"),
         429 => Some("rate_limit_exceeded"),
         _ => None,
     };

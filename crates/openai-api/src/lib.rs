@@ -1,6 +1,7 @@
 //! The OpenAI-compatible endpoint of the hub, part of `toolhub serve`: each agent of the configuration is a model, with the
 //! tools that the principal of a request may use. `/v1/responses`, `/v1/chat/completions` and `/v1/models`.
 
+mod approved_tools;
 mod chat;
 mod connection;
 mod conversation;
@@ -11,6 +12,7 @@ mod parameters;
 mod purge;
 mod recovery;
 mod responses;
+mod rights;
 mod sse;
 mod supervisor;
 mod tools;
@@ -33,6 +35,7 @@ use url::form_urlencoded;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 use crate::purge::Purge;
+use crate::recovery::Recovery;
 use crate::responses::background::Jobs;
 use crate::unfinished_changes::UnfinishedChanges;
 
@@ -47,6 +50,7 @@ pub(crate) struct Services {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) changes: Arc<UnfinishedChanges>,
     pub(crate) purge: Arc<Purge>,
+    pub(crate) recovery: Recovery,
 }
 
 impl std::fmt::Debug for OpenAiApi {
@@ -59,15 +63,27 @@ impl OpenAiApi {
     /// The endpoint of these gateways.
     pub fn new(gateways: Arc<Gateways>) -> Self {
         let purge = Arc::new(Purge::new(gateways.hub().settings().openai.max_bytes()));
-        Self { services: Services { gateways, jobs: Arc::default(), changes: Arc::default(), purge } }
+        Self {
+            services: Services {
+                gateways,
+                jobs: Arc::default(),
+                changes: Arc::default(),
+                purge,
+                recovery: Recovery::default(),
+            },
+        }
     }
 
-    /// Continues responses that an earlier process left unfinished, runs background responses, and deletes expired ones, while
+    /// Continues responses that another process left unfinished, runs background responses, and deletes expired ones, while
     /// it is polled.
     pub async fn work(&self) {
-        let Services { gateways, jobs, purge, .. } = &self.services;
-        recovery::recover(gateways, jobs).await;
-        tokio::join!(Arc::clone(jobs).work(), purge.work(gateways));
+        let Services { gateways, jobs, purge, recovery, .. } = &self.services;
+        tokio::join!(
+            Arc::clone(jobs).work(Arc::clone(gateways)),
+            jobs.watch(gateways),
+            recovery.work(gateways, jobs),
+            purge.work(gateways)
+        );
     }
 
     async fn handle(&self, request: ApiRequest) -> Result<Response<Body>, ApiError> {
@@ -97,7 +113,6 @@ impl OpenAiApi {
             }
             return Ok(response);
         }
-        refuse_encoded(&request)?;
         let endpoint = Endpoint::new(&self.services, request)?;
         match (segments.as_slice(), &method) {
             (["models"], _) => Ok(endpoint.models()),
@@ -135,17 +150,6 @@ fn decode_segment(segment: &str) -> String {
     let pair = format!("v={}", segment.replace('+', "%2B").replace('&', "%26"));
     let decoded = form_urlencoded::parse(pair.as_bytes()).next();
     decoded.map(|(_, value)| value.into_owned()).unwrap_or_default()
-}
-
-/// Refuses compressed bodies.
-fn refuse_encoded(request: &ApiRequest) -> Result<(), ApiError> {
-    let encoding = request.headers.get(header::CONTENT_ENCODING);
-    if encoding.is_none_or(|encoding| encoding == "identity") {
-        return Ok(());
-    }
-    let message =
-        "send the body without `Content-Encoding`: compressed requests are not supported (不支持压缩的请求)";
-    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding", message))
 }
 
 /// A part of an id that cannot be guessed.

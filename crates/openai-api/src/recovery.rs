@@ -1,43 +1,93 @@
-//! Responses that an earlier process left unfinished. A response goes on if every call of it has ended or only read something;
-//! else it fails, since it is not known whether the call had an effect.
+//! Responses that another process left unfinished. A response goes on if every call of it has ended or only read something,
+//! and if its principal may still use it; else it fails, since it is not known whether the call had an effect.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use toolhub::Gateways;
-use toolhub_core::ports::HubStore;
-use toolhub_core::principal::LOCAL;
+use toolhub_core::RawJson;
+use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::responses::{ResponseStatus, StoredResponse};
-use toolhub_core::{Principal, RawJson};
 
 use crate::conversation::Messages;
 use crate::endpoint::PreparedResponse;
 use crate::models;
 use crate::responses::assembler::{PREFIX, ResponseAssembler, ResponseHead};
-use crate::responses::background::{Job, Jobs};
+use crate::responses::background::{Admission, Job, Jobs};
 use crate::responses::history::History;
 use crate::responses::progress::Progress;
 use crate::responses::request::ResponseRequest;
+use crate::rights;
 
-/// Continues unfinished responses, or ends them.
-pub(crate) async fn recover(gateways: &Arc<Gateways>, jobs: &Jobs) {
-    let Some(store) = gateways.hub().store() else { return };
-    // A store that fails now is read at the next start.
-    for stored in store.unfinished_responses().await.unwrap_or_default() {
-        let resumed = resume(gateways, store, &stored).await;
-        let why = match resumed {
-            Ok(job) => match jobs.add(job) {
-                true => continue,
-                false => "the hub was stopped, and too many responses wait".to_owned(),
-            },
-            Err(why) => why,
-        };
-        let _ = store.update_response(failed(stored, &why)).await;
+/// How often responses of ended processes are looked for.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Continues or ends the responses that other processes left unfinished.
+#[derive(Debug, Default)]
+pub(crate) struct Recovery {
+    is_due: Notify,
+}
+
+impl Recovery {
+    /// Looks for such responses soon.
+    pub(crate) fn wake(&self) {
+        self.is_due.notify_one();
+    }
+
+    /// Looks for such responses at the start, and from time to time while it is polled: the process of another hub with
+    /// this store may end at any time.
+    pub(crate) async fn work(&self, gateways: &Arc<Gateways>, jobs: &Jobs) {
+        let Some(store) = gateways.hub().store() else { return };
+        loop {
+            // A store that fails now is read again later.
+            let _ = recover(gateways, store, jobs).await;
+            tokio::select! {
+                () = self.is_due.notified() => {}
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
     }
 }
 
-/// The response as a failed one. Calls without a result keep that state in their error.
+async fn recover(gateways: &Arc<Gateways>, store: &Arc<dyn HubStore>, jobs: &Jobs) -> Result<(), StoreError> {
+    let unfinished = store.unfinished_responses().await?;
+    if unfinished.is_empty() {
+        return Ok(());
+    }
+    let wanted: HashSet<String> = store.wanted_responses().await?.into_iter().collect();
+    for stored in unfinished.into_iter().filter(|stored| !jobs.has(&stored.id)) {
+        if !wanted.contains(&stored.id) {
+            store.update_response(cancelled(stored)).await?;
+            continue;
+        }
+        match resume(gateways, store, &stored).await {
+            // What has no room now stays taken over, and is read again later.
+            Ok(job) => {
+                let _: Admission = jobs.add(job);
+            }
+            Err(why) => {
+                store.update_response(failed(stored, &why)).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The response as a failed one.
 fn failed(stored: StoredResponse, why: &str) -> StoredResponse {
+    ended(stored, ResponseStatus::Failed, json!({ "code": "server_error", "message": why }))
+}
+
+/// The response as a cancelled one, which no process works on.
+pub(crate) fn cancelled(stored: StoredResponse) -> StoredResponse {
+    ended(stored, ResponseStatus::Cancelled, Value::Null)
+}
+
+/// The response with a final status. Calls without a result keep that state in their error.
+fn ended(stored: StoredResponse, status: ResponseStatus, error: Value) -> StoredResponse {
     let mut body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
     for item in body["output"].as_array_mut().into_iter().flatten() {
         if is_open_call(item) {
@@ -45,9 +95,9 @@ fn failed(stored: StoredResponse, why: &str) -> StoredResponse {
             item["error"] = json!("the hub was stopped: it is not known whether this call had an effect");
         }
     }
-    body["status"] = json!(ResponseStatus::Failed.name());
-    body["error"] = json!({ "code": "server_error", "message": why });
-    StoredResponse { status: ResponseStatus::Failed, body: RawJson::from(body), ..stored }
+    body["status"] = json!(status.name());
+    body["error"] = error;
+    StoredResponse { status, body: RawJson::from(body), ..stored }
 }
 
 fn is_open_call(item: &Value) -> bool {
@@ -71,12 +121,12 @@ async fn resume(
             "the hub was stopped while `{name}` ran: it is not known whether it had an effect (hub 在 `{name}` 运行时停止，无法确定是否已生效)"
         ));
     }
-    let principal = principal(gateways, &stored.principal)
-        .ok_or("the hub was stopped, and the caller of this response is not known any more")?;
     // A call that only reads is made again if the model still wants it.
     let output: Vec<Value> = output.into_iter().filter(|item| !is_open_call(item)).collect();
     let request: Value = serde_json::from_str(stored.request.get()).unwrap_or_default();
     let profile = request["profile"].as_str().map(str::to_owned);
+    let principal = rights::current_principal(gateways, &stored.principal)?;
+    rights::check(gateways, &principal, profile.as_deref())?;
     let request = ResponseRequest::parse(request["body"].to_string().as_bytes(), None)
         .map_err(|error| error.message)?;
     let agent = models::agent_of(gateways, &request.model).map_err(|error| error.message)?;
@@ -99,17 +149,9 @@ async fn resume(
         messages,
         assembler,
         key,
+        output: None,
     };
     let progress = Progress { store: Arc::clone(store), stored: stored.clone() };
     let turn = prepared.turn(Vec::new(), Some(progress.clone()));
-    Ok(Job { turn, progress, principal: None })
-}
-
-/// The principal with this id, if it still exists: the local user or a key. A person must log in again.
-fn principal(gateways: &Gateways, id: &str) -> Option<Arc<Principal>> {
-    if id == LOCAL {
-        return Some(Arc::new(Principal::local()));
-    }
-    let keys = gateways.access().keys();
-    keys.into_iter().map(|key| key.principal).find(|principal| **principal.id() == *id)
+    Ok(Job { turn, progress, permit: None })
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use toolhub::{CallDecision, CallSupervisor, SupervisedCall};
-use toolhub_agent::ToolAllowlist;
+use toolhub::{CallDecision, CallSupervisor, Gateways, SupervisedCall};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::PendingApproval;
 use toolhub_core::{BoxFuture, Outcome, RawJson, ToolCall};
 
+use crate::approved_tools::ApprovedTools;
 use crate::responses::progress::Progress;
 use crate::tools::RequestTools;
 use crate::turn_event::{HubCall, TurnEvent};
@@ -30,6 +30,17 @@ pub(crate) struct ApprovedCall {
     pub(crate) server: String,
     pub(crate) tool: String,
     pub(crate) arguments: String,
+    /// What the tool was when the approval was requested: [`Gateways::tool_identity`].
+    pub(crate) identity: String,
+}
+
+/// Whether the client has approved a call.
+enum Approval {
+    None,
+    /// With the approval request of this id.
+    Given(String),
+    /// The tool is another one now.
+    Outdated,
 }
 
 /// How calls that need approval are handled.
@@ -42,10 +53,11 @@ pub(crate) enum ApprovalForm {
 
 /// Supervises the calls of one turn.
 pub(crate) struct TurnSupervisor {
+    pub(crate) gateways: Arc<Gateways>,
     pub(crate) log: Arc<TurnLog>,
     pub(crate) tools: RequestTools,
     /// Tools that run without approval although they may destroy something.
-    pub(crate) approved_tools: ToolAllowlist,
+    pub(crate) approved_tools: ApprovedTools,
     pub(crate) form: ApprovalForm,
     pub(crate) approved: Mutex<Vec<ApprovedCall>>,
     pub(crate) max_calls: Option<u32>,
@@ -60,27 +72,52 @@ pub(crate) struct TurnSupervisor {
 }
 
 impl TurnSupervisor {
-    /// The approval request that allows this call. It allows one call.
-    fn take_approval(&self, call: SupervisedCall<'_>) -> Option<String> {
-        let (source, call) = (call.source(), call.call);
+    /// The approval of this call. It allows one call.
+    fn take_approval(&self, supervised: SupervisedCall<'_>) -> Approval {
+        let (source, call) = (supervised.source(), supervised.call);
         let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
         let matches = |one: &ApprovedCall| {
             one.server == source && one.tool == call.tool.as_str() && one.arguments == call.arguments.get()
         };
-        let position = approved.iter().position(matches)?;
-        Some(approved.remove(position).id)
+        let Some(position) = approved.iter().position(matches) else { return Approval::None };
+        let approval = approved.remove(position);
+        match approval.identity == self.identity(supervised) {
+            true => Approval::Given(approval.id),
+            false => Approval::Outdated,
+        }
+    }
+
+    /// Identifies the tools that a call can reach.
+    fn identity(&self, call: SupervisedCall<'_>) -> String {
+        let each = call.tools.iter().map(|entry| self.gateways.tool_identity(&entry.tool));
+        each.collect::<Vec<_>>().join("\n")
     }
 
     /// Whether the client must approve a call.
     fn needs_approval(&self, call: SupervisedCall<'_>) -> bool {
-        let name = call.call.tool.as_str();
-        let is_required = |source: &str| self.tools.requires_approval(source, name);
-        call.tools.iter().any(|entry| is_required(&entry.tool.source.to_string()))
-            || (call.is_destructive() && !self.approved_tools.has(name))
+        call.tools.iter().any(|entry| {
+            let tool = &entry.tool;
+            self.tools.requires_approval(tool)
+                || (tool.hints().destructive == Some(true) && !self.approved_tools.has(tool))
+        })
     }
 
     async fn decide_call(&self, call: SupervisedCall<'_>) -> CallDecision {
-        let approval = self.take_approval(call);
+        let approval = match self.take_approval(call) {
+            Approval::None => None,
+            Approval::Given(id) => Some(id),
+            Approval::Outdated => {
+                let (tool, source) = (&call.call.tool, call.source());
+                return CallDecision::Refuse(LocalizedText::new(
+                    format!(
+                        "not run: `{tool}` of `{source}` has changed since its approval was requested; call it again to ask anew"
+                    ),
+                    format!(
+                        "没有执行：`{source}` 的 `{tool}` 在请求批准之后已发生变化；请重新调用以再次请求批准"
+                    ),
+                ));
+            }
+        };
         let is_read_only = call.is_read_only();
         let hub_call = HubCall {
             id: call.call.id.as_str().to_owned(),
@@ -94,7 +131,7 @@ impl TurnSupervisor {
             // The order of changes may matter: what follows a call that waits, waits too.
             && (self.needs_approval(call) || (self.has_deferred() && !is_read_only));
         if is_asked {
-            return self.defer(hub_call).await;
+            return self.defer(hub_call, self.identity(call)).await;
         }
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         if self.max_calls.is_some_and(|max| number >= max) {
@@ -113,22 +150,27 @@ impl TurnSupervisor {
         }
     }
 
-    async fn defer(&self, mut call: HubCall) -> CallDecision {
+    async fn defer(&self, mut call: HubCall, identity: String) -> CallDecision {
         let ApprovalForm::Requests { store, key, principal } = &self.form else {
-            let tool = &call.tool;
+            let HubCall { tool, server, .. } = &call;
             return CallDecision::Refuse(LocalizedText::new(
                 format!(
                     "not run: `{tool}` needs approval, which chat completions cannot ask for; use `/v1/responses`, or let the \
-                     owner of the hub add `{tool}` to `approved_tools` in `[openai]`"
+                     owner of the hub add `{server}__{tool}` to `approved_tools` in `[openai]`"
                 ),
                 format!(
-                    "没有执行：`{tool}` 需要批准，而 chat completions 无法询问；请使用 `/v1/responses`，或由 hub 的所有者将 `{tool}` 加入 \
+                    "没有执行：`{tool}` 需要批准，而 chat completions 无法询问；请使用 `/v1/responses`，或由 hub 的所有者将 `{server}__{tool}` 加入 \
                      `[openai]` 的 `approved_tools`"
                 ),
             ));
         };
         let id = format!("mcpr_{key}_{}", self.requests.fetch_add(1, Ordering::Relaxed));
-        let stored = json!({ "server_label": call.server, "name": call.tool, "arguments": call.arguments });
+        let stored = json!({
+            "server_label": call.server,
+            "name": call.tool,
+            "arguments": call.arguments,
+            "identity": identity,
+        });
         let pending = PendingApproval {
             id: id.clone(),
             principal: principal.to_string(),

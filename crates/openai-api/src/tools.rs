@@ -54,13 +54,13 @@ impl ServerTool {
             && (!self.reads_only || tool.hints().read_only == Some(true))
     }
 
-    fn requires_approval(&self, tool: &str) -> bool {
+    fn requires_approval(&self, tool: &Tool) -> bool {
+        let (name, wire_name) = (tool.name().as_str(), tool.definition.wire_name().as_str());
+        let has = |names: &[String]| names.iter().any(|named| named == name || named == wire_name);
         match &self.approval {
             ApprovalRule::Always => true,
             ApprovalRule::Never => false,
-            ApprovalRule::Named { always, never } => {
-                always.iter().any(|name| name == tool) || !never.iter().any(|name| name == tool)
-            }
+            ApprovalRule::Named { always, never } => has(always) || !has(never),
         }
     }
 }
@@ -143,7 +143,8 @@ impl RequestTools {
     }
 
     /// Whether the client wants to approve calls of a tool.
-    pub(crate) fn requires_approval(&self, source: &str, tool: &str) -> bool {
+    pub(crate) fn requires_approval(&self, tool: &Tool) -> bool {
+        let source = tool.source.to_string();
         self.servers.iter().any(|server| server.label == source && server.requires_approval(tool))
     }
 
@@ -338,6 +339,7 @@ pub(crate) fn choice(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::approved_tools::tests::tool as offered;
 
     #[test]
     fn refuses_foreign_servers() {
@@ -372,8 +374,8 @@ mod tests {
         let needs = |rule: Value, tool: &str| {
             let value = json!({ "type": "mcp", "server_label": "s", "require_approval": rule });
             let tools = RequestTools::parse(vec![value], None).unwrap();
-            assert!(!tools.requires_approval("other", tool));
-            tools.requires_approval("s", tool)
+            assert!(!tools.requires_approval(&offered("other", tool)));
+            tools.requires_approval(&offered("s", tool))
         };
         assert!(needs(Value::Null, "a") && needs(json!("always"), "a") && !needs(json!("never"), "a"));
         let named = json!({ "never": { "tool_names": ["a"] }, "always": { "tool_names": ["b"] } });

@@ -76,7 +76,12 @@ impl Turn {
             replied: &|| log.feed(TurnEvent::ReplyEnded),
             lang: LANG,
         };
-        match Box::pin(self.gateways.take_turn(turn)).await {
+        let taken = tokio::select! {
+            biased;
+            why = log.full() => return limited(why),
+            taken = Box::pin(self.gateways.take_turn(turn)) => taken,
+        };
+        match taken {
             Ok(result) => end_of(result, &log),
             Err(error) => {
                 let status = EndStatus::Failed(turn_error(&error).localize(LANG));
@@ -101,12 +106,22 @@ fn end_of(result: TurnResult, log: &TurnLog) -> TurnEnd {
         Some(TurnFailure::Limit(why)) => EndStatus::Limit(why.localize(LANG)),
         Some(TurnFailure::Model(why)) => EndStatus::Failed(why.localize(LANG)),
     };
+    // Without all of the calls, the client could not continue: it is given none.
+    let arguments: usize = client_calls.iter().map(|call| call.arguments.get().len()).sum();
+    if let Err(why) = log.reserve(arguments) {
+        return TurnEnd { usage, ..limited(why) };
+    }
     // Some models reuse ids, by which clients return results.
     let client_calls = client_calls
         .into_iter()
         .map(|call| ModelCall { id: CallId::new(format!("call_{}", crate::new_key())), ..call })
         .collect();
     TurnEnd { client_calls, status, usage }
+}
+
+/// The end of a turn that reached a limit of its output.
+fn limited(why: String) -> TurnEnd {
+    TurnEnd { client_calls: Vec::new(), status: EndStatus::Limit(why), usage: Default::default() }
 }
 
 /// Why a turn could not begin.

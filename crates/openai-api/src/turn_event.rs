@@ -33,6 +33,23 @@ pub(crate) enum TurnEvent {
     ApprovalNeeded(HubCall),
 }
 
+impl TurnEvent {
+    /// The size of its texts, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Thought(text) => text.len(),
+            Self::ReplyEnded => 0,
+            Self::CallStarted(call) | Self::ApprovalNeeded(call) => call.tool.len() + call.arguments.len(),
+            Self::CallFinished(_, Ok(text) | Err(text)) => text.len(),
+        }
+    }
+
+    /// Whether the model streams it.
+    pub(crate) fn is_streamed(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::Thought(_))
+    }
+}
+
 /// The end of a turn.
 #[derive(Debug, Clone)]
 pub(crate) struct TurnEnd {

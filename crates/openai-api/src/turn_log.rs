@@ -1,14 +1,20 @@
-//! The output of a running turn: the turn feeds it with events, and the connection of the client reads its frames.
+//! The output of a running turn: the turn feeds it with events, and the connection of the client reads its frames. Its size is
+//! limited, and counts against the budget of its principal.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use toolhub_mcp_gateway::Permit;
 
 use crate::chat::assembler::ChatAssembler;
 use crate::error::ApiError;
 use crate::responses::assembler::ResponseAssembler;
 use crate::turn_event::{TurnEnd, TurnEvent};
+
+/// Maximum size of the texts, arguments and results of one turn, in bytes.
+const MAX_TURN_BYTES: usize = 16 << 20;
 
 /// The object that is being built.
 #[derive(Debug)]
@@ -38,16 +44,71 @@ impl Assembler {
 pub(crate) struct TurnLog {
     assembler: Mutex<Assembler>,
     changed: Notify,
+    size: Mutex<LogSize>,
+    /// Why the turn must end, once a limit is reached.
+    excess: OnceLock<String>,
+    is_full: CancellationToken,
+}
+
+#[derive(Debug)]
+struct LogSize {
+    bytes: usize,
+    /// The share of the budget of the principal; `None` after a restart.
+    permit: Option<Permit>,
 }
 
 impl TurnLog {
-    pub(crate) fn new(assembler: Assembler) -> Self {
-        Self { assembler: Mutex::new(assembler), changed: Notify::new() }
+    /// An output that counts against the budget of the permit.
+    pub(crate) fn new(assembler: Assembler, permit: Option<Permit>) -> Self {
+        Self {
+            assembler: Mutex::new(assembler),
+            changed: Notify::new(),
+            size: Mutex::new(LogSize { bytes: 0, permit }),
+            excess: OnceLock::new(),
+            is_full: CancellationToken::new(),
+        }
     }
 
+    /// Adds an event. Once a limit is reached, the turn ends and says so; what the model streams after that is left out.
     pub(crate) fn feed(&self, event: TurnEvent) {
-        self.lock().feed(event);
-        self.changed.notify_one();
+        if self.reserve(event.bytes()).is_ok() || !event.is_streamed() {
+            self.lock().feed(event);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Counts further bytes. Fails if a limit is reached.
+    pub(crate) fn reserve(&self, more: usize) -> Result<(), String> {
+        let mut size = self.size.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = self.excess.get() {
+            return Err(why.clone());
+        }
+        let grown = match size.bytes.saturating_add(more) {
+            bytes if bytes > MAX_TURN_BYTES => Err(format!(
+                "the output has more than {MAX_TURN_BYTES} bytes, the maximum of one response (输出超过单个响应的上限)"
+            )),
+            bytes => match size.permit.as_mut().map_or(Ok(()), |permit| permit.grow(more)) {
+                Ok(()) => Ok(bytes),
+                Err(exceeded) => Err(exceeded.to_string()),
+            },
+        };
+        match grown {
+            Ok(bytes) => {
+                size.bytes = bytes;
+                Ok(())
+            }
+            Err(why) => {
+                let why = self.excess.get_or_init(|| why).clone();
+                self.is_full.cancel();
+                Err(why)
+            }
+        }
+    }
+
+    /// Completes when a limit is reached, with the reason.
+    pub(crate) async fn full(&self) -> String {
+        self.is_full.cancelled().await;
+        self.excess.get().cloned().unwrap_or_default()
     }
 
     /// The parts of the stream that were not read yet, as one text.
@@ -83,5 +144,62 @@ impl TurnLog {
 
     fn lock(&self) -> MutexGuard<'_, Assembler> {
         self.assembler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolhub_core::Principal;
+    use toolhub_mcp_gateway::{Limits, PrincipalHandle, PrincipalTable, Resource};
+
+    use super::*;
+    use crate::chat::assembler::ChatHead;
+    use crate::turn_event::EndStatus;
+
+    fn log(holder: Option<&PrincipalHandle>) -> TurnLog {
+        let head = ChatHead {
+            id: String::new(),
+            created: 0,
+            model: String::new(),
+            fingerprint: String::new(),
+            includes_usage: false,
+            is_stream: false,
+        };
+        let permit = holder.map(|holder| holder.take(Resource::Unread, 0).unwrap());
+        TurnLog::new(Assembler::Chat(ChatAssembler::new(head)), permit)
+    }
+
+    fn text_of(log: &TurnLog) -> usize {
+        let status = EndStatus::Limit(String::new());
+        let end = TurnEnd { client_calls: Vec::new(), status, usage: Default::default() };
+        let body = log.finish(&end, 0).unwrap();
+        body["choices"][0]["message"]["content"].as_str().unwrap().len()
+    }
+
+    #[tokio::test]
+    async fn output_counts_against_the_budget_of_its_principal() {
+        let table = PrincipalTable::new(Limits { unread_bytes: 100, ..Limits::default() });
+        let ann = table.of(&Arc::new(Principal::of_key("ann")));
+        let (one, other) = (log(Some(&ann)), log(Some(&ann)));
+        one.feed(TurnEvent::Text("x".repeat(60)));
+        other.feed(TurnEvent::Text("x".repeat(60)));
+        assert!(other.full().await.contains("unread_bytes"));
+        one.feed(TurnEvent::Text("x".repeat(40)));
+        assert_eq!((text_of(&one), text_of(&other)), (100, 0));
+        assert_eq!(ann.used(Resource::Unread), 100);
+        drop((one, other));
+        assert_eq!(ann.used(Resource::Unread), 0);
+    }
+
+    #[tokio::test]
+    async fn output_is_limited_without_a_budget() {
+        let log = log(None);
+        for _ in 0..32 {
+            log.feed(TurnEvent::Text("x".repeat(1 << 20)));
+        }
+        assert!(log.full().await.contains("maximum of one response"));
+        assert_eq!(text_of(&log), MAX_TURN_BYTES);
     }
 }

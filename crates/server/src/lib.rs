@@ -9,6 +9,7 @@ mod authority;
 mod body;
 mod body_pieces;
 mod connection;
+mod content_encoding;
 mod envelope;
 mod error;
 mod fast_path;

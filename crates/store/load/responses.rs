@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use toolhub_core::RawJson;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::HubStore;
-use toolhub_core::responses::{ResponseStatus, StoredResponse};
+use toolhub_core::responses::{ResponseStatus, ResponseUpdate, StoredResponse};
 use toolhub_store::StoreOptions;
 
 const TASKS: usize = 16;
@@ -44,7 +44,7 @@ async fn respond(store: Arc<dyn HubStore>) {
         if round.is_multiple_of(2) {
             response.status = ResponseStatus::Completed;
             println!("finishing {} .", response.id);
-            assert!(store.update_response(response.clone()).await.unwrap());
+            assert_eq!(store.update_response(response.clone()).await.unwrap(), ResponseUpdate::Written);
             println!("finished {} .", response.id);
         }
     }

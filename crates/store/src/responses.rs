@@ -8,7 +8,9 @@ use std::time::SystemTime;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
-use toolhub_core::responses::{PendingApproval, ResponseLimits, ResponseStatus, StoredResponse};
+use toolhub_core::responses::{
+    PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
+};
 
 use crate::query::owner_list;
 use crate::rows::{Columns, from_micros, json, micros};
@@ -49,6 +51,18 @@ pub(crate) const ADOPTED: &str = concat!(
     " AND expires_at > $2 ORDER BY created_at, id"
 );
 
+/// The status of a response. The values are its id, its principal, and the current time.
+pub(crate) const STATUS: &str =
+    "SELECT status FROM responses WHERE id = $1 AND principal = $2 AND expires_at > $3";
+
+/// The ids of the unfinished responses of a store whose cancellation was not requested. The values are the store and the
+/// current time.
+pub(crate) const WANTED: &str = concat!(
+    "SELECT id FROM responses WHERE owner = $1 AND cancel_requested = 0 AND ",
+    unfinished!(),
+    " AND expires_at > $2"
+);
+
 /// A call that waits for an approval. The values are its id, its principal, and the current time.
 pub(crate) const APPROVAL: &str = "SELECT id, principal, call, expires_at FROM response_approvals
     WHERE id = $1 AND principal = $2 AND expires_at > $3 AND claim IS NULL";
@@ -62,10 +76,19 @@ const ADD: &str =
         AND responses.owner = excluded.owner AND responses.created_at = excluded.created_at
         AND responses.body = excluded.body";
 
-const UPDATE: &str =
+/// A final response stays as it is, except that the write that ended it may be repeated.
+const UPDATE: &str = concat!(
     "UPDATE responses SET previous = nullif($1, ''), status = $2, request = $3, input = $4, body = $5,
-        bytes = $6, created_at = $7, expires_at = $8, owner = $9, adopted = 0
-    WHERE id = $10 AND principal = $11 AND expires_at > $12";
+        bytes = $6, created_at = $7, expires_at = $8, adopted = 0
+    WHERE owner = $9 AND id = $10 AND principal = $11 AND expires_at > $12 AND (",
+    unfinished!(),
+    " OR (status = $2 AND body = $5))"
+);
+
+const REQUEST_CANCELLATION: &str = concat!(
+    "UPDATE responses SET cancel_requested = 1 WHERE id = $1 AND principal = $2 AND expires_at > $3 AND ",
+    unfinished!()
+);
 
 const DELETE: &str = "DELETE FROM responses WHERE id = $1 AND principal = $2 AND expires_at > $3";
 
@@ -81,14 +104,20 @@ const CLAIM_APPROVAL: &str = "UPDATE response_approvals SET claim = $1
 
 const DELETE_APPROVAL: &str = "DELETE FROM response_approvals WHERE claim = $1 AND id = $2";
 
-/// Deletes the oldest final responses until the rest has at most `$2` bytes. The sum is part of the statement: if two
-/// hubs purge at the same time, they choose the same responses.
+/// Deletes final responses until the rest has at most `$2` bytes. `held` is the size of a response and of all newer ones of
+/// its principal; the response with the largest one is deleted first. So the principal that holds most loses its oldest
+/// responses, until all that lose some hold the same. The sums are part of the statement: if two hubs purge at the same
+/// time, they choose the same responses.
 const PURGE_EXCESS: &str = concat!(
     "DELETE FROM responses WHERE id IN (SELECT id FROM (
-        SELECT id, sum(bytes) OVER (ORDER BY created_at, id) - bytes AS preceding FROM (
-            SELECT id, created_at, bytes FROM responses WHERE NOT ",
+        SELECT id, sum(bytes) OVER (ORDER BY held DESC, id) - bytes AS preceding FROM (
+            SELECT id, bytes, held FROM (
+                SELECT id, status, bytes,
+                    sum(bytes) OVER (PARTITION BY principal ORDER BY created_at DESC, id DESC) AS held
+                FROM responses) AS counted
+            WHERE NOT ",
     unfinished!(),
-    " ORDER BY created_at, id LIMIT $1) AS oldest) AS summed
+    " ORDER BY held DESC, id LIMIT $1) AS excess) AS summed
         WHERE preceding < (SELECT coalesce(sum(bytes), 0) FROM responses) - CAST($2 AS BIGINT))"
 );
 
@@ -122,6 +151,11 @@ pub(crate) struct ApprovalClaim {
 pub(crate) enum ResponseWrite {
     Add(Box<StoredResponse>),
     Update(Box<StoredResponse>),
+    /// Requests that the owner of a response cancels it.
+    RequestCancellation {
+        id: String,
+        principal: String,
+    },
     Delete {
         id: String,
         principal: String,
@@ -176,6 +210,9 @@ impl ResponseWrite {
                 let key = [Int(owner), Text(&response.id), Text(&response.principal), now];
                 Statement::new(UPDATE, [binds(response).as_slice(), &key].concat())
             }
+            Self::RequestCancellation { id, principal } => {
+                Statement::new(REQUEST_CANCELLATION, [Text(id), Text(principal), now])
+            }
             Self::Delete { id, principal } => Statement::new(DELETE, [Text(id), Text(principal), now]),
             Self::Adopt(dead) => Statement::new(adopt(dead), [Int(owner), now]),
             Self::PutApproval(approval) => {
@@ -213,7 +250,7 @@ impl ResponseWrite {
     }
 }
 
-/// The values of the columns that a replacement changes, except the owner.
+/// The values of the columns that a replacement changes.
 fn binds(response: &StoredResponse) -> [Bind<'_>; 8] {
     let texts = [&response.request, &response.input, &response.body].map(|json| json.get());
     let bytes: usize = texts.iter().map(|text| text.len()).sum();
@@ -273,6 +310,15 @@ pub(crate) fn response_of<C: Columns>(row: &C) -> Result<StoredResponse, C::Erro
         created_at: from_micros(row.int(7)?),
         expires_at: from_micros(row.int(8)?),
     })
+}
+
+/// What became of an update that changed no row, of a response with this status now.
+pub(crate) fn unchanged(status: Option<&str>) -> ResponseUpdate {
+    match status.map(|status| ResponseStatus::parse(status).unwrap_or(ResponseStatus::Failed)) {
+        None => ResponseUpdate::Missing,
+        Some(status) if status.is_final() => ResponseUpdate::Ended(status),
+        Some(_) => ResponseUpdate::OtherOwner,
+    }
 }
 
 /// The call in a row of [`APPROVAL`].

@@ -21,6 +21,18 @@ fn rejects_content_encoding_on_every_path() {
             assert_eq!(response.status, expected, "{encoding} {response:?}");
             assert!(expected == 200 || response.body.contains("Content-Encoding"), "{response:?}");
         }
+        for path in ["/v1/responses", "/v1/chat/completions", "/api/v1/calls", "/console", "/nothing"] {
+            for message in
+                [request("POST", path, &header, "{}"), chunked(&request("POST", path, &header, "{}"))]
+            {
+                let mut wire = Wire::to(&serving);
+                wire.send(&message);
+                let response = wire.receive();
+                assert_eq!(response.status == 415, expected == 415, "{path} {encoding} {response:?}");
+                let names_header = response.body.contains("without the header `Content-Encoding`");
+                assert_eq!(names_header, expected == 415, "{path} {encoding} {response:?}");
+            }
+        }
         let mut wire = Wire::to(&serving);
         wire.send(&request("POST", "/messages?sessionId=none", &header, "{}"));
         assert_eq!(wire.receive().status, if expected == 415 { 415 } else { 404 }, "{encoding}");

@@ -138,7 +138,7 @@ async fn chat_runs_nothing_that_needs_approval() {
     assert_eq!(status, 200, "{body}");
     assert!(body.to_string().contains("approved_tools"), "{body}");
     assert!(strict.called().is_empty());
-    let lenient = hub("write_sheet", "[openai]\napproved_tools = [\"write_*\"]\n");
+    let lenient = hub("write_sheet", "[openai]\napproved_tools = [\"sheets__write_*\"]\n");
     let (status, body) = send(&lenient, "POST", "chat/completions", &lenient.key, Some(chat)).await;
     assert_eq!(status, 200, "{body}");
     assert_eq!(lenient.called(), ["write_sheet"]);

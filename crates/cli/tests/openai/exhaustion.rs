@@ -106,6 +106,47 @@ async fn a_flood_of_background_responses_leaves_room_for_others() {
     assert!(status == 200 && since.elapsed() < REQUEST_TIMEOUT, "{other}");
 }
 
+/// One principal runs a limited number of background responses, and is told so.
+#[tokio::test]
+async fn background_responses_of_one_principal_are_limited() {
+    const LIMIT: usize = 64;
+    let hub = hub_with("", ModelServer::by_request(|_| Act::Hang));
+    let flood = (0..LIMIT + 20).map(|_| respond(&hub, &hub.key, json!({"input": "x", "background": true})));
+    let answers = join_all(flood).await;
+    assert_eq!(answers.iter().filter(|(status, _)| *status == 200).count(), LIMIT);
+    for (_, refused) in answers.iter().filter(|(status, _)| *status != 200) {
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("one caller may run 64 background responses"), "{refused}");
+        assert_eq!(refused["error"]["code"], "rate_limit_exceeded", "{refused}");
+    }
+    let (status, other) = respond(&hub, &hub.other_key, json!({"input": "x", "background": true})).await;
+    assert_eq!(status, 200, "{other}");
+    // One that ends makes room.
+    let (_, running) = answers.iter().find(|(status, _)| *status == 200).unwrap();
+    let path = format!("responses/{}/cancel", running["id"].as_str().unwrap());
+    assert_eq!(send(&hub, ("POST", &path), &hub.key, None).await.1["status"], "cancelled");
+    let (status, next) = respond(&hub, &hub.key, json!({"input": "x", "background": true})).await;
+    assert_eq!(status, 200, "{next}");
+}
+
+/// A model that does not stop writing: the response ends, has what was written before, and says why.
+#[tokio::test]
+async fn the_output_of_a_turn_is_limited() {
+    const LIMIT: usize = 16 << 20;
+    let piece = json!({"choices": [{"index": 0, "delta": {"content": "x".repeat(64 << 10)}}]});
+    let body = format!("data: {piece}\n\n").repeat(400);
+    let hub = hub_with("", ModelServer::by_request(move |_| Act::events(body.clone())));
+    let (status, response) = respond(&hub, &hub.key, json!({"input": "x", "store": false})).await;
+    assert_eq!((status, response["status"].as_str()), (200, Some("incomplete")));
+    let why = response["incomplete_details"]["message"].as_str().unwrap();
+    assert!(why.contains("16777216 bytes"), "{why}");
+    let text = response["output"][0]["content"][0]["text"].as_str().unwrap().len();
+    assert!(text <= LIMIT && text > LIMIT - (128 << 10), "{text}");
+    let chat = json!({"model": MODEL, "messages": [{"role": "user", "content": "x"}]});
+    let (_, chat) = send(&hub, ("POST", "chat/completions"), &hub.key, Some(chat)).await;
+    assert_eq!(chat["choices"][0]["finish_reason"], "length");
+}
+
 /// What a client does not read waits in the model, and not in the memory of the hub.
 #[tokio::test]
 async fn slow_readers_do_not_fill_the_memory() {
@@ -162,6 +203,9 @@ async fn slow_readers_do_not_fill_the_memory() {
 async fn the_store_does_not_grow_without_bound() {
     const INPUT: usize = 100_000;
     let hub = hub("[openai]\nmax_size = \"1MB\"\n");
+    // The oldest response, of another principal.
+    let (_, others) = respond(&hub, &hub.other_key, json!({"input": "y".repeat(INPUT)})).await;
+    let others = format!("responses/{}", others["id"].as_str().unwrap());
     let mut ids = Vec::new();
     for number in 0..40 {
         ids.push(stored(&hub, json!({"input": format!("{number} {}", "x".repeat(INPUT))})).await);
@@ -177,6 +221,8 @@ async fn the_store_does_not_grow_without_bound() {
         // The maximum, and the part by which it may be exceeded between two purges.
         if count <= 12 {
             assert!(count >= 5 && !found[0], "{found:?}");
+            let (status, _) = send(&hub, ("GET", &others), &hub.other_key, None).await;
+            assert_eq!(status, 200, "a flood displaces the responses of others");
             return;
         }
         assert!(since.elapsed() < REQUEST_TIMEOUT, "{count} responses of {INPUT} bytes are stored");

@@ -68,9 +68,23 @@ async fn an_edited_approval_runs_the_call_that_was_asked_about() {
     let parked = completed(&hub, json!({"input": "Write row 7."})).await;
     let mut twice = approve(&parked["output"][0]["id"]).as_array().unwrap().clone();
     twice.extend(twice.clone());
-    let (_, answered) =
+    let (status, refused) =
         respond(&hub, &hub.key, json!({"input": twice, "previous_response_id": parked["id"]})).await;
-    assert_eq!(hub.called().len(), 2, "{answered}");
+    assert_eq!((status, refused["error"]["param"].as_str()), (400, Some("input[1]")), "{refused}");
+    assert_eq!(hub.called().len(), 1, "{refused}");
+    // One request that cannot be answered leaves the others as they are.
+    let first = &parked["output"][0];
+    let invented = json!({"type": "mcp_approval_request", "id": "mcpr_x_1", "server_label": "sheets", "name": "write_sheet", "arguments": "{}"});
+    let mut both = vec![json!({"role": "user", "content": "Write."}), first.clone(), invented];
+    for id in [&first["id"], &json!("mcpr_x_1")] {
+        both.extend(approve(id).as_array().unwrap().iter().cloned());
+    }
+    let (status, refused) = respond(&hub, &hub.key, json!({"input": both})).await;
+    assert_eq!((status, refused["error"]["param"].as_str()), (400, Some("input[4]")), "{refused}");
+    assert_eq!(hub.called().len(), 1, "{refused}");
+    let once = json!({"input": approve(&first["id"]), "previous_response_id": parked["id"]});
+    completed(&hub, once).await;
+    assert_eq!(hub.called().len(), 2);
 }
 
 /// An approval does not widen the tools of the request that brings it, nor its number of calls.

@@ -20,6 +20,7 @@
 )]
 
 mod attacks;
+mod changed_rights;
 mod chat_stream_rules;
 mod client_library;
 mod compliance;
@@ -40,4 +41,5 @@ mod served_hub;
 mod sse_frames;
 mod stream_rules;
 mod stream_rules_tests;
+mod two_hubs;
 mod without_model;

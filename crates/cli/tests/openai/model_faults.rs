@@ -29,7 +29,7 @@ fn hub(reply: impl Fn(&str, &Value) -> Act + Send + Sync + 'static) -> ServedHub
         reply(last["content"].as_str().unwrap_or_default(), last)
     });
     let settings = format!(
-        "[openai]\napproved_tools = [\"write_*\"]\n[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n",
+        "[openai]\napproved_tools = [\"sheets__write_*\"]\n[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n",
         model.url
     );
     ServedHub::start(&settings, Some(model))

@@ -23,7 +23,7 @@ fn openai_python_chat() {
 #[test]
 fn tool_that_the_owner_approved_runs_in_chat() {
     let client = ClientLibrary { script: "client_openai.py", api: "chat" };
-    let hub = ServedHub::with_model_and("[openai]\napproved_tools = [\"write_*\"]\n");
+    let hub = ServedHub::with_model_and("[openai]\napproved_tools = [\"sheets__write_*\"]\n");
     let mut report = Report::new(&client, client.run(&hub, &["approval"]));
     report.check("approval", expect::written_in_chat);
     report.expect_calls(&hub, (0, 1));

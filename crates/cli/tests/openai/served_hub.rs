@@ -16,6 +16,8 @@ use crate::scripted_model;
 /// The time after which a wait fails the test.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The file of the standard error of a hub.
+const STDERR: &str = "stderr";
 const AGENT: &str = "[agents.abacus]\ntools = [\"calc*\"]\n";
 
 /// A running hub. Dropping it requires that it ends as it should.
@@ -68,7 +70,7 @@ impl ServedHub {
         let config = cli.folder().join("toolhub.toml");
         let with_keys = fs::read_to_string(&config).unwrap().replace("$KEY", &key);
         fs::write(config, with_keys).unwrap();
-        let (child, root) = serve(&cli, port);
+        let (child, root) = serve(&cli, port, STDERR);
         // The client needs a provider even for plain HTTP; another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().timeout(TEST_TIMEOUT).build().unwrap();
@@ -77,9 +79,45 @@ impl ServedHub {
 
     /// Kills the hub, and starts it again with the same data.
     pub(crate) fn kill_and_restart(&mut self) {
+        self.kill();
+        self.restart();
+    }
+
+    /// Kills the hub.
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        (self.child, self.root) = serve(&self.cli, 0);
+    }
+
+    /// Starts a hub that was killed again, with the same data.
+    pub(crate) fn restart(&mut self) {
+        (self.child, self.root) = serve(&self.cli, 0, STDERR);
+    }
+
+    /// Sends a signal to the hub.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Starts a second hub with the same data.
+    pub(crate) fn second(&self) -> SecondHub {
+        let (child, root) = serve(&self.cli, 0, "stderr-2");
+        SecondHub { child, root }
+    }
+
+    /// Replaces the server `sheets` by another program with the same tools.
+    pub(crate) fn replace_server(&mut self) {
+        let script = sheets(&journal(self.cli.folder()));
+        self.cli.server("sheets", &script);
+    }
+
+    /// Replaces a text in its settings.
+    pub(crate) fn edit_settings(&self, from: &str, to: &str) {
+        let file = self.folder().join("toolhub.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(file, text.replacen(from, to, 1)).unwrap();
     }
 
     /// Runs a command beside the hub.
@@ -170,21 +208,51 @@ impl Drop for ServedHub {
     }
 }
 
-/// Starts the program, and returns its process and its address.
-fn serve(cli: &CommandLine, port: u16) -> (Child, String) {
+/// A second hub with the data of another one.
+pub(crate) struct SecondHub {
+    child: Child,
+    root: String,
+}
+
+impl SecondHub {
+    /// The base URL that clients are configured with.
+    pub(crate) fn base_url(&self) -> String {
+        format!("{}/v1", self.root)
+    }
+}
+
+impl Drop for SecondHub {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        // The process may have ended already.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let since = Instant::now();
+        while processes::alive(self.child.id()) && since.elapsed() < TEST_TIMEOUT {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts the program, and returns its process and its address. `log` is the file of its standard error.
+fn serve(cli: &CommandLine, port: u16, log: &str) -> (Child, String) {
     let mut command = cli.command(&["serve", "--json", "--bind", &format!("127.0.0.1:{port}")]);
-    let mut child = command.stderr(File::create(stderr(cli.folder())).unwrap()).spawn().unwrap();
+    let mut child = command.stderr(File::create(cli.folder().join(log)).unwrap()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let startup: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
-        panic!("`toolhub serve` does not serve: {line}{}", fs::read_to_string(stderr(cli.folder())).unwrap())
+        panic!(
+            "`toolhub serve` does not serve: {line}{}",
+            fs::read_to_string(cli.folder().join(log)).unwrap()
+        )
     });
     let root = startup["mcp"].as_str().unwrap().strip_suffix("/mcp").unwrap().to_owned();
     (child, root)
 }
 
 fn stderr(folder: &Path) -> PathBuf {
-    folder.join("stderr")
+    folder.join(STDERR)
 }
 
 fn journal(folder: &Path) -> PathBuf {

@@ -1,20 +1,23 @@
 //! Reads, lists, cancels and deletes stored responses.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolhub_core::RawJson;
-use toolhub_core::responses::{ResponseStatus, StoredResponse};
+use toolhub_core::ports::StoreError;
+use toolhub_core::responses::{ResponseUpdate, StoredResponse};
 
 use crate::endpoint::{Endpoint, no_store};
 use crate::error::{ApiError, json_response};
 use crate::parameters::Parameters;
+use crate::recovery::cancelled;
 
-/// How long a cancelled response may take to end, and how often it is looked at.
-const CANCEL_TIME: Duration = Duration::from_secs(5);
-const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long a cancelled response may take to end, also at another hub, and how often it is looked at.
+const CANCEL_TIME: Duration = Duration::from_secs(10);
+const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
+/// After how many looks this hub tries to end a response that it does not run.
+const ROUNDS_PER_ATTEMPT: u32 = 20;
 /// Default and maximum number of listed input items.
 const DEFAULT_ITEMS: usize = 20;
 const MAX_ITEMS: usize = 100;
@@ -38,7 +41,8 @@ impl Endpoint<'_> {
     pub(crate) async fn delete_response(self, id: &str) -> Result<Response<Body>, ApiError> {
         let stored = self.history().response(id).await?;
         if !stored.status.is_final() {
-            self.services.jobs.cancel(id);
+            // A response that no hub ends in time is deleted nevertheless: the hub that works on it notices that.
+            self.stop(stored).await?;
         }
         let store = self.services.gateways.hub().store().ok_or_else(no_store)?;
         let deleted = store.delete_response(id, self.principal().id()).await;
@@ -52,39 +56,45 @@ impl Endpoint<'_> {
 
     pub(crate) async fn cancel_response(self, id: &str) -> Result<Response<Body>, ApiError> {
         let stored = self.history().response(id).await?;
-        let mut body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
+        let body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
         if body["background"] != json!(true) {
             let message = "only background responses can be cancelled; close the connection of others (仅可取消后台响应)";
             return Err(ApiError::invalid("response_id", message));
         }
-        if stored.status.is_final() {
-            return Ok(json_response(StatusCode::OK, &body));
-        }
-        if !self.services.jobs.cancel(id) {
-            // No process works on it any more.
-            body["status"] = json!(ResponseStatus::Cancelled.name());
-            let store = self.services.gateways.hub().store().ok_or_else(no_store)?;
-            let cancelled = StoredResponse {
-                status: ResponseStatus::Cancelled,
-                body: RawJson::from(body.clone()),
-                ..stored
-            };
-            let updated = store.update_response(cancelled).await;
-            updated.map_err(|error| ApiError::internal(error.to_string()))?;
-            return Ok(json_response(StatusCode::OK, &body));
-        }
-        let ended = tokio::time::timeout(CANCEL_TIME, async {
-            loop {
-                let stored = self.history().response(id).await?;
-                if stored.status.is_final() {
-                    return Ok(stored);
-                }
-                tokio::time::sleep(CANCEL_INTERVAL).await;
-            }
-        });
-        let stored = ended.await.map_err(|_| ApiError::internal("the response has not ended yet"))??;
+        let stored = match stored.status.is_final() {
+            true => stored,
+            false => self.stop(stored).await?,
+        };
+        // If it has not ended in time, its status says so.
         let body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
         Ok(json_response(StatusCode::OK, &body))
+    }
+
+    /// Requests that the hub that works on a response cancels it, and waits a limited time until it has ended. Returns the
+    /// response as it is then.
+    async fn stop(&self, stored: StoredResponse) -> Result<StoredResponse, ApiError> {
+        let store = self.services.gateways.hub().store().ok_or_else(no_store)?;
+        let failed = |error: StoreError| ApiError::internal(error.to_string());
+        let (id, since) = (stored.id.clone(), Instant::now());
+        store.request_cancellation(&id, self.principal().id()).await.map_err(failed)?;
+        let mut present = stored;
+        for round in 0.. {
+            if present.status.is_final() || since.elapsed() >= CANCEL_TIME {
+                break;
+            }
+            if self.services.jobs.has(&id) {
+                self.services.jobs.cancel(&id);
+            } else if round % ROUNDS_PER_ATTEMPT == 0 {
+                // It is this hub's own if its final state could not be stored. Another hub may have ended.
+                let end = cancelled(present.clone());
+                if store.update_response(end).await.map_err(failed)? == ResponseUpdate::OtherOwner {
+                    self.services.recovery.wake();
+                }
+            }
+            tokio::time::sleep(CANCEL_INTERVAL).await;
+            present = self.history().response(&id).await?;
+        }
+        Ok(present)
     }
 
     pub(crate) async fn input_items(self, id: &str) -> Result<Response<Body>, ApiError> {

@@ -8,13 +8,14 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use toolhub_mcp_gateway::{
     Events, Gateway, HeaderLookup, PROTOCOL_VERSION, PrincipalHandle, Reply, Resource, SESSION_ID,
 };
 
 use super::exchange::{Exchange, Message};
 use crate::body::{MAX_UNCOUNTED, counted};
+use crate::content_encoding::{ENCODED, is_encoded};
 use crate::request_record::RequestRecord;
 use crate::responses::{method_not_allowed, set_challenge, text};
 use crate::revocation::{StreamCredential, until_revoked};
@@ -139,18 +140,6 @@ pub(crate) fn stream(events: Events, principal: &PrincipalHandle) -> Response<Bo
 pub(super) const WRONG_METHOD: &str = "MCP clients send messages here with POST; a stream is opened with GET, and a session ended with DELETE, \
                     within a session that `initialize` began";
 
-const ENCODED: &str = "messages are not compressed: send them without `Content-Encoding`";
-
-/// Refuses an encoded message (RFC 9110, section 15.5.16). Returns `None` if it is not encoded.
-pub(crate) fn reject_encoding(headers: &HeaderMap) -> Option<Response<Body>> {
-    is_encoded(headers).then(|| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED))
-}
-
-/// Returns whether a message is compressed or otherwise encoded. No encoding is supported.
-fn is_encoded(headers: &dyn HeaderLookup) -> bool {
-    headers.any("content-encoding", &mut |value| !value.trim_ascii().eq_ignore_ascii_case(b"identity"))
-}
-
 /// Headers that may occur only once, as they determine how a message is interpreted.
 const SINGLE_HEADERS: [&str; 4] = [SESSION_ID, PROTOCOL_VERSION, "mcp-method", "mcp-name"];
 
@@ -162,7 +151,8 @@ fn is_repeated(headers: &dyn HeaderLookup, name: &str) -> bool {
     })
 }
 
-/// Checks the headers of a POST request. Returns the status and hint of the refusal.
+/// Checks the headers of a POST request. Returns the status and hint of the refusal. The fast path leaves such requests to
+/// hyper, where `Shared::respond` refuses encoded ones of all routes.
 pub(crate) fn valid_headers(headers: &dyn HeaderLookup) -> Result<(), (StatusCode, &'static str)> {
     if is_encoded(headers) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED));

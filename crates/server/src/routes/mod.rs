@@ -23,6 +23,7 @@ use http::{Method, Request, Response, StatusCode, header};
 use crate::access::{AccessRequest, Refusal};
 use crate::api_app::in_form_of;
 use crate::connection::ActiveRequest;
+use crate::content_encoding::reject_encoding;
 use crate::request_record::RequestRecord;
 use crate::responses::{
     access_denied, allow_origin, empty, method_not_allowed, rate_limited, shutting_down, text,
@@ -194,8 +195,26 @@ pub(crate) struct Peer<'a> {
 }
 
 impl Shared {
-    /// Checks the access of a request, and answers it by its route.
+    /// Answers a request, unless its body is encoded.
     pub(crate) async fn respond(
+        &self,
+        request: Request<Body>,
+        peer: Peer<'_>,
+        record: Option<&mut RequestRecord>,
+    ) -> Response<Body> {
+        let Some(refused) = reject_encoding(&request) else {
+            return self.respond_by_route(request, peer, record).await;
+        };
+        let is_api = Route::find(request.uri().path()).is_some_and(|(route, _)| route.path == api::PATH);
+        Box::pin(discard(request.into_body())).await;
+        match self.api_app.as_ref().filter(|_| is_api) {
+            Some(app) => in_form_of(&**app, refused).await,
+            None => refused,
+        }
+    }
+
+    /// Checks the access of a request, and answers it by its route.
+    async fn respond_by_route(
         &self,
         request: Request<Body>,
         Peer { address, active_request }: Peer<'_>,

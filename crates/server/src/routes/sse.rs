@@ -15,7 +15,7 @@ use toolhub_mcp_gateway::{
 };
 
 use super::exchange::{Exchange, Message};
-use super::mcp::{reject_encoding, stream as events};
+use super::mcp::stream as events;
 use crate::responses::{empty, retry_later};
 use crate::revocation::until_revoked;
 
@@ -50,9 +50,6 @@ pub(super) async fn receive(mut exchange: Exchange<'_>) -> Response<Body> {
         Err(refused) => return *refused,
     };
     let Exchange { shared, parts, .. } = exchange;
-    if let Some(refused) = reject_encoding(&parts.headers) {
-        return refused;
-    }
     let query = parts.uri.query();
     let name = query.and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
     let receiving = shared.legacy_clients.take(name.unwrap_or_default(), &principal, &body);

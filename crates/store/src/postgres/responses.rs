@@ -7,16 +7,16 @@ use tokio_postgres::{Client, Error};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::StoreError;
-use toolhub_core::responses::{PendingApproval, ResponseLimits, Responses, StoredResponse};
+use toolhub_core::responses::{PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse};
 
 use super::{PgStore, query};
 use crate::owner::OwnerId;
 use crate::query::Value;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, RESPONSE, ResponseWrite, UNFINISHED,
-    approval_of, check_names, has_nul, response_of,
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, RESPONSE, ResponseWrite, STATUS, UNFINISHED,
+    WANTED, approval_of, check_names, has_nul, response_of, unchanged,
 };
-use crate::rows::micros;
+use crate::rows::{Columns as _, micros};
 use crate::write::{Write, WriteAnswer};
 
 impl Responses for PgStore {
@@ -27,13 +27,47 @@ impl Responses for PgStore {
         })
     }
 
-    fn update_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn update_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<ResponseUpdate, StoreError>> {
         Box::pin(async move {
             if has_nul(&response.id, &response.principal) {
+                return Ok(ResponseUpdate::Missing);
+            }
+            let (id, principal) = (response.id.clone(), response.principal.clone());
+            if self.write_response(ResponseWrite::Update(Box::new(response))).await? > 0 {
+                return Ok(ResponseUpdate::Written);
+            }
+            let values = key(&id, &principal);
+            let status =
+                self.read(move |session| {
+                    let values = values.clone();
+                    async move {
+                        query(&session, STATUS, values).await?.first().map(|row| row.text(0)).transpose()
+                    }
+                });
+            Ok(unchanged(status.await?.as_deref()))
+        })
+    }
+
+    fn request_cancellation<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            if has_nul(id, principal) {
                 return Ok(false);
             }
-            Ok(self.write_response(ResponseWrite::Update(Box::new(response))).await? > 0)
+            let (id, principal) = (id.to_owned(), principal.to_owned());
+            Ok(self.write_response(ResponseWrite::RequestCancellation { id, principal }).await? > 0)
         })
+    }
+
+    fn wanted_responses(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        let values = vec![Value::Int(self.owner.0), Value::Int(micros(SystemTime::now()))];
+        Box::pin(self.read(move |session| {
+            let values = values.clone();
+            async move { query(&session, WANTED, values).await?.iter().map(|row| row.text(0)).collect() }
+        }))
     }
 
     fn response<'a>(

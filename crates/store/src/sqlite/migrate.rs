@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::OpenError;
 
 /// All steps in order. Never change a released step: add another.
-const STEPS: [&str; 15] = [
+const STEPS: [&str; 16] = [
     include_str!("migrations/0001_tool_lists.sql"),
     include_str!("migrations/0002_tool_versions.sql"),
     include_str!("migrations/0003_reasons_in_both_languages.sql"),
@@ -21,6 +21,7 @@ const STEPS: [&str; 15] = [
     include_str!("migrations/0013_parents.sql"),
     include_str!("migrations/0014_responses.sql"),
     include_str!("migrations/0015_shared_state.sql"),
+    include_str!("migrations/0016_response_cancellations.sql"),
 ];
 
 /// Migrates the database to the newest version.

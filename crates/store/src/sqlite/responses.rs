@@ -7,13 +7,13 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, params, params_from_it
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::StoreError;
-use toolhub_core::responses::{PendingApproval, ResponseLimits, Responses, StoredResponse};
+use toolhub_core::responses::{PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse};
 
 use super::{SqliteStore, history};
 use crate::owner::OwnerId;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, RESPONSE, ResponseWrite, UNFINISHED,
-    approval_of, check_names, has_nul, response_of,
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, RESPONSE, ResponseWrite, STATUS, UNFINISHED,
+    WANTED, approval_of, check_names, has_nul, response_of, unchanged,
 };
 use crate::rows::micros;
 use crate::write::{Write, WriteAnswer};
@@ -27,14 +27,42 @@ impl Responses for SqliteStore {
         })
     }
 
-    fn update_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn update_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<ResponseUpdate, StoreError>> {
         Box::pin(async move {
             if has_nul(&response.id, &response.principal) {
-                return Ok(false);
+                return Ok(ResponseUpdate::Missing);
             }
             self.show_alive()?;
-            Ok(self.write_response(ResponseWrite::Update(Box::new(response))).await? > 0)
+            let (id, principal) = (response.id.clone(), response.principal.clone());
+            if self.write_response(ResponseWrite::Update(Box::new(response))).await? > 0 {
+                return Ok(ResponseUpdate::Written);
+            }
+            let now = micros(SystemTime::now());
+            let status = self.run(move |connection| {
+                let mut select = connection.prepare_cached(STATUS)?;
+                select.query_row(params![id, principal, now], |row| row.get::<_, String>(0)).optional()
+            });
+            Ok(unchanged(status.await?.as_deref()))
         })
+    }
+
+    fn request_cancellation<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let (id, principal) = (id.to_owned(), principal.to_owned());
+            Ok(self.write_response(ResponseWrite::RequestCancellation { id, principal }).await? > 0)
+        })
+    }
+
+    fn wanted_responses(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        let (OwnerId(own), now) = (self.owner, micros(SystemTime::now()));
+        Box::pin(self.run(move |connection| {
+            let mut select = connection.prepare_cached(WANTED)?;
+            select.query_map([own, now], |row| row.get(0))?.collect()
+        }))
     }
 
     fn response<'a>(
@@ -202,6 +230,10 @@ mod tests {
         }
     }
 
+    fn ended(status: ResponseStatus) -> StoredResponse {
+        StoredResponse { status, ..response() }
+    }
+
     /// The result of a commit may be unknown; then the write is repeated.
     #[test]
     fn repeated_writes_have_the_same_answer() {
@@ -222,12 +254,17 @@ mod tests {
         for write in [
             ResponseWrite::Add(Box::new(response())),
             ResponseWrite::Update(Box::new(response())),
+            ResponseWrite::RequestCancellation { id: "resp_1".to_owned(), principal: "key:ann".to_owned() },
+            ResponseWrite::Update(Box::new(ended(ResponseStatus::Completed))),
             ResponseWrite::PutApproval(approval),
             ResponseWrite::ClaimApproval(claim(&first)),
         ] {
             for repetition in 0..3 {
                 assert_eq!(apply(&write).unwrap(), 1, "{write:?}, repetition {repetition}");
             }
+        }
+        for late in [response(), ended(ResponseStatus::Failed)] {
+            assert_eq!(apply(&ResponseWrite::Update(Box::new(late))).unwrap(), 0, "it has ended");
         }
         assert_eq!(apply(&ResponseWrite::ClaimApproval(claim(&second))).unwrap(), 0);
         assert_eq!(apply(&ResponseWrite::DeleteApproval(claim(&second))).unwrap(), 0);
@@ -259,7 +296,9 @@ mod tests {
         assert!(plan_of_sum.contains("COVERING INDEX responses_by_age"), "{plan_of_sum}");
         let owners = plan(&format!("SELECT DISTINCT owner FROM {UNFINISHED}"), &[]);
         assert!(owners.contains("INDEX responses_unfinished"), "{owners}");
-        let adopted = plan(ADOPTED, &[Bind::Int(1), Bind::Int(1)]);
-        assert!(adopted.contains("responses_unfinished (owner=?)"), "{adopted}");
+        for query in [ADOPTED, WANTED] {
+            let own = plan(query, &[Bind::Int(1), Bind::Int(1)]);
+            assert!(own.contains("responses_unfinished (owner=?)"), "{own}");
+        }
     }
 }

@@ -61,7 +61,9 @@ contract! {
         calls_of_an_older_database_have_no_parent;
     principals: filter_finds_all_and_only_calls_of_a_principal filter_finds_one_of_very_many_principals
         reads_calls_of_an_older_database_as_local;
-    responses: returns_what_was_stored_last other_principals_have_no_access new_rows_replace_nothing
+    responses: returns_what_was_stored_last ended_responses_stay_as_they_are a_response_ends_once
+        cancellations_reach_the_working_process responses_of_other_processes_are_not_replaced
+        purge_takes_from_those_who_hold_most other_principals_have_no_access new_rows_replace_nothing
         names_with_nul_are_rejected deleted_responses_stay_deleted one_of_many_callers_takes_an_approval
         unfinished_responses_are_those_of_ended_processes expired_rows_do_not_exist purge_deletes_expired_rows
         purge_deletes_the_oldest_final_responses_beyond_the_limit concurrent_purges_delete_no_more_than_one

@@ -10,7 +10,9 @@ use tokio::task::JoinSet;
 use toolhub_core::RawJson;
 use toolhub_core::call_log::{CallQuery, RecordId};
 use toolhub_core::ports::HubStore;
-use toolhub_core::responses::{PendingApproval, ResponseLimits, ResponseStatus, StoredResponse};
+use toolhub_core::responses::{
+    PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
+};
 
 use crate::database::{Database, find, hour};
 use crate::older_database::OlderDatabase;
@@ -67,6 +69,10 @@ async fn stored(store: &dyn HubStore, response: &StoredResponse) -> Option<Store
     store.response(&response.id, &response.principal).await.unwrap()
 }
 
+async fn update(store: &dyn HubStore, response: &StoredResponse) -> ResponseUpdate {
+    store.update_response(response.clone()).await.unwrap()
+}
+
 async fn are_stored(store: &dyn HubStore, responses: &[StoredResponse]) -> Vec<bool> {
     let mut found = Vec::new();
     for response in responses {
@@ -101,6 +107,9 @@ pub(crate) async fn returns_what_was_stored_last(database: Database) {
         // Without a flush: an acknowledged write is visible to every other store.
         let other = database.open().await;
         assert_same(stored(&*other, &one).await.as_ref(), &one);
+        if status.is_final() {
+            continue;
+        }
         for (status, previous) in
             [(ResponseStatus::InProgress, Some("resp_x".to_owned())), (ResponseStatus::Completed, None)]
         {
@@ -109,13 +118,119 @@ pub(crate) async fn returns_what_was_stored_last(database: Database) {
             one.input = RawJson::of(&[status.name()]);
             one.request = RawJson::of(&status.name());
             one.expires_at += Duration::from_secs(60);
-            assert!(store.update_response(one.clone()).await.unwrap());
+            assert_eq!(update(&*store, &one).await, ResponseUpdate::Written);
             assert_same(stored(&*other, &one).await.as_ref(), &one);
         }
     }
     let one = response(ResponseStatus::Completed);
-    assert!(!store.update_response(one.clone()).await.unwrap(), "it was never added");
+    assert_eq!(update(&*store, &one).await, ResponseUpdate::Missing, "it was never added");
     assert!(stored(&*store, &one).await.is_none());
+}
+
+/// A late writer does not change a response that has ended, and is told how it ended.
+pub(crate) async fn ended_responses_stay_as_they_are(database: Database) {
+    let (owner, other) = (database.open().await, database.open().await);
+    for end in ResponseStatus::ALL.into_iter().filter(|status| status.is_final()) {
+        let one = response(ResponseStatus::InProgress);
+        owner.add_response(one.clone()).await.unwrap();
+        let ended = StoredResponse { status: end, ..one.clone() };
+        // The answer to a write may be lost; then it is repeated.
+        for _ in 0..3 {
+            assert_eq!(update(&*owner, &ended).await, ResponseUpdate::Written, "{end:?}");
+        }
+        for late in ResponseStatus::ALL {
+            let late = StoredResponse { status: late, body: RawJson::of(&"late"), ..one.clone() };
+            for store in [&owner, &other] {
+                assert_eq!(update(&**store, &late).await, ResponseUpdate::Ended(end), "{late:?}");
+            }
+        }
+        assert!(!other.request_cancellation(&one.id, &one.principal).await.unwrap(), "{end:?}");
+        assert_same(stored(&*other, &one).await.as_ref(), &ended);
+    }
+}
+
+/// Of many concurrent writers that end a response, one succeeds, and the others learn its status.
+pub(crate) async fn a_response_ends_once(database: Database) {
+    const WRITERS: usize = 16;
+    let store = database.open().await;
+    for _ in 0..10 {
+        let one = response(ResponseStatus::InProgress);
+        store.add_response(one.clone()).await.unwrap();
+        let barrier = Arc::new(Barrier::new(WRITERS));
+        let mut writers = JoinSet::new();
+        for writer in 0..WRITERS {
+            let status = ResponseStatus::ALL[2 + writer % 4];
+            let end = StoredResponse { status, body: RawJson::of(&writer), ..one.clone() };
+            let (store, barrier) = (Arc::clone(&store), Arc::clone(&barrier));
+            writers.spawn(async move {
+                barrier.wait().await;
+                (status, update(&*store, &end).await)
+            });
+        }
+        let found = stored(&*store, &one);
+        let updates = writers.join_all().await;
+        let written = updates.iter().filter(|(_, update)| *update == ResponseUpdate::Written);
+        assert_eq!(written.count(), 1, "{updates:?}");
+        let end = found.await.unwrap().status;
+        let expected = [ResponseUpdate::Written, ResponseUpdate::Ended(end)];
+        assert!(updates.iter().all(|(_, update)| expected.contains(update)), "{end:?}: {updates:?}");
+        assert!(updates.contains(&(end, ResponseUpdate::Written)), "{end:?}: {updates:?}");
+    }
+}
+
+/// Any process requests a cancellation; the process that works on the response learns of it and ends the response.
+pub(crate) async fn cancellations_reach_the_working_process(database: Database) {
+    let (owner, other) = (database.open().await, database.open().await);
+    let [cancelled, deleted, kept] = [(); 3].map(|()| response(ResponseStatus::InProgress));
+    let finished = response(ResponseStatus::Completed);
+    for one in [&cancelled, &deleted, &kept, &finished] {
+        owner.add_response(one.clone()).await.unwrap();
+    }
+    let wanted = async |store: &dyn HubStore| {
+        let mut ids = store.wanted_responses().await.unwrap();
+        ids.sort();
+        ids
+    };
+    let mut all = [&cancelled, &deleted, &kept].map(|one| one.id.clone());
+    all.sort();
+    assert_eq!(wanted(&*owner).await, all);
+    assert!(wanted(&*other).await.is_empty());
+    assert!(!other.request_cancellation(&cancelled.id, "key:bob").await.unwrap());
+    assert!(!other.request_cancellation(&finished.id, &finished.principal).await.unwrap());
+    assert!(!other.request_cancellation("resp_none", "key:ann").await.unwrap());
+    assert_eq!(wanted(&*owner).await, all);
+    for _ in 0..2 {
+        assert!(other.request_cancellation(&cancelled.id, &cancelled.principal).await.unwrap());
+    }
+    assert!(other.delete_response(&deleted.id, &deleted.principal).await.unwrap());
+    assert_eq!(wanted(&*owner).await, [kept.id.clone()]);
+    // Until then it is not cancelled, and only the working process ends it.
+    assert_same(stored(&*other, &cancelled).await.as_ref(), &cancelled);
+    let end = StoredResponse { status: ResponseStatus::Cancelled, ..cancelled.clone() };
+    assert_eq!(update(&*other, &end).await, ResponseUpdate::OtherOwner);
+    // Its progress does not undo the request.
+    assert_eq!(update(&*owner, &cancelled).await, ResponseUpdate::Written);
+    assert_eq!(wanted(&*owner).await, [kept.id.clone()]);
+    assert_eq!(update(&*owner, &end).await, ResponseUpdate::Written);
+    assert_same(stored(&*other, &cancelled).await.as_ref(), &end);
+
+    // The request survives the process that worked on it.
+    assert!(other.request_cancellation(&kept.id, &kept.principal).await.unwrap());
+    drop(owner);
+    assert_same(wait_for_unfinished(&*other, 1).await.first(), &kept);
+    assert!(wanted(&*other).await.is_empty());
+}
+
+/// A process that was taken for dead does not write any more what another one has taken over.
+pub(crate) async fn responses_of_other_processes_are_not_replaced(database: Database) {
+    let (owner, other) = (database.open().await, database.open().await);
+    let one = response(ResponseStatus::InProgress);
+    owner.add_response(one.clone()).await.unwrap();
+    for status in ResponseStatus::ALL {
+        let late = StoredResponse { status, body: RawJson::of(&"late"), ..one.clone() };
+        assert_eq!(update(&*other, &late).await, ResponseUpdate::OtherOwner, "{status:?}");
+    }
+    assert_same(stored(&*owner, &one).await.as_ref(), &one);
 }
 
 /// Neither a response nor an approval is read, replaced, deleted or taken with its id alone.
@@ -128,7 +243,7 @@ pub(crate) async fn other_principals_have_no_access(database: Database) {
         let mut other = response(ResponseStatus::Failed);
         (other.id, other.principal) = (one.id.clone(), principal.to_owned());
         assert!(store.response(&one.id, principal).await.unwrap().is_none(), "{principal:?}");
-        assert!(!store.update_response(other.clone()).await.unwrap(), "{principal:?}");
+        assert_eq!(update(&*store, &other).await, ResponseUpdate::Missing, "{principal:?}");
         assert!(!store.delete_response(&one.id, principal).await.unwrap(), "{principal:?}");
         assert!(store.add_response(other).await.is_err(), "{principal:?}");
         assert!(store.take_approval("mcpr_1", principal).await.unwrap().is_none(), "{principal:?}");
@@ -165,7 +280,8 @@ pub(crate) async fn names_with_nul_are_rejected(database: Database) {
     let odd = StoredResponse { principal: "key:\0".to_owned(), ..response(ResponseStatus::Completed) };
     assert!(store.add_response(odd.clone()).await.is_err());
     assert!(store.response(&plain.id, "key:\0").await.unwrap().is_none());
-    assert!(!store.update_response(odd).await.unwrap());
+    assert_eq!(update(&*store, &odd).await, ResponseUpdate::Missing);
+    assert!(!store.request_cancellation(&plain.id, "key:\0").await.unwrap());
     assert!(!store.delete_response(&plain.id, "key:\0").await.unwrap());
     store.put_approval(PendingApproval { principal: "key:␀".to_owned(), ..approval("a") }).await.unwrap();
     assert!(store.take_approval("a", "key:\0").await.unwrap().is_none());
@@ -177,18 +293,18 @@ pub(crate) async fn deleted_responses_stay_deleted(database: Database) {
     let [deleted, expired, purged] = [(); 3].map(|()| response(ResponseStatus::InProgress));
     for one in [&deleted, &expired, &purged] {
         store.add_response(one.clone()).await.unwrap();
-        assert!(store.update_response(one.clone()).await.unwrap());
+        assert_eq!(update(&*store, one).await, ResponseUpdate::Written);
     }
     assert!(store.delete_response(&deleted.id, &deleted.principal).await.unwrap());
     assert!(!store.delete_response(&deleted.id, &deleted.principal).await.unwrap());
     expire(&database, "responses", &expired.id).await;
     assert!(!store.delete_response(&expired.id, &expired.principal).await.unwrap());
     let finished = StoredResponse { status: ResponseStatus::Completed, ..purged.clone() };
-    assert!(store.update_response(finished).await.unwrap());
+    assert_eq!(update(&*store, &finished).await, ResponseUpdate::Written);
     expire(&database, "responses", &purged.id).await;
     assert_eq!(store.purge_responses(UNLIMITED).await.unwrap(), 1);
     for one in [deleted, expired, purged] {
-        assert!(!store.update_response(one.clone()).await.unwrap(), "{}", one.id);
+        assert_eq!(update(&*store, &one).await, ResponseUpdate::Missing, "{}", one.id);
         assert!(stored(&*store, &one).await.is_none(), "{}", one.id);
     }
 }
@@ -238,7 +354,7 @@ pub(crate) async fn unfinished_responses_are_those_of_ended_processes(database: 
     }
     first.add_response(living.clone()).await.unwrap();
     let final_state = StoredResponse { status: ResponseStatus::Cancelled, ..cancelled };
-    assert!(second.update_response(final_state).await.unwrap(), "any process may cancel");
+    assert_eq!(update(&*owner, &final_state).await, ResponseUpdate::Written);
     expire(&database, "responses", &expired.id).await;
     for store in [&owner, &first, &second] {
         assert!(store.unfinished_responses().await.unwrap().is_empty());
@@ -266,7 +382,7 @@ pub(crate) async fn unfinished_responses_are_those_of_ended_processes(database: 
 
     // A process that asks again before it began to work receives them again.
     assert_eq!(adopter.unfinished_responses().await.unwrap().len(), 2);
-    assert!(adopter.update_response(running.clone()).await.unwrap());
+    assert_eq!(update(&*adopter, &running).await, ResponseUpdate::Written);
     let found = adopter.unfinished_responses().await.unwrap();
     assert_eq!(found.len(), 1);
     assert_same(Some(&found[0]), &queued);
@@ -280,7 +396,7 @@ pub(crate) async fn unfinished_responses_are_those_of_ended_processes(database: 
     assert_eq!(ids, [&queued.id, &running.id, &living.id]);
     for mut one in found {
         one.status = ResponseStatus::Failed;
-        assert!(third.update_response(one).await.unwrap());
+        assert_eq!(update(&*third, &one).await, ResponseUpdate::Written);
     }
     assert!(third.unfinished_responses().await.unwrap().is_empty());
 }
@@ -344,6 +460,7 @@ pub(crate) async fn purge_deletes_the_oldest_final_responses_beyond_the_limit(da
     let mut responses: Vec<StoredResponse> = (0..130).map(|_| response_of_a_kilobyte()).collect();
     responses[1].status = ResponseStatus::InProgress;
     responses[2].status = ResponseStatus::Queued;
+    responses[129].status = ResponseStatus::InProgress;
     // The newest first, so that their order is not that of insertion.
     for one in responses.iter().rev() {
         store.add_response(one.clone()).await.unwrap();
@@ -355,12 +472,35 @@ pub(crate) async fn purge_deletes_the_oldest_final_responses_beyond_the_limit(da
     let expected: Vec<bool> = (0..130).map(|index| index == 1 || index == 2 || index >= 122).collect();
     assert_eq!(are_stored(&*store, &responses).await, expected);
     // An update counts with its new size: of twelve kilobytes, two are too many.
-    let last = StoredResponse { body: RawJson::of(&"x".repeat(2_994)), ..responses[129].clone() };
-    assert!(store.update_response(last).await.unwrap());
+    let (status, body) = (ResponseStatus::Completed, RawJson::of(&"x".repeat(2_994)));
+    let last = StoredResponse { status, body, ..responses[129].clone() };
+    assert_eq!(update(&*store, &last).await, ResponseUpdate::Written);
     assert_eq!(store.purge_responses(limit(10_000)).await.unwrap(), 2);
     assert_eq!(store.purge_responses(limit(0)).await.unwrap(), 6);
     let expected: Vec<bool> = (0..130).map(|index| index == 1 || index == 2).collect();
     assert_eq!(are_stored(&*store, &responses).await, expected, "unfinished ones are kept");
+}
+
+/// What one principal stores does not displace the responses of others.
+pub(crate) async fn purge_takes_from_those_who_hold_most(database: Database) {
+    let store = database.open().await;
+    let of = |principal: &str| StoredResponse { principal: principal.to_owned(), ..response_of_a_kilobyte() };
+    // The responses of others are the oldest.
+    let quiet: Vec<StoredResponse> = ["key:bob", "local", "key:bob", "oidc:x#y"].map(of).to_vec();
+    let busy: Vec<StoredResponse> = (0..20).map(|_| of("key:eve")).collect();
+    let flood: Vec<StoredResponse> = (0..120).map(|_| of("key:ann")).collect();
+    for one in quiet.iter().chain(&busy).chain(&flood) {
+        store.add_response(one.clone()).await.unwrap();
+    }
+    let kept = |count: usize, of: usize| (0..of).map(|index| index >= of - count).collect::<Vec<bool>>();
+    assert_eq!(store.purge_responses(ResponseLimits { max_bytes: 54_000 }).await.unwrap(), 90);
+    assert_eq!(are_stored(&*store, &flood).await, kept(30, 120));
+    assert_eq!(are_stored(&*store, &busy).await, kept(20, 20));
+    // Below that, the two that hold most lose the same.
+    assert_eq!(store.purge_responses(ResponseLimits { max_bytes: 14_000 }).await.unwrap(), 40);
+    assert_eq!(are_stored(&*store, &flood).await, kept(5, 120));
+    assert_eq!(are_stored(&*store, &busy).await, kept(5, 20));
+    assert_eq!(are_stored(&*store, &quiet).await, kept(4, 4));
 }
 
 /// Two stores that purge at the same time delete together what one would have deleted.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use toolhub_core::responses::ResponseStatus;
+use toolhub_core::responses::{ResponseStatus, ResponseUpdate};
 use toolhub_testkit::postgres::PostgresServer;
 
 use crate::killed::run_until_killed;
@@ -62,7 +62,7 @@ async fn check(location: &str, data: &Path) {
         }
         for mut one in found {
             one.status = ResponseStatus::Failed;
-            assert!(store.update_response(one).await.unwrap());
+            assert_eq!(store.update_response(one).await.unwrap(), ResponseUpdate::Written);
         }
     }
     assert!(unfinished_count > 0, "too little happened");

@@ -11,7 +11,7 @@ use toolhub_core::outcome::Verification;
 use toolhub_core::ports::ToolCaller;
 use toolhub_core::{
     BoxFuture, CallBy, CallerHandle, Coercion, Event, EventKind, EventSink, Lang, Outcome, Principal,
-    RUN_SCRIPT, RawJson, RawObject, Tool, ToolCall, ToolError, ToolName, ToolOutput,
+    RUN_SCRIPT, RawJson, RawObject, Source, Tool, ToolCall, ToolError, ToolName, ToolOutput,
 };
 use toolhub_engine::{Catalog, Entry, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
@@ -98,6 +98,17 @@ impl Gateways {
         let catalog = self.hub().catalog();
         let visible = catalog.iter().filter(|entry| view.name_of(&entry.tool).is_some());
         visible.map(|entry| entry.tool.clone()).collect()
+    }
+
+    /// Identifies a tool: its source, the configuration of that server, and the definition. It changes if the tool may be
+    /// another one than before, although it has the same name.
+    pub fn tool_identity(&self, tool: &Tool) -> String {
+        let server = match &tool.source {
+            Source::Server(id) => self.hub().servers.find(id.as_str()),
+            Source::Native | Source::Skill => None,
+        };
+        let configuration = server.map(|server| server.spec().fingerprint()).unwrap_or_default();
+        format!("{} {configuration} {}", tool.source, tool.definition.digest())
     }
 
     /// Takes a turn of an agent. Dropping the future cancels it and its calls.

@@ -18,7 +18,8 @@ const MAX_BYTES: u64 = 256 << 20;
 pub struct OpenAiSettings {
     /// Whether the endpoint exists; it does by default.
     pub enabled: Option<bool>,
-    /// Tools that run without approval although they may destroy something, with `*` as a wildcard.
+    /// Tools that run without approval although they may destroy something: `SERVER__TOOL`, with `*` as a wildcard in the name
+    /// of the tool, or `*` alone for all tools.
     pub approved_tools: Vec<String>,
     /// How long responses are stored.
     pub keep: Option<DurationSetting>,
@@ -30,6 +31,16 @@ impl OpenAiSettings {
     /// Whether the endpoint exists.
     pub fn is_enabled(&self) -> bool {
         self.enabled.unwrap_or(true)
+    }
+
+    /// Names in `approved_tools` that approve nothing, because they name no server.
+    pub fn unqualified_tools(&self) -> impl Iterator<Item = &str> {
+        let is_qualified = |name: &str| {
+            name.split_once("__")
+                .is_some_and(|(server, tool)| !server.is_empty() && !server.contains('*') && !tool.is_empty())
+        };
+        let names = self.approved_tools.iter().map(String::as_str);
+        names.filter(move |name| *name != "*" && !is_qualified(name))
     }
 
     /// How long responses are stored.

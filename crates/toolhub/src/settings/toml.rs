@@ -449,6 +449,16 @@ impl Settings {
             let at = ConfigError::at(file, text, place(warning.index), warning.text);
             LocalizedText::new(at.localize(toolhub_core::Lang::En), at.localize(toolhub_core::Lang::Zh))
         }));
+        let unqualified = settings.openai.unqualified_tools().map(|name| {
+            let what = LocalizedText::new(
+                format!("`{name}` in `approved_tools` approves nothing: name the server too, as in `SERVER__{name}`"),
+                format!("`approved_tools` 中的 `{name}` 不起作用：请同时写出服务器，例如 `SERVER__{name}`"),
+            );
+            let at = ConfigError::at(file, text, text.find("approved_tools").unwrap_or(0), what);
+            LocalizedText::new(at.localize(toolhub_core::Lang::En), at.localize(toolhub_core::Lang::Zh))
+        });
+        let unqualified: Vec<LocalizedText> = unqualified.collect();
+        settings.notes.extend(unqualified);
         settings.restart_sections = RestartSections::of(text);
         Ok(settings)
     }

@@ -12,7 +12,7 @@ pub(super) fn openai() -> Value {
             (
                 "approved_tools",
                 texts(
-                    "Tools that run without approval although they may destroy something; `*` is a wildcard",
+                    "Tools that run without approval although they may destroy something: `SERVER__TOOL`; `*` is a wildcard in the name of the tool",
                 ),
             ),
             ("keep", duration("How long responses are stored (default: 30d)")),

@@ -94,7 +94,7 @@ impl Builder {
             "message" => self.message(item),
             "function_call" => {
                 let id = required(item, "call_id")?;
-                self.call(item, (&id, true), None)
+                self.call(item, &id, true, None)
             }
             "function_call_output" => {
                 let id = required(item, "call_id")?;
@@ -115,7 +115,7 @@ impl Builder {
             "mcp_call" => self.hub_call(item),
             "mcp_approval_request" => {
                 let id = required(item, "id")?;
-                self.call(item, (&id, false), None)
+                self.call(item, &id, false, None)
             }
             "mcp_approval_response" => self.approval_response(item, origin),
             // What the agent thought is not given back to it; tools are listed anew.
@@ -155,7 +155,8 @@ impl Builder {
     fn call(
         &mut self,
         item: &Value,
-        (id, is_function): (&str, bool),
+        id: &str,
+        is_function: bool,
         result: Option<CallResult>,
     ) -> Result<(), ApiError> {
         if !self.seen.insert(id.to_owned()) {
@@ -192,7 +193,7 @@ impl Builder {
             return Ok(());
         }
         let id = required(item, "id")?;
-        self.call(item, (&id, false), Some(result))
+        self.call(item, &id, false, Some(result))
     }
 
     fn approval_response(&mut self, item: &Value, origin: Origin) -> Result<(), ApiError> {

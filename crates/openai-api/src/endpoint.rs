@@ -147,7 +147,7 @@ impl<'a> Endpoint<'a> {
         let mut assembler = ResponseAssembler::new(head, Vec::new());
         self.list_tools(&request.tools, &earlier, &mut assembler).await?;
         let (is_stream, is_background) = (request.is_stream, request.is_background);
-        let stored = self.stored(&request, (&assembler, &input, &key));
+        let stored = self.stored(&request, &assembler, &input, &key);
         let approved = self.take_approvals(&messages).await?;
         let prepared = PreparedResponse {
             gateways: self.gateways,
@@ -164,7 +164,7 @@ impl<'a> Endpoint<'a> {
         if is_background {
             let store = store.ok_or_else(no_store)?;
             let queued = StoredResponse { status: ResponseStatus::Queued, ..stored };
-            return self.start_background(prepared, (store, queued), (approved, permit)).await;
+            return self.start_background(prepared, store, queued, approved, permit).await;
         }
         let purge = Arc::clone(&self.services.purge);
         let keep = store.filter(|_| prepared.request.is_stored).map(|store| Keep { store, purge, stored });
@@ -178,8 +178,10 @@ impl<'a> Endpoint<'a> {
     async fn start_background(
         &self,
         prepared: PreparedResponse<'_>,
-        (store, stored): (Arc<dyn HubStore>, StoredResponse),
-        (approved, permit): (TakenApprovals, Permit),
+        store: Arc<dyn HubStore>,
+        stored: StoredResponse,
+        approved: TakenApprovals,
+        permit: Permit,
     ) -> Result<Response<Body>, ApiError> {
         let mut body = prepared.assembler.body();
         body["status"] = json!(ResponseStatus::Queued.name());
@@ -326,7 +328,9 @@ impl<'a> Endpoint<'a> {
     fn stored(
         &self,
         request: &ResponseRequest,
-        (assembler, input, key): (&ResponseAssembler, &[Value], &str),
+        assembler: &ResponseAssembler,
+        input: &[Value],
+        key: &str,
     ) -> StoredResponse {
         // Only what runs in the background is continued after a restart.
         let request_body = match request.is_background {

@@ -59,7 +59,7 @@ impl Parameters {
         })
     }
 
-    pub(crate) fn number(&mut self, name: &str, (min, max): (f64, f64)) -> Result<Option<f64>, ApiError> {
+    pub(crate) fn number(&mut self, name: &str, min: f64, max: f64) -> Result<Option<f64>, ApiError> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let number = value.as_f64().filter(|number| (min..=max).contains(number));
         number

@@ -74,7 +74,7 @@ impl RequestTools {
             let mut members = members(&value, &at)?;
             match members.required_text("type")?.as_str() {
                 "function" => tools.functions.push(function(members, &at)?),
-                "mcp" => tools.servers.push(server(members, (&at, host))?),
+                "mcp" => tools.servers.push(server(members, &at, host)?),
                 other => {
                     let why = format!(
                         "tools of type `{other}` do not exist here; use `function` for your own functions and `mcp` with \
@@ -217,7 +217,7 @@ fn is_own_url(url: &Value, host: Option<&str>) -> bool {
     ["http", "https"].contains(&scheme) && rest.strip_prefix(host).is_some_and(|path| path == "/mcp")
 }
 
-fn server(mut members: Parameters, (at, host): (&str, Option<&str>)) -> Result<ServerTool, ApiError> {
+fn server(mut members: Parameters, at: &str, host: Option<&str>) -> Result<ServerTool, ApiError> {
     let url = members.take("server_url");
     let is_foreign = url.is_some_and(|url| !is_own_url(&url, host));
     for (name, is_foreign) in [

@@ -16,7 +16,7 @@ fn stores() -> [String; 2] {
 }
 
 /// A request to a hub with the key of `first`.
-async fn send(first: &ServedHub, base: &str, (method, path): (&str, &str)) -> (u16, Value) {
+async fn send(first: &ServedHub, base: &str, method: &str, path: &str) -> (u16, Value) {
     let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
     let request = first.client.request(method, format!("{base}/{path}")).bearer_auth(&first.key);
     let response = request.send().await.unwrap();
@@ -44,7 +44,7 @@ async fn await_cancelled_call(first: &ServedHub) {
 async fn ended(first: &ServedHub, second: &SecondHub, path: &str) -> Value {
     let since = Instant::now();
     loop {
-        let (status, body) = send(first, &second.base_url(), ("GET", path)).await;
+        let (status, body) = send(first, &second.base_url(), "GET", path).await;
         assert_eq!(status, 200, "{body}");
         if !["queued", "in_progress"].contains(&body["status"].as_str().unwrap()) {
             return body;
@@ -61,15 +61,15 @@ async fn a_response_is_cancelled_by_the_hub_that_runs_it() {
         let second = first.second();
         let path = running(&first).await;
         let cancel = ("POST", format!("{path}/cancel"));
-        let (status, body) = send(&first, &second.base_url(), (cancel.0, &cancel.1)).await;
+        let (status, body) = send(&first, &second.base_url(), cancel.0, &cancel.1).await;
         assert_eq!((status, body["status"].as_str()), (200, Some("cancelled")), "{settings}{body}");
         // Only the hub that ran the turn writes this.
         let error = body["output"][0]["error"].as_str().unwrap();
         assert_eq!(error, "it is not known whether this call had an effect", "{body}");
         await_cancelled_call(&first).await;
         for base in [first.base_url(), second.base_url()] {
-            assert_eq!(send(&first, &base, ("GET", &path)).await, (200, body.clone()), "{settings}");
-            assert_eq!(send(&first, &base, (cancel.0, &cancel.1)).await, (200, body.clone()), "{settings}");
+            assert_eq!(send(&first, &base, "GET", &path).await, (200, body.clone()), "{settings}");
+            assert_eq!(send(&first, &base, cancel.0, &cancel.1).await, (200, body.clone()), "{settings}");
         }
         assert_eq!(first.called(), ["hold_write"]);
     }
@@ -81,10 +81,10 @@ async fn a_response_that_is_deleted_elsewhere_ends() {
         let first = hub("hold_write", &settings);
         let second = first.second();
         let path = running(&first).await;
-        let (status, deleted) = send(&first, &second.base_url(), ("DELETE", &path)).await;
+        let (status, deleted) = send(&first, &second.base_url(), "DELETE", &path).await;
         assert_eq!((status, &deleted["deleted"]), (200, &json!(true)), "{deleted}");
         await_cancelled_call(&first).await;
-        assert_eq!(send(&first, &first.base_url(), ("GET", &path)).await.0, 404);
+        assert_eq!(send(&first, &first.base_url(), "GET", &path).await.0, 404);
     }
 }
 
@@ -113,14 +113,14 @@ async fn a_cancelled_response_of_a_killed_hub_stays_cancelled() {
         // The hub neither works nor ends: the request is answered with the status that the response has.
         first.signal(Signal::STOP);
         let since = Instant::now();
-        let (status, body) = send(&first, &second.base_url(), ("POST", &format!("{path}/cancel"))).await;
+        let (status, body) = send(&first, &second.base_url(), "POST", &format!("{path}/cancel")).await;
         assert_eq!((status, body["status"].as_str()), (200, Some("in_progress")), "{settings}{body}");
         assert!(since.elapsed() < TEST_TIMEOUT, "{:?}", since.elapsed());
         first.kill();
         let cancelled = ended(&first, &second, &path).await;
         assert_eq!(cancelled["status"], "cancelled", "{settings}{cancelled}");
         first.restart();
-        let (_, body) = send(&first, &first.base_url(), ("GET", &path)).await;
+        let (_, body) = send(&first, &first.base_url(), "GET", &path).await;
         assert_eq!(body, cancelled, "{settings}");
         assert_eq!(first.called(), ["hold_write"]);
     }

@@ -50,7 +50,7 @@ impl ChatCompletion {
             None => members.count("max_tokens", 1)?,
         };
         members.accept(&["max_tokens"]);
-        let temperature = members.number("temperature", (0.0, 2.0))?.map(|number| number as f32);
+        let temperature = members.number("temperature", 0.0, 2.0)?.map(|number| number as f32);
         let answer_schema = answer_schema(members.take("response_format"), "response_format")?;
         members.neutral("n", &[json!(1)])?;
         members.neutral("top_p", &[json!(1)])?;

@@ -73,7 +73,7 @@ impl ResponseRequest {
         let max_tokens = members.count("max_output_tokens", 1)?;
         let max_calls = members.count("max_tool_calls", 0)?;
         let parallel = members.flag("parallel_tool_calls")?.unwrap_or(true);
-        let temperature = members.number("temperature", (0.0, 2.0))?;
+        let temperature = members.number("temperature", 0.0, 2.0)?;
         let metadata = metadata(members.take("metadata"))?;
         let (text, answer_schema) = text_format(members.take("text"))?;
         let reasoning = members.take("reasoning").unwrap_or(json!({}));

@@ -192,8 +192,7 @@ impl<'a> PrincipalTools<'a> {
     /// How tools are described for scripts, if the principal may run them.
     fn signature(&self, hub: &Hub) -> Option<SignatureText> {
         let mut named = self.catalog.named(RUN_SCRIPT);
-        let has_scripts =
-            named.any(|entry| entry.tool.source == toolhub_core::Source::Native) && hub.run_script.is_some();
+        let has_scripts = named.any(|entry| entry.tool.source == Source::Native) && hub.run_script.is_some();
         has_scripts.then_some(crate::script::signature_of as SignatureText)
     }
 

@@ -130,7 +130,7 @@ pub(super) fn review(scan: &Scan, status: &TrustStatus) -> Review {
     };
     servers.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
     for spec in &servers {
-        entry(&mut review, spec, (scan, &settings));
+        entry(&mut review, spec, scan, &settings);
     }
     if let Some(python) = &settings.skills.python {
         let spec = StdioSpec { command: python.clone(), ..StdioSpec::default() };
@@ -144,10 +144,10 @@ pub(super) fn review(scan: &Scan, status: &TrustStatus) -> Review {
     review
 }
 
-fn entry(review: &mut Review, spec: &ServerSpec, context: (&Scan, &Settings)) {
+fn entry(review: &mut Review, spec: &ServerSpec, scan: &Scan, settings: &Settings) {
     match &spec.transport {
         TransportSpec::Stdio(stdio) => {
-            review.programs.push(program(spec.id.as_str(), stdio, context));
+            review.programs.push(program(spec.id.as_str(), stdio, scan, settings));
         }
         TransportSpec::Http(http) | TransportSpec::Sse(http) => {
             let texts = http.headers.iter().map(|(_, value)| value).chain([&http.url]);

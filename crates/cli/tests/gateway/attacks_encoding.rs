@@ -6,6 +6,9 @@ use toolhub_testkit::scripted::Script;
 use crate::serving::Serving;
 use crate::wire::{Wire, call, chunked, request};
 
+/// Long enough to be sent in two chunks.
+const BODY: &str = r#"{"a": "0123456789"}"#;
+
 #[test]
 fn rejects_content_encoding_on_every_path() {
     let serving = Serving::before(&Script::both().plain_tool("echo"), "");
@@ -23,7 +26,7 @@ fn rejects_content_encoding_on_every_path() {
         }
         for path in ["/v1/responses", "/v1/chat/completions", "/api/v1/calls", "/console", "/nothing"] {
             for message in
-                [request("POST", path, &header, "{}"), chunked(&request("POST", path, &header, "{}"))]
+                [request("POST", path, &header, BODY), chunked(&request("POST", path, &header, BODY))]
             {
                 let mut wire = Wire::to(&serving);
                 wire.send(&message);

@@ -78,13 +78,13 @@ impl Endpoint<'_> {
         let (id, since) = (stored.id.clone(), Instant::now());
         store.request_cancellation(&id, self.principal().id()).await.map_err(failed)?;
         let mut present = stored;
-        for round in 0.. {
+        for round in 0_u32.. {
             if present.status.is_final() || since.elapsed() >= CANCEL_TIME {
                 break;
             }
             if self.services.jobs.has(&id) {
                 self.services.jobs.cancel(&id);
-            } else if round % ROUNDS_PER_ATTEMPT == 0 {
+            } else if round.is_multiple_of(ROUNDS_PER_ATTEMPT) {
                 // It is this hub's own if its final state could not be stored. Another hub may have ended.
                 let end = cancelled(present.clone());
                 if store.update_response(end).await.map_err(failed)? == ResponseUpdate::OtherOwner {

@@ -11,8 +11,8 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::ToolCaller;
 use toolhub_core::text::cut;
 use toolhub_core::{
-    BoxFuture, CallBy, CallId, Event, EventKind, EventSink, NestedTool, Outcome, RUN_SCRIPT, RawJson, Source,
-    ToolCall, ToolError, ToolName,
+    BoxFuture, CallBy, CallId, Event, EventKind, EventSink, NestedTool, Outcome, RawJson, ToolCall,
+    ToolError, ToolName,
 };
 use toolhub_engine::brief::OutputLimits;
 use toolhub_engine::{Catalog, Entry, Policy};
@@ -211,8 +211,7 @@ impl AgentContext<'_> {
             }
         };
         // A script reaches only tools that are allowed.
-        let is_script =
-            name.as_str() == RUN_SCRIPT && tools.iter().all(|entry| entry.tool.source == Source::Native);
+        let is_script = self.catalog.is_run_script(call);
         if let Some(name) = forbidden.filter(|_| !is_script) {
             return Err(ToolError::failed(LocalizedText::new(
                 format!("`{name}` is not among the tools of this agent"),

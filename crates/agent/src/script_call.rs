@@ -4,9 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use toolhub_core::{
-    BoxFuture, NestedCall, NestedTool, NestedToolList, Outcome, RUN_SCRIPT, ToolCall, ToolError,
-};
+use toolhub_core::{BoxFuture, NestedCall, NestedTool, NestedToolList, Outcome, ToolCall, ToolError};
 use toolhub_engine::{Entry, NestedResult, run_with_nested};
 
 use crate::agent_context::AgentContext;
@@ -53,7 +51,7 @@ impl AgentContext<'_> {
 
     /// Whether a call runs a script: one of `run_script`, or one of a skill.
     pub(crate) fn runs_script(&self, call: &ToolCall) -> bool {
-        call.tool.as_str() == RUN_SCRIPT || self.catalog.scripts(call.by, call.tool.as_str()).next().is_some()
+        self.catalog.is_run_script(call) || self.catalog.scripts(call.by, call.tool.as_str()).next().is_some()
     }
 
     /// Runs a call of a script, whose own permission is checked.
@@ -76,7 +74,7 @@ impl AgentContext<'_> {
 
     /// The tools of a script by name. A script of a skill calls no other scripts.
     fn tools_of_script(&self, script: &ToolCall) -> HashMap<String, AgentTool> {
-        let is_of_model = script.tool.as_str() == RUN_SCRIPT;
+        let is_of_model = self.catalog.is_run_script(script);
         let tools = self.script_tools().into_iter().filter(|tool| is_of_model || !tool.shown.is_script);
         tools.map(|tool| (tool.shown.name.clone(), tool)).collect()
     }

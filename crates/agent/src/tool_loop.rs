@@ -73,6 +73,7 @@ pub(crate) async fn talk(
             }
         }
         let reply = match talk.ask(chat.clone(), purpose()).await {
+            Ok(reply) if client_tools.iter().any(|tool| tool.name.as_str() == RUN_SCRIPT) => reply,
             Ok(reply) => with_script(reply, &chat),
             Err(why) => return LoopResult::broken(String::new(), steps, why),
         };

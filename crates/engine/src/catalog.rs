@@ -4,11 +4,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use toolhub_core::{CallBy, Coercion, FastMap, RawJson, RawObject, Source, Tool, ToolError, ToolName};
+use toolhub_core::{
+    CallBy, Coercion, FastMap, RUN_SCRIPT, RawJson, RawObject, Source, Tool, ToolCall, ToolError, ToolName,
+};
 
 use crate::definition_scan::{Finding, scan_definition};
 use crate::schema::{Instance, Schema, Steps};
 use crate::tags::Tagger;
+
+/// The tool that runs scripts, with its source.
+const QUALIFIED_RUN_SCRIPT: &str = "native__run_script";
 
 /// A tool in the catalog. Its schema is compiled on first use.
 #[derive(Debug)]
@@ -179,6 +184,18 @@ impl Catalog {
     /// Every tool.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.iter()
+    }
+
+    /// Whether a call means the native tool that runs scripts. A tool of that name at another source, and a capability of that
+    /// name, are ordinary ones.
+    pub fn is_run_script(&self, call: &ToolCall) -> bool {
+        let native = Source::Native;
+        let name = call.tool.as_str();
+        let is_named = call.by == CallBy::Name && (name == RUN_SCRIPT || name == QUALIFIED_RUN_SCRIPT);
+        is_named
+            && call.source.as_deref().is_none_or(|source| source == native.to_string())
+            && call.among.as_ref().is_none_or(|among| among.contains(&native))
+            && self.named(RUN_SCRIPT).any(|entry| entry.tool.source == native)
     }
 
     /// The scripts of skills that a call by this name or capability may reach.

@@ -194,11 +194,13 @@ pub enum HeldCallDecision {
     Denied,
     /// It expired without a decision.
     Expired,
+    /// It was withdrawn, because the script that made it has ended.
+    Withdrawn,
 }
 
 impl HeldCallDecision {
     /// Every decision.
-    pub const ALL: [Self; 4] = [Self::Held, Self::Approved, Self::Denied, Self::Expired];
+    pub const ALL: [Self; 5] = [Self::Held, Self::Approved, Self::Denied, Self::Expired, Self::Withdrawn];
 
     /// Name in exports and output.
     pub fn name(self) -> &'static str {
@@ -207,6 +209,7 @@ impl HeldCallDecision {
             Self::Approved => "approved",
             Self::Denied => "denied",
             Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn: the script has ended",
         }
     }
 }

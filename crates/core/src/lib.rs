@@ -58,7 +58,7 @@ pub use function::{IntoOutput, NativeTool};
 pub use json::{RawJson, RawObject};
 pub use lang::{Lang, Localize};
 pub use nested::{
-    NestedBudget, NestedCall, NestedOrigin, NestedTool, NestedToolList, NestedTools, RUN_SCRIPT,
+    CpuShare, NestedBudget, NestedCall, NestedOrigin, NestedTool, NestedToolList, NestedTools, RUN_SCRIPT,
 };
 pub use oauth_spec::{Grant, OAuthSpec};
 pub use outcome::{Outcome, ToolOutput};

@@ -2,13 +2,15 @@
 //! caller.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::BoxFuture;
 use crate::call_id::CallId;
 use crate::error::ToolError;
 use crate::json::RawJson;
+use crate::lang::LocalizedText;
 use crate::output::ToolOutput;
 use crate::source::Source;
 use crate::tool::{ApprovalStatus, Tool};
@@ -42,7 +44,11 @@ impl NestedTool {
             return None;
         }
         let member = match &tool.source {
-            Source::Server(id) => Some((id.to_string(), own.to_owned())),
+            // A name that is reserved for another tool has the server before it.
+            Source::Server(id) => {
+                let plain = own.strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix("__"));
+                Some((id.to_string(), plain.unwrap_or(own).to_owned()))
+            }
             Source::Native | Source::Skill => None,
         };
         let read_only = tool.hints().read_only == Some(true) && !tool.is_script;
@@ -101,12 +107,97 @@ pub struct NestedBudget {
     /// not fill the history.
     stored_bytes: AtomicUsize,
     calls: AtomicUsize,
+    cpu: Mutex<CpuBudget>,
+}
+
+/// CPU time of a script and of the scripts that it calls, together.
+#[derive(Debug)]
+struct CpuBudget {
+    limit: Duration,
+    /// What the outermost script has used.
+    outer: Duration,
+    /// What scripts that it has called have used.
+    inner: Duration,
+    /// What scripts that run now may use.
+    shared_out: Duration,
+}
+
+/// The CPU time that one inner script may use. What it has not used goes back with [`CpuShare::end`]; a share that is dropped
+/// counts as used.
+#[derive(Debug)]
+pub struct CpuShare {
+    budget: Arc<NestedBudget>,
+    time: Duration,
+    /// What counts as used.
+    used: Duration,
+}
+
+/// The smallest share of CPU time with which a script is started.
+const MIN_CPU_SHARE: Duration = Duration::from_millis(20);
+
+impl CpuShare {
+    /// The CPU time.
+    pub fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// Ends the share of a script that has used so much.
+    pub fn end(mut self, used: Duration) {
+        self.used = used;
+    }
+}
+
+impl Drop for CpuShare {
+    fn drop(&mut self) {
+        let mut cpu = self.budget.cpu();
+        cpu.shared_out = cpu.shared_out.saturating_sub(self.time);
+        cpu.inner = cpu.inner.saturating_add(self.used);
+    }
 }
 
 impl NestedBudget {
-    /// A budget of so many calls, and so many bytes of their results.
-    pub fn new(calls: usize, stored_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { stored_bytes: AtomicUsize::new(stored_bytes), calls: AtomicUsize::new(calls) })
+    /// A budget of so many calls, so many bytes of their results, and so much CPU time.
+    pub fn new(calls: usize, stored_bytes: usize, cpu: Duration) -> Arc<Self> {
+        let cpu = CpuBudget {
+            limit: cpu,
+            outer: Duration::ZERO,
+            inner: Duration::ZERO,
+            shared_out: Duration::ZERO,
+        };
+        Arc::new(Self {
+            stored_bytes: AtomicUsize::new(stored_bytes),
+            calls: AtomicUsize::new(calls),
+            cpu: Mutex::new(cpu),
+        })
+    }
+
+    fn cpu(&self) -> MutexGuard<'_, CpuBudget> {
+        self.cpu.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes half of the CPU time that is left, so that scripts that run at the same time never have more than all of it
+    /// together. `None` if it is used up.
+    pub fn take_cpu(self: &Arc<Self>) -> Option<CpuShare> {
+        let mut cpu = self.cpu();
+        let taken = cpu.outer.saturating_add(cpu.inner).saturating_add(cpu.shared_out);
+        let left = cpu.limit.saturating_sub(taken);
+        let time = left / 2;
+        if time < MIN_CPU_SHARE {
+            return None;
+        }
+        cpu.shared_out += time;
+        drop(cpu);
+        Some(CpuShare { budget: Arc::clone(self), time, used: time })
+    }
+
+    /// Sets the CPU time that the outermost script has used until now.
+    pub fn set_outer_cpu(&self, used: Duration) {
+        self.cpu().outer = used;
+    }
+
+    /// The CPU time that inner scripts have used which have ended.
+    pub fn inner_cpu(&self) -> Duration {
+        self.cpu().inner
     }
 
     /// Takes bytes for a result. Returns whether they are left; if not, none are taken.
@@ -156,6 +247,41 @@ pub trait NestedTools: Debug + Send + Sync {
         NestedOrigin::default()
     }
 
+    /// Keeps a text about the calls that were made until the running call was interrupted, for its record.
+    fn set_interruption(&self, _text: LocalizedText) {}
+
+    /// The text of [`NestedTools::set_interruption`].
+    fn interruption(&self) -> Option<LocalizedText> {
+        None
+    }
+
     /// Runs a call. Dropping the future cancels it.
     fn call(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_scripts_share_the_cpu_time_of_the_outermost_one() {
+        let budget = NestedBudget::new(1, 1, Duration::from_secs(30));
+        // Scripts at the same time never have more than all of it.
+        let shares: Vec<CpuShare> = std::iter::from_fn(|| budget.take_cpu()).collect();
+        let total: Duration = shares.iter().map(CpuShare::time).sum();
+        assert!(shares.len() >= 8 && total < Duration::from_secs(30), "{shares:?}");
+        // A script that is dropped before its end counts with its whole share.
+        drop(shares);
+        assert!(budget.take_cpu().is_none());
+        // Scripts one after another give back what they do not use.
+        let budget = NestedBudget::new(1, 1, Duration::from_secs(30));
+        for _ in 0..100 {
+            budget.take_cpu().unwrap().end(Duration::from_millis(100));
+        }
+        assert_eq!(budget.inner_cpu(), Duration::from_secs(10));
+        budget.set_outer_cpu(Duration::from_secs(18));
+        assert_eq!(budget.take_cpu().unwrap().time(), Duration::from_secs(1));
+        budget.set_outer_cpu(Duration::from_secs(20));
+        assert!(budget.take_cpu().is_none());
+    }
 }

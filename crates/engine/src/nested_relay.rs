@@ -2,10 +2,11 @@
 //! one, so that they can use what that task borrows.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::{mpsc, oneshot};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, NestedCall, NestedOrigin, NestedToolList, NestedTools, ToolError, ToolOutput};
 
 /// How many nested calls may wait to be forwarded.
@@ -24,6 +25,7 @@ enum Forwarded {
 struct Relay {
     requests: mpsc::Sender<Forwarded>,
     origin: NestedOrigin,
+    interruption: Mutex<Option<LocalizedText>>,
 }
 
 impl fmt::Debug for Relay {
@@ -46,6 +48,14 @@ impl NestedTools for Relay {
         self.origin.clone()
     }
 
+    fn set_interruption(&self, text: LocalizedText) {
+        *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    }
+
+    fn interruption(&self) -> Option<LocalizedText> {
+        self.interruption.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn call(&self, call: NestedCall) -> BoxFuture<'_, NestedResult> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
@@ -66,7 +76,7 @@ pub async fn run_with_nested<'a, T>(
     nested: impl Fn(NestedCall) -> BoxFuture<'a, NestedResult>,
 ) -> T {
     let (requests, mut forwarded) = mpsc::channel::<Forwarded>(MAX_QUEUED_CALLS);
-    let mut outer = outer(Arc::new(Relay { requests, origin }));
+    let mut outer = outer(Arc::new(Relay { requests, origin, interruption: Mutex::default() }));
     let mut running = FuturesUnordered::new();
     loop {
         tokio::select! {

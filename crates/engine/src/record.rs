@@ -9,7 +9,7 @@ use toolhub_core::call_log::{
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{
-    CallId, Event, EventKind, EventSink, Localize as _, Outcome, RawJson, RawObject, ToolCall, ToolError,
+    CallId, Event, EventKind, EventSink, Localize, Outcome, RawJson, RawObject, ToolCall, ToolError,
     ToolName, ToolOutput,
 };
 
@@ -186,11 +186,17 @@ impl Drop for Record<'_> {
         let ran = self.begun || !self.may_change;
         let Some(log) = self.log.take().filter(|_| ran) else { return };
         let (start, error) = (self.start(), ToolError::Cancelled);
+        // What a script had called until then.
+        let interruption = self.call.nested.as_ref().and_then(|nested| nested.interruption());
+        let text = interruption.map(|text| stored_text(&text));
         let end = CallEnd {
             record: start.record.clone(),
             status: Status::of(Some(&error), self.may_change),
             took: start.at.elapsed().unwrap_or_default(),
-            error: Some(stored_error(&error)),
+            error: Some(match text {
+                Some(text) => (error.kind().to_owned(), text),
+                None => stored_error(&error),
+            }),
             sources: Vec::new(),
             attempts: Vec::new(),
             output: None,
@@ -210,8 +216,12 @@ fn output_of(ran: &CallResult) -> Option<&ToolOutput> {
 }
 
 fn stored_error(error: &ToolError) -> (String, LocalizedText) {
-    let text = |lang| prefix(&error.localize(lang), MAX_STORED_TEXT_BYTES).to_owned();
-    (error.kind().to_owned(), LocalizedText::new(text(Lang::En), text(Lang::Zh)))
+    (error.kind().to_owned(), stored_text(error))
+}
+
+fn stored_text(text: &impl Localize) -> LocalizedText {
+    let text = |lang| prefix(&text.localize(lang), MAX_STORED_TEXT_BYTES).to_owned();
+    LocalizedText::new(text(Lang::En), text(Lang::Zh))
 }
 
 /// Maximum stored bytes of a name or id that the caller chose.

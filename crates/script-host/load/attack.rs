@@ -13,7 +13,7 @@ pub(crate) fn run(targets: &[&str]) {
     let [file, port, pid, ..] = targets else { return };
     let restricted = toolhub_sandbox::restrict_to_computation().is_ok();
     let mut out = stdout().lock();
-    let _ = writeln!(out, "{{\"ready\":{{\"version\":1,\"restricted\":{restricted}}}}}")
+    let _ = writeln!(out, "{{\"ready\":{{\"version\":2,\"restricted\":{restricted}}}}}")
         .and_then(|()| out.flush());
     let mut byte = [0];
     // The script is not of interest; its arrival shows that the hub accepts this host.

@@ -8,7 +8,7 @@ pub(crate) fn run(lines: &[&str]) {
     let mut input = stdin().lock();
     let mut line = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
     if !lines.contains(&"@not-ready") {
-        line("{\"ready\":{\"version\":1,\"restricted\":true}}\n");
+        line("{\"ready\":{\"version\":2,\"restricted\":true}}\n");
     }
     let mut run = String::new();
     let _ = input.read_line(&mut run);

@@ -12,7 +12,9 @@ use rquickjs::{
     Array, CatchResultExt as _, CaughtError, Context, Ctx, Error, Function, Object, Persistent, Promise,
     Runtime, Value,
 };
-use toolhub_script::protocol::{CallError, HostError, HostErrorKind, HostLimits, Run, ToHost, ToolPath};
+use toolhub_script::protocol::{
+    CallError, HostError, HostErrorKind, HostLimits, NotAwaited, Run, ToHost, ToolPath,
+};
 
 use crate::bindings::{MemoryFailures, Shared, host_object};
 use crate::position::{self, FILE_NAME};
@@ -25,6 +27,10 @@ const SCRIPT_STACK_BYTES: usize = 4 << 20;
 const FULL_PERCENT: i64 = 80;
 /// Jobs between two checks of the CPU time. The engine checks it inside of jobs, too.
 const JOBS_PER_CHECK: u32 = 64;
+/// Jobs that run after the end of the script: those that handle the errors of calls without an end.
+const MAX_JOBS_AFTER_END: u32 = 10_000;
+/// CPU time for them.
+const CPU_AFTER_END: Duration = Duration::from_millis(100);
 
 const PRELUDE: &str = include_str!("prelude.js");
 /// Makes `return` possible. The script begins on the next line.
@@ -76,6 +82,8 @@ struct Controls<'js> {
     prepare: Function<'js>,
     settle: Function<'js>,
     fail: Function<'js>,
+    rejected: Function<'js>,
+    not_awaited: Function<'js>,
     answer: Function<'js>,
     wake: Function<'js>,
 }
@@ -113,6 +121,14 @@ pub(crate) fn serve(mut input: impl BufRead, started: &SyncSender<Duration>) {
     runtime.set_interrupt_handler(Some(Box::new(move || interrupt.check())));
     let Ok(context) = Context::custom::<Intrinsics>(&runtime) else { return };
     let Ok(controls) = context.with(|ctx| controls(&ctx, &shared).map(|all| all.save(&ctx))) else { return };
+    let rejected = controls.0[REJECTED].clone();
+    runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, _, reason, is_handled| {
+        // Without memory for it, a call is not named.
+        let noted = rejected.clone().restore(&ctx).and_then(|note| note.call::<_, ()>((reason, is_handled)));
+        if noted.is_err() {
+            drop(ctx.catch());
+        }
+    })));
 
     let restricted = toolhub_sandbox::restrict_to_computation().is_ok();
     state::send_ready(restricted);
@@ -152,6 +168,8 @@ fn controls<'js>(ctx: &Ctx<'js>, shared: &Shared) -> rquickjs::Result<Controls<'
         prepare: all.get("prepare")?,
         settle: all.get("settle")?,
         fail: all.get("fail")?,
+        rejected: all.get("rejected")?,
+        not_awaited: all.get("notAwaited")?,
         answer: all.get("answer")?,
         wake: all.get("wake")?,
     })
@@ -159,22 +177,28 @@ fn controls<'js>(ctx: &Ctx<'js>, shared: &Shared) -> rquickjs::Result<Controls<'
 
 /// [`Controls`] between two uses of the context.
 #[derive(Clone)]
-struct SavedControls([Persistent<Function<'static>>; 5]);
+struct SavedControls([Persistent<Function<'static>>; 7]);
+
+/// The index of `rejected` in [`SavedControls`].
+const REJECTED: usize = 3;
 
 impl<'js> Controls<'js> {
     fn save(self, ctx: &Ctx<'js>) -> SavedControls {
-        let Self { prepare, settle, fail, answer, wake } = self;
-        SavedControls([prepare, settle, fail, answer, wake].map(|function| Persistent::save(ctx, function)))
+        let Self { prepare, settle, fail, rejected, not_awaited, answer, wake } = self;
+        let all = [prepare, settle, fail, rejected, not_awaited, answer, wake];
+        SavedControls(all.map(|function| Persistent::save(ctx, function)))
     }
 }
 
 impl SavedControls {
     fn restore<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Controls<'js>> {
-        let [prepare, settle, fail, answer, wake] = self.0.clone();
+        let [prepare, settle, fail, rejected, not_awaited, answer, wake] = self.0.clone();
         Ok(Controls {
             prepare: prepare.restore(ctx)?,
             settle: settle.restore(ctx)?,
             fail: fail.restore(ctx)?,
+            rejected: rejected.restore(ctx)?,
+            not_awaited: not_awaited.restore(ctx)?,
             answer: answer.restore(ctx)?,
             wake: wake.restore(ctx)?,
         })
@@ -266,6 +290,7 @@ impl Script {
                 return None;
             }
             if self.shared.state.borrow().is_finished {
+                self.send_value();
                 return Some(ScriptEnd::Done);
             }
             match self.runtime.execute_pending_job() {
@@ -280,6 +305,26 @@ impl Script {
                 }
             }
         }
+    }
+
+    /// Sends the value of a script that has one. Before, the errors of calls without an end reach what handles them.
+    fn send_value(&self) {
+        if !self.shared.state.borrow().has_value() {
+            return;
+        }
+        self.cpu.deadline.set(self.cpu.deadline.get().min(cpu_time::used().saturating_add(CPU_AFTER_END)));
+        for _ in 0..MAX_JOBS_AFTER_END {
+            match self.runtime.execute_pending_job() {
+                Ok(true) if !self.cpu.check() => {}
+                Ok(_) => break,
+                Err(error) => drop(error.0.with(|ctx| drop(ctx.catch()))),
+            }
+        }
+        // The time for the errors may be used up.
+        self.cpu.deadline.set(Duration::MAX);
+        self.cpu.is_exceeded.set(false);
+        let not_awaited = self.enter(|inside| inside.not_awaited().map_err(|error| inside.failed(error)));
+        self.shared.state.borrow_mut().send_value(not_awaited.unwrap_or_default());
     }
 
     /// Whether the engine has lost something for a lack of memory without an error.
@@ -385,6 +430,8 @@ impl<'js> EngineScope<'js, '_> {
                 self.controls.wake.call::<_, bool>((wake.id,)).map(drop)
             }
             ToHost::Answer(answer) => {
+                let inner = Duration::from_millis(answer.inner_cpu_ms);
+                self.cpu.deadline.set(self.cpu.deadline.get().saturating_sub(inner));
                 self.shared.state.borrow_mut().pending_calls -= 1;
                 let value = match (&answer.value, &answer.error) {
                     (_, Some(error)) => Err(error.clone()),
@@ -402,6 +449,18 @@ impl<'js> EngineScope<'js, '_> {
                 answered.map(drop)
             }
         }
+    }
+
+    /// The calls whose error nothing in the script has handled, with their places.
+    fn not_awaited(&self) -> rquickjs::Result<Vec<NotAwaited>> {
+        let found: Array = self.controls.not_awaited.call(())?;
+        let calls = found.iter::<Object>().map(|call| {
+            let call = call?;
+            let stack: String = call.get("stack")?;
+            let (line, column) = position::of_stack(&stack, self.shared.skipped_lines.get()).unzip();
+            Ok(NotAwaited { id: call.get("id")?, line, column })
+        });
+        calls.collect()
     }
 
     /// The value of an answer. An answer that does not fit into the memory is an error of its call.

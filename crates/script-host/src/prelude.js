@@ -103,6 +103,7 @@
   // ---- Errors of tools.
   class ToolError extends ErrorConstructor {
     #tool;
+    #call;
     constructor(tool) {
       super('');
       this.#tool = tool;
@@ -116,15 +117,33 @@
       if (failure.signature !== undefined) define(error, 'signature', failure.signature, true);
       return error;
     }
+    static mark(error, call) {
+      error.#call = call;
+    }
+    static callOf(error) {
+      return #call in error ? error.#call : undefined;
+    }
     static toolOf(error) {
       return #tool in error ? error.#tool : undefined;
     }
   }
   define(globalThis, 'ToolError', ToolError, false);
-  const { describe, toolOf } = ToolError;
+  const { describe, mark, callOf, toolOf } = ToolError;
   deleteProperty(ToolError, 'describe');
+  deleteProperty(ToolError, 'mark');
+  deleteProperty(ToolError, 'callOf');
   deleteProperty(ToolError, 'toolOf');
   const failure = (kind, message, hint) => ({ __proto__: null, kind, message, hint, signature: undefined });
+
+  // Errors of calls that nothing in the script handles, by the number of the call: how many promises have them.
+  const unhandled = create(null);
+  const rejected = (reason, isHandled) => {
+    if (typeof reason !== 'object' || reason === null) return;
+    const id = callOf(reason);
+    if (id === undefined) return;
+    unhandled[id] ??= { __proto__: null, count: 0, error: reason };
+    unhandled[id].count += isHandled ? -1 : 1;
+  };
 
   // ---- Calls and sleeps: promises that the host settles.
   const calls = create(null);
@@ -149,6 +168,7 @@
       }
       const id = host.call(name, typeof json === 'string' ? json : '');
       if (typeof id === 'number') {
+        mark(error, id);
         calls[id] = { __proto__: null, name, error, resolve, reject };
       } else {
         reject(describe(error, name, failure(id.kind, id.message, id.hint)));
@@ -303,6 +323,13 @@
       return;
     }
     host.finish(json === undefined ? 'null' : json);
+    // Whoever waits for a call gets an error. What `Promise.race` has left handles it; a call that nothing awaits does not.
+    const left = keys(calls);
+    for (let i = 0; i < left.length; i++) {
+      const { name, error, reject } = calls[left[i]];
+      delete calls[left[i]];
+      reject(describe(error, name, failure('ended', 'the script ended before this call')));
+    }
   };
 
   return {
@@ -323,6 +350,20 @@
       finish(value);
     },
     fail,
+    rejected,
+    // Calls whose error nothing has handled, each with the stack of the call.
+    notAwaited() {
+      const found = [];
+      const ids = keys(unhandled);
+      let length = 0;
+      for (let i = 0; i < ids.length; i++) {
+        const { count, error } = unhandled[ids[i]];
+        if (count > 0) {
+          define(found, length++, { __proto__: null, id: NumberFunction(ids[i]), stack: part(error, 'stack') ?? '' }, true);
+        }
+      }
+      return found;
+    },
     answer(id, value, problem) {
       const call = calls[id];
       if (call === undefined) return false;

@@ -4,10 +4,12 @@ use std::io::{Write as _, stdout};
 
 use serde_json::value::RawValue;
 use toolhub_script::protocol::{
-    Call, Empty, Finish, FromHost, HostError, HostErrorKind, HostLimits, LogLevel, LogLine, Ready, Sleep,
-    ToolPath, VERSION, encode,
+    Call, Empty, Finish, FromHost, HostError, HostErrorKind, HostLimits, LogLevel, LogLine, NotAwaited,
+    Ready, Sleep, ToolPath, VERSION, encode,
 };
 use toolhub_script::{MAX_PENDING_SLEEPS, MAX_SLEEPS};
+
+use crate::cpu_time;
 
 /// Why the script may not do something; it becomes an error inside the script.
 #[derive(Debug)]
@@ -32,7 +34,10 @@ pub(crate) struct State {
     pending_sleeps: Vec<(u32, i64)>,
     log_bytes: usize,
     dropped_lines: u64,
+    /// Whether the script may send nothing any more.
     pub(crate) is_finished: bool,
+    /// The end with a value, until it is known which calls were not awaited.
+    value: Option<Finish>,
 }
 
 impl State {
@@ -49,6 +54,7 @@ impl State {
             log_bytes: 0,
             dropped_lines: 0,
             is_finished: false,
+            value: None,
         }
     }
 
@@ -131,7 +137,10 @@ impl State {
     /// Sends a line of the log, or counts it if the log is full.
     pub(crate) fn log(&mut self, level: LogLevel, text: String) {
         let bytes = self.log_bytes.saturating_add(text.len() + 1);
-        if self.is_finished || bytes > self.limits.log {
+        if self.is_finished {
+            return;
+        }
+        if bytes > self.limits.log {
             self.dropped_lines += 1;
             return;
         }
@@ -162,7 +171,22 @@ impl State {
             let message = "the value has no JSON form".to_owned();
             return self.fail(HostError { kind: HostErrorKind::Result, message, ..HostError::default() });
         };
-        self.end(Finish { value: Some(value), ..Finish::default() });
+        if !self.is_finished {
+            self.is_finished = true;
+            self.value = Some(Finish { value: Some(value), ..Finish::default() });
+        }
+    }
+
+    /// Whether the script has ended with a value that is not sent yet.
+    pub(crate) fn has_value(&self) -> bool {
+        self.value.is_some()
+    }
+
+    /// Sends the value, with the calls that were not awaited.
+    pub(crate) fn send_value(&mut self, not_awaited: Vec<NotAwaited>) {
+        if let Some(value) = self.value.take() {
+            self.send_end(Finish { not_awaited, ..value });
+        }
     }
 
     /// Ends the script with an error.
@@ -176,8 +200,14 @@ impl State {
     fn end(&mut self, finished: Finish) {
         if !self.is_finished {
             self.is_finished = true;
-            send(&FromHost::Finished(Box::new(Finish { dropped_lines: self.dropped_lines, ..finished })));
+            self.send_end(finished);
         }
+    }
+
+    fn send_end(&self, finished: Finish) {
+        let cpu_ms = u64::try_from(cpu_time::used().as_millis()).unwrap_or(u64::MAX);
+        let finished = Finish { dropped_lines: self.dropped_lines, cpu_ms, ..finished };
+        send(&FromHost::Finished(Box::new(finished)));
     }
 }
 
@@ -230,7 +260,8 @@ pub(crate) fn send_started() {
 /// The end of a script that the engine could not stop.
 pub(crate) fn send_out_of_time() {
     let error = HostError { kind: HostErrorKind::Cpu, ..HostError::default() };
-    send(&FromHost::Finished(Box::new(Finish { error: Some(error), ..Finish::default() })));
+    let cpu_ms = u64::try_from(cpu_time::used().as_millis()).unwrap_or(u64::MAX);
+    send(&FromHost::Finished(Box::new(Finish { error: Some(error), cpu_ms, ..Finish::default() })));
 }
 
 /// The script can go on only after a message of the hub.

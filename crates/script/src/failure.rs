@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use toolhub_core::RawJson;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_sandbox::StopReason;
 
@@ -10,11 +11,13 @@ use crate::excerpt;
 use crate::host_process::{HostExit, StartError};
 use crate::journal::CallRecord;
 use crate::limits::ScriptLimits;
-use crate::protocol::{HostError, HostErrorKind};
-use crate::report::{FailureKind, ScriptFailure};
+use crate::protocol::{HostError, HostErrorKind, NotAwaited};
+use crate::report::{CallReport, FailureKind, ScriptFailure};
 use crate::tools::ScriptTool;
 use crate::violation::Violation;
 
+/// Calls that a message names.
+const MAX_NAMED_CALLS: usize = 10;
 /// Characters of a message of the script that are kept.
 const MAX_MESSAGE_CHARS: usize = 4_000;
 
@@ -102,6 +105,47 @@ pub(crate) fn of_host(
         failure.hint = Some(cut(hint).into());
     }
     failure.tool = tool.map(|tool| tool.path.name.clone());
+    failure
+}
+
+/// A script that returned a value without awaiting these calls. The place is that of the first one.
+pub(crate) fn not_awaited(
+    calls: &[(&CallReport, NotAwaited)],
+    code: &str,
+    value: &RawJson,
+) -> Box<ScriptFailure> {
+    let place = |call: &NotAwaited| excerpt::checked(code, call.line, call.column);
+    let first = calls.first();
+    let names = |lang: Lang| {
+        let name = |(report, call): &(&CallReport, NotAwaited)| {
+            let line = place(call).map(|place| {
+                lang.choose(format!(" at line {}", place.line), format!("（第 {} 行）", place.line))
+            });
+            format!("`{}`{}", report.tool, line.unwrap_or_default())
+        };
+        let shown: Vec<String> = calls.iter().take(MAX_NAMED_CALLS).map(name).collect();
+        shown.join(lang.choose(", ", "、"))
+    };
+    let message = match calls {
+        // The place follows the message.
+        [(report, _)] => LocalizedText::new(
+            format!("the call of `{}` was not awaited", report.tool),
+            format!("未等待对 `{}` 的调用", report.tool),
+        ),
+        _ => LocalizedText::new(
+            format!("{} calls were not awaited: {}", calls.len(), names(Lang::En)),
+            format!("有 {} 次调用未被等待：{}", calls.len(), names(Lang::Zh)),
+        ),
+    };
+    let hint = LocalizedText::new(
+        "write `await` before the call, or await `Promise.all` with its promise; what was cancelled may have run",
+        "请在调用前写 `await`，或用 `Promise.all` 等待其 Promise；被取消的调用可能已经执行",
+    );
+    let mut failure = fresh_with_hint(FailureKind::NotAwaited, message, hint);
+    failure.position = first.and_then(|(_, call)| place(call));
+    failure.excerpt = failure.position.map(|position| excerpt::excerpt(code, position));
+    failure.tool = first.map(|(report, _)| report.tool.clone());
+    failure.returned = Some(value.get().to_owned());
     failure
 }
 

@@ -30,6 +30,10 @@ const OWN_MEMORY: u64 = 96 << 20;
 /// CPU time beside that of the script. The host stops the script itself; this bound applies if it does not.
 const OWN_CPU: Duration = Duration::from_secs(3);
 
+/// `USER_HZ`, the unit of times in `/proc`: part of the interface of the kernel on all supported architectures.
+#[cfg(target_os = "linux")]
+const TICKS_PER_SECOND: u64 = 100;
+
 /// The niceness of a host: lower priority than the hub.
 #[cfg(target_os = "linux")]
 const HOST_NICENESS: i32 = 5;
@@ -256,6 +260,11 @@ impl HostProcess {
         }
     }
 
+    /// CPU time that the process has used, by the system; `None` if it is not known.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        self.child.id().and_then(cpu_time_of)
+    }
+
     /// Whether the process may still read answers. It has ended otherwise, or soon will.
     pub(crate) fn accepts_answers(&self) -> bool {
         self.stdin.is_some()
@@ -400,6 +409,20 @@ impl Drop for HostProcess {
             confinement.finish();
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn cpu_time_of(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may contain spaces. Fields 14 and 15 of proc(5): user and system time, in ticks.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks = |index| fields.split_ascii_whitespace().nth(index)?.parse::<u64>().ok();
+    Some(Duration::from_millis((ticks(11)? + ticks(12)?).saturating_mul(1000 / TICKS_PER_SECOND)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cpu_time_of(_: u32) -> Option<Duration> {
+    None
 }
 
 fn not_ready(exit: &HostExit, stderr_tail: &[u8]) -> LocalizedText {

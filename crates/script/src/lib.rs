@@ -43,6 +43,8 @@ pub use journal::{
     AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, RunHeader, WakeRecord,
 };
 pub use limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
-pub use report::{CallReport, CallStatus, FailureKind, ScriptFailure, ScriptOutcome, ScriptReport};
+pub use report::{
+    CallReport, CallStatus, FailureKind, ScriptFailure, ScriptOutcome, ScriptReport, interruption_text,
+};
 pub use runner::{RunnerConfig, Script, ScriptRunner};
 pub use tools::{INVALID_ARGUMENTS, ScriptCall, ScriptTool, ScriptToolError, ScriptTools};

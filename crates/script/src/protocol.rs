@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use toolhub_core::RawJson;
 
 /// The version of this protocol. Hub and host are the same program, unless it was replaced while the hub runs.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The argument of the program that makes it a script host.
 pub const COMMAND: &str = "script-host";
 
@@ -86,6 +86,10 @@ pub struct Answer {
     /// Why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
+    /// Milliseconds of CPU time that scripts have used which this script has called, since the last answer. They are taken
+    /// from the limit of this script.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inner_cpu_ms: u64,
 }
 
 /// [`ToHost::Answer`] of a result that the hub keeps.
@@ -98,6 +102,8 @@ pub(crate) enum AnswerMessage<'a> {
         value: Option<&'a RawJson>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a CallError>,
+        #[serde(skip_serializing_if = "is_zero")]
+        inner_cpu_ms: u64,
     },
 }
 
@@ -218,6 +224,26 @@ pub struct Finish {
     pub error: Option<HostError>,
     /// Lines of the log beyond the limit.
     pub dropped_lines: u64,
+    /// Calls that the script did not await, and that have no result or failed. Only beside a value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_awaited: Vec<NotAwaited>,
+    /// Milliseconds of CPU time that the script has used.
+    #[serde(default)]
+    pub cpu_ms: u64,
+}
+
+/// A call whose end the script has not looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotAwaited {
+    /// The number of the call.
+    pub id: u32,
+    /// The line of the call in the script, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The column in the line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
 }
 
 /// An error that ended a script.
@@ -268,6 +294,11 @@ pub enum HostErrorKind {
     Result,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// A member that is present; without this, `null` would be read as an absent one.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::deserialize(deserializer).map(Some)
@@ -307,13 +338,15 @@ mod tests {
     #[test]
     fn raw_values_with_line_breaks_stay_on_one_line() {
         let value = RawValue::from_string("{\n  \"a\\n\": 1\r\n}".to_owned()).unwrap();
-        let line = encode(&ToHost::Answer(Answer { id: 1, value: Some(value), error: None })).unwrap();
+        let line =
+            encode(&ToHost::Answer(Answer { id: 1, value: Some(value), error: None, inner_cpu_ms: 0 }))
+                .unwrap();
         assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
         let ToHost::Answer(answer) = serde_json::from_slice(&line).unwrap() else { panic!() };
         assert_eq!(answer.value.unwrap().get(), "{   \"a\\n\": 1  }");
         // The hub writes the same from a result that it keeps.
         let value = RawJson::parse("{\n  \"a\\n\": 1\r\n}").unwrap();
-        let kept = AnswerMessage::Answer { id: 1, value: Some(&value), error: None };
+        let kept = AnswerMessage::Answer { id: 1, value: Some(&value), error: None, inner_cpu_ms: 0 };
         assert_eq!(encode(&kept).unwrap(), line);
     }
 

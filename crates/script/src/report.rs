@@ -25,6 +25,9 @@ pub struct ScriptReport {
     pub calls: Vec<CallReport>,
     /// The time of the run.
     pub duration: Duration,
+    /// CPU time that the script has used, without that of scripts that it has called.
+    #[serde(default)]
+    pub cpu: Duration,
 }
 
 /// The end of a run.
@@ -77,6 +80,9 @@ pub struct ScriptFailure {
     pub tool: Option<String>,
     /// The signature of that tool.
     pub signature: Option<String>,
+    /// The value that the script returned nevertheless, as JSON: for [`FailureKind::NotAwaited`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned: Option<String>,
 }
 
 /// The kinds of failures.
@@ -88,6 +94,8 @@ pub enum FailureKind {
     Thrown,
     /// An error of a tool that the script did not catch.
     Tool,
+    /// It returned a value before calls had ended that it did not await, or without looking at their errors.
+    NotAwaited,
     /// The script waits for a promise that nothing will settle.
     Stalled,
     /// It used up its CPU time.
@@ -125,6 +133,7 @@ impl FailureKind {
             Self::Syntax => "syntax",
             Self::Thrown => "thrown",
             Self::Tool => "tool",
+            Self::NotAwaited => "not_awaited",
             Self::Stalled => "stalled",
             Self::CpuLimit => "cpu_limit",
             Self::WallLimit => "wall_limit",
@@ -146,7 +155,16 @@ impl FailureKind {
 impl ScriptFailure {
     /// A failure without a place in the script.
     pub fn new(kind: FailureKind, message: LocalizedText) -> Self {
-        Self { kind, message, position: None, excerpt: None, hint: None, tool: None, signature: None }
+        Self {
+            kind,
+            message,
+            position: None,
+            excerpt: None,
+            hint: None,
+            tool: None,
+            signature: None,
+            returned: None,
+        }
     }
 
     /// Adds the next step.
@@ -188,6 +206,7 @@ impl ScriptReport {
             dropped_lines: 0,
             calls: Vec::new(),
             duration: Duration::ZERO,
+            cpu: Duration::ZERO,
         }
     }
 
@@ -207,7 +226,8 @@ impl ScriptReport {
         }
     }
 
-    /// Calls without an end when the run ended: those that the script did not await, and those that a failure cut off.
+    /// Calls without an end when the run ended: those that `Promise.race` or `Promise.any` left, those that the script did not
+    /// await, and those that a failure cut off.
     pub fn unfinished_calls(&self) -> impl Iterator<Item = &CallReport> {
         self.calls.iter().filter(|call| matches!(call.status, CallStatus::Cancelled | CallStatus::NotSent))
     }
@@ -225,15 +245,26 @@ impl ScriptReport {
             parts.push(failure.localize(lang));
             let listed = listed(&self.calls.iter().collect::<Vec<_>>(), lang);
             if !listed.is_empty() {
-                let label = lang.choose("calls before the failure", "失败前的调用");
+                let label = match failure.kind {
+                    FailureKind::NotAwaited => lang.choose("calls of the script", "脚本的调用"),
+                    _ => lang.choose("calls before the failure", "失败前的调用"),
+                };
                 parts.push(format!("{label}: {listed}"));
+            }
+            if let Some(returned) = &failure.returned {
+                parts.push(
+                    lang.choose(
+                        format!("the script returned: {returned}"),
+                        format!("脚本的返回值：{returned}"),
+                    ),
+                );
             }
         } else {
             let listed = listed(&self.unfinished_calls().collect::<Vec<_>>(), lang);
             if !listed.is_empty() {
                 let label = lang.choose(
-                    "the script ended without awaiting these calls: use `await` or `Promise.all`",
-                    "脚本结束时未等待以下调用：请用 `await` 或 `Promise.all`",
+                    "calls that had not ended when the script ended, and were cancelled",
+                    "脚本结束时尚未结束、已被取消的调用",
                 );
                 parts.push(format!("{label}: {listed}"));
             }
@@ -259,6 +290,35 @@ fn log_text(line: &LogLine) -> String {
         LogLevel::Warn => format!("warning: {}", line.text),
         LogLevel::Error => format!("error: {}", line.text),
     }
+}
+
+/// What an interrupted script had called: calls that ended, those that were in flight, and those that were not started.
+pub fn interruption_text(calls: &[CallReport]) -> LocalizedText {
+    LocalizedText::new(interrupted_in(calls, Lang::En), interrupted_in(calls, Lang::Zh))
+}
+
+fn interrupted_in(calls: &[CallReport], lang: Lang) -> String {
+    if calls.is_empty() {
+        return lang
+            .choose("cancelled before the script called a tool", "已取消：脚本尚未调用任何工具")
+            .to_owned();
+    }
+    type Filter = fn(&CallStatus) -> bool;
+    let groups: [(&str, Filter); 3] = [
+        (lang.choose("ended", "已结束"), |status| {
+            matches!(status, CallStatus::Succeeded | CallStatus::Failed(_))
+        }),
+        (lang.choose("in flight", "执行中"), |status| *status == CallStatus::Cancelled),
+        (lang.choose("not started", "未开始"), |status| *status == CallStatus::NotSent),
+    ];
+    let mut parts = vec![lang.choose("cancelled", "已取消").to_owned()];
+    for (label, is_in) in groups {
+        let group: Vec<&CallReport> = calls.iter().filter(|call| is_in(&call.status)).collect();
+        if !group.is_empty() {
+            parts.push(format!("{label}: {}", listed(&group, lang)));
+        }
+    }
+    parts.join("; ")
 }
 
 /// The calls with their ends. Of many calls the last are shown, since they are nearest to the end of the script.
@@ -312,6 +372,21 @@ mod tests {
         assert_eq!(report.notes(Lang::En), "");
         report.calls = vec![call(1, CallStatus::Succeeded), call(2, CallStatus::NotSent)];
         assert!(report.notes(Lang::En).ends_with(": 2. `tool2` (not sent)"));
+    }
+
+    #[test]
+    fn an_interruption_names_calls_by_what_became_of_them() {
+        let calls = [
+            call(1, CallStatus::Succeeded),
+            call(2, CallStatus::Failed("timeout".to_owned())),
+            call(3, CallStatus::Cancelled),
+            call(4, CallStatus::NotSent),
+        ];
+        assert_eq!(
+            interruption_text(&calls).localize(Lang::En),
+            "cancelled; ended: 1. `tool1` (succeeded), 2. `tool2` (failed: timeout); in flight: 3. `tool3` (cancelled, may have run); not started: 4. `tool4` (not sent)"
+        );
+        assert!(interruption_text(&[]).localize(Lang::En).contains("before the script called"));
     }
 
     #[test]

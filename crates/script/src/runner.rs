@@ -178,8 +178,9 @@ impl ScriptRunner {
                 },
                 log: std::mem::take(&mut session.log),
                 dropped_lines: session.dropped_lines,
-                calls: std::mem::take(&mut session.calls),
+                calls: session.take_calls(),
                 duration: began.elapsed(),
+                cpu: session.cpu(),
             };
             self.pool.discard(session.into_host());
             report

@@ -13,7 +13,9 @@ use crate::failure;
 use crate::host_process::{HostEvent, HostProcess};
 use crate::journal::{AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, WakeRecord};
 use crate::limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
-use crate::protocol::{AnswerMessage, Call, CallError, Finish, FromHost, LogLine, Sleep, ToHost, Wake};
+use crate::protocol::{
+    AnswerMessage, Call, CallError, Finish, FromHost, LogLine, NotAwaited, Sleep, ToHost, Wake,
+};
 use crate::replay::{Delivery, JournalMatch, Replay};
 use crate::report::{CallReport, CallStatus, ScriptFailure};
 use crate::tools::{ScriptCall, ScriptTool, ScriptToolError, ScriptTools};
@@ -41,7 +43,7 @@ pub(crate) struct Session<'a> {
     host: HostProcess,
     setup: SessionSetup<'a>,
     /// All calls, by number.
-    pub(crate) calls: Vec<CallReport>,
+    calls: CallList<'a>,
     /// Calls that wait for others to end.
     queue: VecDeque<ScriptCall>,
     /// Sleeps that wait for the end of the replay.
@@ -54,6 +56,10 @@ pub(crate) struct Session<'a> {
     /// Running calls that only read. They are written to the journal together with their answers.
     running_reads: HashMap<u32, CallRecord>,
     running: FuturesUnordered<BoxFuture<'a, Completion>>,
+    /// CPU time of inner scripts that the host knows of.
+    told_inner_cpu: Duration,
+    /// The CPU time that the host reported at its end.
+    reported_cpu: Option<Duration>,
     /// Messages to the host that allow it one more `idle`.
     idle_allowed: u64,
     /// Whether the journal may have entries that are not stored.
@@ -61,6 +67,21 @@ pub(crate) struct Session<'a> {
     pub(crate) log: Vec<LogLine>,
     log_bytes: usize,
     pub(crate) dropped_lines: u64,
+}
+
+/// The calls of a run. If they are dropped before the end of the run, it was interrupted.
+struct CallList<'a> {
+    list: Vec<CallReport>,
+    /// Those to tell of an interruption.
+    tools: Option<&'a dyn ScriptTools>,
+}
+
+impl Drop for CallList<'_> {
+    fn drop(&mut self) {
+        if let Some(tools) = self.tools {
+            tools.interrupted(&self.list);
+        }
+    }
 }
 
 /// Something that the script waits for has ended.
@@ -79,8 +100,7 @@ impl<'a> Session<'a> {
     pub(crate) fn new(host: HostProcess, setup: SessionSetup<'a>) -> Self {
         Self {
             host,
-            setup,
-            calls: Vec::new(),
+            calls: CallList { list: Vec::new(), tools: Some(setup.tools) },
             queue: VecDeque::new(),
             held_sleeps: Vec::new(),
             sleeps: 0,
@@ -89,6 +109,9 @@ impl<'a> Session<'a> {
             held_bytes: 0,
             running_reads: HashMap::new(),
             running: FuturesUnordered::new(),
+            setup,
+            told_inner_cpu: Duration::ZERO,
+            reported_cpu: None,
             idle_allowed: 1,
             has_buffered: false,
             log: Vec::new(),
@@ -131,6 +154,20 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The calls, after the end of the run.
+    pub(crate) fn take_calls(&mut self) -> Vec<CallReport> {
+        self.calls.tools = None;
+        std::mem::take(&mut self.calls.list)
+    }
+
+    /// CPU time that the script has used. A host that did not report it and is gone has used all.
+    pub(crate) fn cpu(&self) -> Duration {
+        match (self.host.cpu_time(), self.reported_cpu) {
+            (Some(measured), Some(reported)) => measured.max(reported),
+            (measured, reported) => measured.or(reported).unwrap_or(self.setup.limits.cpu),
+        }
+    }
+
     /// The host, which can no longer be used.
     pub(crate) fn into_host(self) -> HostProcess {
         self.host
@@ -160,7 +197,7 @@ impl<'a> Session<'a> {
     }
 
     fn on_call(&mut self, call: Call) -> Result<(), Box<ScriptFailure>> {
-        let expected = u32::try_from(self.calls.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let expected = u32::try_from(self.calls.list.len()).unwrap_or(u32::MAX).saturating_add(1);
         if call.id != expected {
             return Err(Violation::CallNumber.into());
         }
@@ -178,7 +215,11 @@ impl<'a> Session<'a> {
         if !arguments.is_object() || arguments.too_deep().is_some() {
             return Err(Violation::Arguments.into());
         }
-        self.calls.push(CallReport { id: call.id, tool: call.tool.clone(), status: CallStatus::NotSent });
+        self.calls.list.push(CallReport {
+            id: call.id,
+            tool: call.tool.clone(),
+            status: CallStatus::NotSent,
+        });
         let begun = CallRecord { id: call.id, tool: call.tool, arguments };
         let recorded = self.setup.replay.as_ref().map_or(JournalMatch::New, |replay| replay.compare(&begun));
         match recorded {
@@ -241,7 +282,7 @@ impl<'a> Session<'a> {
                 }
                 Ok(())
             }
-            Some(Delivery::Answer(answer)) if answer.id as usize > self.calls.len() => {
+            Some(Delivery::Answer(answer)) if answer.id as usize > self.calls.list.len() => {
                 Err(failure::diverged_missing())
             }
             Some(Delivery::Wake(woken)) if !self.held_sleeps.iter().any(|held| held.id == woken.id) => {
@@ -260,6 +301,7 @@ impl<'a> Session<'a> {
 
     fn on_finished(&mut self, finished: Finish) -> Result<RawJson, Box<ScriptFailure>> {
         self.dropped_lines = finished.dropped_lines;
+        self.reported_cpu = Some(Duration::from_millis(finished.cpu_ms));
         if self.setup.replay.as_ref().is_some_and(|replay| replay.next().is_some()) {
             return Err(failure::diverged_missing());
         }
@@ -270,9 +312,12 @@ impl<'a> Session<'a> {
                     return Err(Violation::OutputTooLong.into());
                 }
                 let value = RawJson::parse(text).map_err(|_| Violation::Malformed)?;
-                match value.too_deep() {
-                    Some(_) => Err(Violation::Arguments.into()),
-                    None => Ok(value),
+                if value.too_deep().is_some() {
+                    return Err(Violation::Arguments.into());
+                }
+                match self.not_awaited(&finished.not_awaited)? {
+                    calls if calls.is_empty() => Ok(value),
+                    calls => Err(failure::not_awaited(&calls, self.setup.code, &value)),
                 }
             }
             (None, Some(error)) => {
@@ -283,6 +328,22 @@ impl<'a> Session<'a> {
             }
             _ => Err(Violation::Malformed.into()),
         }
+    }
+
+    /// The calls that the script did not await, checked.
+    fn not_awaited(
+        &self,
+        claimed: &[NotAwaited],
+    ) -> Result<Vec<(&CallReport, NotAwaited)>, Box<ScriptFailure>> {
+        if claimed.len() > self.calls.list.len() {
+            return Err(Violation::Unexpected.into());
+        }
+        let found = claimed.iter().map(|call| {
+            let index = (call.id as usize).checked_sub(1);
+            let report = index.and_then(|index| self.calls.list.get(index));
+            report.map(|report| (report, call.clone())).ok_or_else(|| Violation::CallNumber.into())
+        });
+        found.collect()
     }
 
     /// Sends calls that wait, within the limit of concurrent calls. A host that does not read its answers gets no more.
@@ -299,7 +360,11 @@ impl<'a> Session<'a> {
             match is_read_only {
                 // It may be made again after a crash.
                 true => drop(self.running_reads.insert(call.id, begun)),
-                false => self.append(&JournalEntry::Begun(begun), Durability::Disk).await?,
+                false => {
+                    self.append(&JournalEntry::Begun(begun), Durability::Disk).await?;
+                    // Only such a call can run another script.
+                    self.setup.tools.set_cpu(self.host.cpu_time().unwrap_or_default());
+                }
             }
             self.set_status(call.id, CallStatus::Cancelled);
             self.running_calls += 1;
@@ -320,7 +385,7 @@ impl<'a> Session<'a> {
             Completion::Call { id, bytes, result } => {
                 self.running_calls -= 1;
                 self.held_bytes = self.held_bytes.saturating_sub(bytes);
-                let called = self.calls.get(id as usize - 1);
+                let called = self.calls.list.get(id as usize - 1);
                 let signature = || self.setup.tools.signature(&called?.tool);
                 let result = bounded(result, signature, self.setup.limits.answer);
                 let answer = AnswerRecord { id, result };
@@ -346,7 +411,13 @@ impl<'a> Session<'a> {
         };
         self.set_status(answer.id, status);
         self.idle_allowed += 1;
-        self.host.send(&AnswerMessage::Answer { id: answer.id, value, error }).map_err(failure::internal)
+        let inner = self.setup.tools.inner_cpu();
+        let since = inner.saturating_sub(self.told_inner_cpu);
+        // Shares of scripts that still run are given back in part.
+        self.told_inner_cpu = self.told_inner_cpu.max(inner);
+        let inner_cpu_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let message = AnswerMessage::Answer { id: answer.id, value, error, inner_cpu_ms };
+        self.host.send(&message).map_err(failure::internal)
     }
 
     fn deliver_wake(&mut self, id: u32) -> Result<(), Box<ScriptFailure>> {
@@ -376,7 +447,7 @@ impl<'a> Session<'a> {
     }
 
     fn set_status(&mut self, id: u32, status: CallStatus) {
-        if let Some(call) = (id as usize).checked_sub(1).and_then(|index| self.calls.get_mut(index)) {
+        if let Some(call) = (id as usize).checked_sub(1).and_then(|index| self.calls.list.get_mut(index)) {
             call.status = status;
         }
     }

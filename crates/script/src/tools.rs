@@ -1,8 +1,11 @@
 //! What a script can call: the port through which the runner lists and calls tools.
 
+use std::time::Duration;
+
 use toolhub_core::{BoxFuture, RawJson};
 
 use crate::protocol::{CallError, ToolPath};
+use crate::report::CallReport;
 
 /// A tool that exists in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,4 +73,15 @@ pub trait ScriptTools: Send + Sync {
     /// Calls a tool and returns its structured content, or its text as a JSON string. Dropping the future cancels the
     /// call. The runner has checked that the tool is listed and that the arguments are a JSON object, and nothing else.
     fn call(&self, call: ScriptCall) -> BoxFuture<'_, Result<RawJson, ScriptToolError>>;
+
+    /// Takes the CPU time that the script has used, before a call that may run another script.
+    fn set_cpu(&self, _used: Duration) {}
+
+    /// The CPU time that other scripts have used for calls of this one. It counts towards its limit.
+    fn inner_cpu(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// The run was dropped before its end, with these calls. No further call is made.
+    fn interrupted(&self, _calls: &[CallReport]) {}
 }

@@ -47,7 +47,7 @@ async fn nothing_of_the_system_can_be_used() {
 #[tokio::test]
 async fn a_host_that_keeps_its_system_calls_gets_no_script() {
     // The forged host says that it is restricted; this one says the truth.
-    let line = "{\"ready\":{\"version\":1,\"restricted\":false}}";
+    let line = "{\"ready\":{\"version\":2,\"restricted\":false}}";
     let unrestricted = |allow_missing: Vec<Protection>| {
         let mut config = config();
         config.host.program = "/bin/sh".into();

@@ -48,7 +48,7 @@ async fn accepts_only_messages_that_a_host_may_send() {
         &["{}"],
         &["{\"idle\":{}}{\"idle\":{}}"],
         &["{\"unknown\":{}}"],
-        &["{\"ready\":{\"version\":1,\"restricted\":true}}"],
+        &["{\"ready\":{\"version\":2,\"restricted\":true}}"],
         &["{\"started\":{}}"],
         &["@not-started", DONE],
         &["@not-started", ECHO],
@@ -80,6 +80,9 @@ async fn accepts_only_messages_that_a_host_may_send() {
         ],
         &["{\"finished\":{\"value\":1}}"],
         &["{\"finished\":{\"value\":1,\"dropped_lines\":0,\"calls\":[]}}"],
+        &["{\"finished\":{\"value\":1,\"dropped_lines\":0,\"not_awaited\":[{\"id\":1}]}}"],
+        &[ECHO, "{\"finished\":{\"value\":1,\"dropped_lines\":0,\"not_awaited\":[{\"id\":1},{\"id\":1}]}}"],
+        &[ECHO, "{\"finished\":{\"value\":1,\"dropped_lines\":0,\"not_awaited\":[{\"id\":0}]}}"],
         &["{\"idle\":{}}", "{\"idle\":{}}"],
         // Floods.
         &["@endless-line"],

@@ -162,11 +162,54 @@ async fn cancels_and_names_calls_that_are_not_awaited() {
     let tools = TestTools::default();
     let code = "for (let i = 0; i < 10; i++) tools.test.never({ i }); await tools.test.echo.call; 'early'";
     let report = runner().run(&Script::new(code), &tools, None).await;
-    assert_eq!(value(&report), json!("early"));
+    let text = failed(&report, FailureKind::NotAwaited);
+    assert!(text.contains("10 calls were not awaited: `test_never` at line 1"), "{text}");
+    assert!(text.contains("the script returned: \"early\""), "{text}");
     assert_eq!(report.unfinished_calls().count(), 10);
     let sent = tools.calls.lock().unwrap().len();
     assert_eq!(tools.dropped.load(Ordering::SeqCst), sent, "calls that were sent are cancelled");
-    assert!(report.notes(toolhub_core::Lang::En).contains("without awaiting these calls"));
+}
+
+/// A script succeeds only if it has looked at the end of each of its calls.
+#[tokio::test]
+async fn calls_whose_end_is_lost_fail_the_script() {
+    for (code, line) in [
+        ("tools.test.never({});\nreturn 1", 1),
+        ("1;\ntools.test.never({}).then(() => {});\n2", 2),
+        ("async function work() {\n  await tools.test.never({});\n}\nwork();\nreturn 1", 2),
+        ("Promise.all([tools.test.echo({}), tools.test.never({})]); return 1", 1),
+        ("[1].forEach(async n => {\n  await tools.test.never({ n })\n}); return 1", 2),
+        // It failed before the end, and nothing looked at its error.
+        ("tools.test.fail({});\nawait tools.test.slow({ ms: 300 });\nreturn 1", 1),
+        ("const p = tools.test.fail({}).then(x => x);\nawait sleep(300);\nreturn 1", 1),
+    ] {
+        let report = run(code).await;
+        let text = failed(&report, FailureKind::NotAwaited);
+        assert!(text.contains(&format!("line {line}")) && text.contains("was not awaited"), "{code}: {text}");
+        assert!(text.contains("calls of the script: 1. `test_"), "{code}: {text}");
+    }
+    // Calls that the script has decided not to wait for.
+    for code in [
+        "await Promise.race([tools.test.never({}), tools.test.echo({})]); return 1",
+        "await Promise.any([tools.test.never({}), tools.test.echo({})]); return 1",
+        "await Promise.race([tools.test.never({}), sleep(10)]); return 1",
+        "tools.test.never({}).catch(() => {}); return 1",
+        "await Promise.allSettled([tools.test.fail({}), tools.test.echo({})]); return 1",
+        "const p = tools.test.fail({}); await sleep(50); try { await p } catch {} return 1",
+        "const p = tools.test.echo({}); await p; return 1",
+    ] {
+        let report = run(code).await;
+        assert_eq!(value(&report), json!(1), "{code}");
+    }
+    let report = run("await Promise.race([tools.test.never({}), sleep(10)]); return 1").await;
+    assert!(report.notes(toolhub_core::Lang::En).contains("had not ended when the script ended"));
+    // A handler that goes on for ever delays nothing, and calls nothing.
+    let tools = TestTools::default();
+    let code = "const again = () => tools.test.never({}).catch(again); again(); return 1";
+    let report = runner().run(&Script::new(code), &tools, None).await;
+    assert_eq!((value(&report), report.calls.len()), (json!(1), 1));
+    let code = "tools.test.never({}).catch(() => { while (true); }); return 1";
+    assert_eq!(value(&run(code).await), json!(1));
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ pub use progress::Progress;
 pub use reload::ServerChanges;
 #[cfg(unix)]
 pub use running_hub::{HubSocket, LiveServers, live_servers, restart_at_hubs, running_hubs};
-pub use script::{DryRun, DryRunCall, ResumeError, declaration_of};
+pub use script::{DryRun, DryRunCall, ResumeError, declaration_of, script_failure};
 pub use server_view::ServerView;
 pub use skills::SkillChange;
 pub use tool_switch::switch_tool;

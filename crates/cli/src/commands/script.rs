@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::time::Instant;
 
-use toolhub::{DryRun, Hub, ResumeError, ToolCall, ToolError, declaration_of};
+use toolhub::{DryRun, Hub, Outcome, ResumeError, ToolCall, ToolError, declaration_of, script_failure};
 use toolhub_core::call_log::RecordId;
 use toolhub_core::suggest::similar_names;
 use toolhub_core::{Localize as _, RawJson, RawObject};
@@ -37,13 +37,37 @@ pub(crate) async fn run(app: &App, args: ScriptArgs) -> anyhow::Result<Exit> {
 }
 
 async fn run_call(app: &App, hub: &Hub, call: ToolCall) -> anyhow::Result<Exit> {
-    let (started, tool) = (Instant::now(), call.tool.clone());
-    let outcome = match app.interruptible(hub.call(call)).await {
-        Ok(outcome) => outcome,
-        Err(_) => failed(tool.as_str(), ToolError::Cancelled, started),
+    let (started, id, tool) = (Instant::now(), call.id.clone(), call.tool.clone());
+    let Ok(outcome) = app.interruptible(hub.call(call)).await else {
+        let outcome = failed(tool.as_str(), ToolError::Cancelled, started);
+        match hub.interrupted_script(&id) {
+            Some(calls) => show_interruption(app, &outcome, &calls.localize(app.lang())),
+            None => show(app, &outcome),
+        }
+        return Ok(Exit::Interrupted);
     };
     show(app, &outcome);
-    Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
+    Ok(outcome.result.as_ref().err().map_or(Exit::Done, exit_of))
+}
+
+/// Prints what an interrupted script had called.
+fn show_interruption(app: &App, outcome: &Outcome, calls: &str) {
+    match app.screen.json {
+        true => app.screen.json(&outcome.to_json(app.lang()).with("error", calls).into_raw()),
+        false => app.screen.error(calls),
+    }
+}
+
+/// The exit code of a script that failed. Its limits of time are reported like the timeout of a call.
+fn exit_of(error: &ToolError) -> Exit {
+    match script_failure(error) {
+        Some(kind) if is_time_limit(&kind) => Exit::TimedOut,
+        _ => Exit::from(error),
+    }
+}
+
+fn is_time_limit(failure: &str) -> bool {
+    ["wall_limit", "cpu_limit"].contains(&failure)
 }
 
 async fn dry_run(app: &App, hub: &Hub, arguments: &RawJson) -> anyhow::Result<Exit> {
@@ -51,7 +75,11 @@ async fn dry_run(app: &App, hub: &Hub, arguments: &RawJson) -> anyhow::Result<Ex
     let Some(DryRun { calls, report }) = app.interruptible(hub.dry_run_script(arguments)).await? else {
         return Err(unavailable(app).into());
     };
-    let exit = if report.failure().is_some() { Exit::Failed } else { Exit::Done };
+    let exit = match report.failure() {
+        Some(failure) if is_time_limit(failure.kind.name()) => Exit::TimedOut,
+        Some(_) => Exit::Failed,
+        None => Exit::Done,
+    };
     if app.screen.json {
         let calls: Vec<RawObject> = calls
             .iter()

@@ -1,6 +1,7 @@
 //! The tools of a caller as a script sees them: their paths, TypeScript signatures, results and errors.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use super::output_meta::{META_KEY, VALUE_KEY};
 use serde_json::Value;
@@ -10,7 +11,12 @@ use toolhub_core::{
 };
 use toolhub_script::protocol::ToolPath;
 use toolhub_script::signature::{self, DEFAULT_BUDGET, ToolShape};
-use toolhub_script::{INVALID_ARGUMENTS, ScriptCall, ScriptTool, ScriptToolError, ScriptTools};
+use toolhub_script::{
+    CallReport, INVALID_ARGUMENTS, ScriptCall, ScriptLimits, ScriptTool, ScriptToolError, ScriptTools,
+    interruption_text,
+};
+
+use super::script_runs::ScriptRuns;
 
 /// Bytes of the results of one script, with those of the scripts that it calls, that the history keeps in full.
 const MAX_STORED_BYTES: usize = 64 << 20;
@@ -23,14 +29,23 @@ pub(crate) struct CallerTools<'a> {
     /// The call that runs the script.
     parent: CallId,
     budget: Arc<NestedBudget>,
+    /// Whether no other script calls this one.
+    is_outermost: bool,
+    runs: &'a ScriptRuns,
 }
 
 impl<'a> CallerTools<'a> {
-    /// The tools of a script that may make `max_calls` calls, together with the scripts of skills that it calls.
-    pub(crate) fn new(nested: &'a dyn NestedTools, parent: CallId, max_calls: u32) -> Self {
-        let new = || NestedBudget::new(max_calls as usize, MAX_STORED_BYTES);
-        let budget = nested.origin().budget.unwrap_or_else(new);
-        Self { nested, tools: OnceLock::new(), parent, budget }
+    /// The tools of a script with these limits, which hold together with the scripts of skills that it calls.
+    pub(crate) fn new(
+        nested: &'a dyn NestedTools,
+        parent: CallId,
+        limits: &ScriptLimits,
+        runs: &'a ScriptRuns,
+    ) -> Self {
+        let outer = nested.origin().budget;
+        let is_outermost = outer.is_none();
+        let new = || NestedBudget::new(limits.calls as usize, MAX_STORED_BYTES, limits.cpu);
+        Self { nested, tools: OnceLock::new(), parent, budget: outer.unwrap_or_else(new), is_outermost, runs }
     }
 }
 
@@ -59,6 +74,25 @@ impl ScriptTools for CallerTools<'_> {
             }
             self.nested.call(nested).await.map(|output| value_of(&output)).map_err(|error| thrown(&error))
         })
+    }
+
+    fn set_cpu(&self, used: Duration) {
+        if self.is_outermost {
+            self.budget.set_outer_cpu(used);
+        }
+    }
+
+    fn inner_cpu(&self) -> Duration {
+        match self.is_outermost {
+            true => self.budget.inner_cpu(),
+            false => Duration::ZERO,
+        }
+    }
+
+    fn interrupted(&self, calls: &[CallReport]) {
+        let text = interruption_text(calls);
+        self.nested.set_interruption(text.clone());
+        self.runs.set_interrupted(&self.parent, text);
     }
 }
 

@@ -5,11 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolhub_core::{
-    BoxFuture, CallId, NestedCall, NestedToolList, NestedTools, RUN_SCRIPT, RawJson, ToolCall, ToolError,
-    ToolOutput,
+    BoxFuture, CallId, NestedCall, NestedToolList, NestedTools, RUN_SCRIPT, RawJson, RawObject, ToolCall,
+    ToolError, ToolOutput,
 };
 use toolhub_engine::NestedResult;
-use toolhub_script::ScriptReport;
+use toolhub_script::{FailureKind, ScriptFailure, ScriptReport};
 
 use super::local_calls::LocalTool;
 use crate::hub::Hub;
@@ -80,6 +80,19 @@ impl Hub {
             let report = tool.run(arguments, (&tools, CallId::generate())).await;
             let calls = tools.calls.into_inner().unwrap_or_else(PoisonError::into_inner);
             Some(DryRun { calls, report })
+        })
+    }
+
+    /// The syntax error of a script, with its line: it is compiled and not run. `None` if there is none, or if this hub runs no
+    /// scripts.
+    pub fn script_syntax_error<'a>(&'a self, code: &'a str) -> BoxFuture<'a, Option<ScriptFailure>> {
+        Box::pin(async move {
+            let tool = self.run_script.as_ref()?;
+            // The whole text is compiled before its first statement returns.
+            let arguments = RawObject::default().with("code", format!("return 0; {code}")).into_raw();
+            let tools = DryRunTools { hub: self, tools: HashMap::new(), calls: Mutex::default() };
+            let report = tool.run(&arguments, (&tools, CallId::generate())).await;
+            report.failure().filter(|failure| failure.kind == FailureKind::Syntax).cloned()
         })
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use toolhub_core::call_log::{CallQuery, CallStart, RecordId, Status};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
 use toolhub_core::{
     Authorization, BoxFuture, CallBy, CallId, NestedCall, NestedTool, NestedToolList, Outcome, RUN_SCRIPT,
@@ -84,7 +85,7 @@ impl Hub {
     /// Whether a call runs a script and lacks its tools or its time limit. Only a call of the local user gets tools here: for
     /// any other one, the part of the hub that decides about its caller provides them.
     pub(crate) fn is_unprepared_script(&self, call: &ToolCall) -> bool {
-        let is_of_caller = call.tool.as_str() == RUN_SCRIPT && self.run_script.is_some();
+        let is_of_caller = self.run_script.is_some() && self.catalog().is_run_script(call);
         if !is_of_caller && !self.may_run_skill_script(call) {
             return false;
         }
@@ -107,6 +108,7 @@ impl Hub {
     pub(crate) fn run_script_call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Outcome> {
         let limit = || self.settings.script.limits().wall.saturating_add(END_GRACE);
         let timeout = Some(call.timeout.unwrap_or_else(limit));
+        let is_of_caller = self.catalog().is_run_script(call);
         Box::pin(async move {
             // The end of the call is recorded when this is dropped.
             let _journal = JournalGuard { hub: self, call: &call.id };
@@ -122,13 +124,13 @@ impl Hub {
                 || {
                     let shown = tools().values().map(|tool| tool.shown.clone()).collect();
                     let all = Arc::new(NestedToolList::new(shown));
-                    if call.tool.as_str() == RUN_SCRIPT { all } else { all.without_scripts() }
+                    if is_of_caller { all } else { all.without_scripts() }
                 },
                 |nested| {
                     let script = ToolCall { nested: Some(nested), timeout, ..call.clone() };
                     Box::pin(async move { self.run_call(&script).await })
                 },
-                |nested| Box::pin(self.call_local_tool(tools(), call, nested)),
+                |nested| Box::pin(self.call_local_tool(tools(), (call, is_of_caller), nested)),
             )
             .await
         })
@@ -137,12 +139,12 @@ impl Hub {
     async fn call_local_tool(
         &self,
         tools: &HashMap<String, LocalTool>,
-        script: &ToolCall,
+        (script, is_of_caller): (&ToolCall, bool),
         nested: NestedCall,
     ) -> NestedResult {
         let tool = tools.get(&nested.tool).ok_or(ToolError::Internal)?;
         // Only the listed tools can be called.
-        if tool.shown.is_script && script.tool.as_str() != RUN_SCRIPT {
+        if tool.shown.is_script && !is_of_caller {
             return Err(ToolError::Internal);
         }
         let mut call = tool.call(nested.arguments);
@@ -153,6 +155,12 @@ impl Hub {
         call.request.clone_from(&script.request);
         call.authorization = script.authorization.clone();
         Box::pin(self.run_call(&call)).await.result
+    }
+
+    /// What an interrupted script had called: which calls ended, which were in flight and which were not started. `None` if the
+    /// call ran no script, or if another one was interrupted since.
+    pub fn interrupted_script(&self, call: &CallId) -> Option<LocalizedText> {
+        self.scripts.as_ref()?.interruption(call)
     }
 
     /// The call that resumes a script of the local user whose hub was killed: calls that have an answer are not made again.

@@ -14,6 +14,7 @@ pub use caller_tools::declaration_of;
 pub(crate) use caller_tools::signature_of;
 pub use dry_run::{DryRun, DryRunCall};
 pub use local_calls::ResumeError;
+pub use output_meta::script_failure;
 pub(crate) use run_script::RunScript;
 pub(crate) use script_runs::ScriptRuns;
 pub(crate) use skill_scripts::SkillScripts;

@@ -14,7 +14,7 @@ use toolhub_script::{
 
 use super::caller_tools::CallerTools;
 use super::journals::{Journals, ReopenError, RunJournal};
-use super::output_meta::META_KEY;
+use super::output_meta::{FAILURE_KEY, META_KEY};
 use super::shares::Shares;
 use crate::settings::Settings;
 
@@ -38,6 +38,8 @@ pub(crate) struct ScriptRuns {
     resumed: Mutex<HashMap<CallId, RunJournal>>,
     /// The journals of runs that have ended, until the end of their call is recorded.
     ended: Mutex<HashMap<CallId, RunJournal>>,
+    /// The last run that was interrupted, and what it had called.
+    interrupted: Mutex<Option<(CallId, LocalizedText)>>,
     /// Created by the first script, within the runtime of the hub.
     runners: OnceLock<Runners>,
 }
@@ -70,6 +72,7 @@ impl ScriptRuns {
             config,
             resumed: Mutex::default(),
             ended: Mutex::default(),
+            interrupted: Mutex::default(),
             runners: OnceLock::new(),
         }))
     }
@@ -90,6 +93,16 @@ impl ScriptRuns {
         let arguments = journal.arguments().unwrap_or(recorded).clone();
         self.resumed.lock().unwrap_or_else(PoisonError::into_inner).insert(call.clone(), journal);
         arguments
+    }
+
+    /// What a run had called when it was interrupted, if it was the last one that was.
+    pub(crate) fn interruption(&self, call: &CallId) -> Option<LocalizedText> {
+        let interrupted = self.interrupted.lock().unwrap_or_else(PoisonError::into_inner);
+        interrupted.as_ref().filter(|(of, _)| of == call).map(|(_, text)| text.clone())
+    }
+
+    pub(super) fn set_interrupted(&self, call: &CallId, text: LocalizedText) {
+        *self.interrupted.lock().unwrap_or_else(PoisonError::into_inner) = Some((call.clone(), text));
     }
 
     /// Removes the journal of a run whose end is recorded.
@@ -123,7 +136,8 @@ impl ScriptRuns {
         (nested, call): (&dyn NestedTools, CallId),
         journal: Option<&mut dyn Journal>,
     ) -> ScriptReport {
-        let tools = CallerTools::new(nested, call, self.config.limits.calls);
+        let limits = script.limits.unwrap_or(self.config.limits).at_most(&self.config.limits);
+        let tools = CallerTools::new(nested, call, &limits, self);
         self.runner(ScriptAuthor::Caller).run(script, &tools, journal).await
     }
 
@@ -151,9 +165,20 @@ impl ScriptRuns {
         // A journal that nothing could resume would only be a copy of what the caller reads.
         let create = || nested.origin().may_resume.then(|| self.journals.create(&context.call)).flatten();
         let mut journal = resumed.or_else(create);
-        let tools = CallerTools::new(nested, context.call.clone(), self.config.limits.calls);
+        let mut limits = script.limits.unwrap_or(self.config.limits).at_most(&self.config.limits);
+        // A script that a script calls has a share of its time.
+        let share = match nested.origin().budget {
+            Some(budget) => Some(budget.take_cpu().ok_or_else(cpu_used_up)?),
+            None => None,
+        };
+        limits.cpu = share.as_ref().map_or(limits.cpu, |share| share.time().min(limits.cpu));
+        let tools = CallerTools::new(nested, context.call.clone(), &limits, self);
         let kept = journal.as_mut().map(RunJournal::as_journal);
-        let report = self.runner(author).run(script, &tools, kept).await;
+        let script = Script { limits: Some(limits), ..script.clone() };
+        let report = self.runner(author).run(&script, &tools, kept).await;
+        if let Some(share) = share {
+            share.end(report.cpu);
+        }
         if let Some(mut journal) = journal {
             journal.end(&report);
             self.ended.lock().unwrap_or_else(PoisonError::into_inner).insert(context.call.clone(), journal);
@@ -166,6 +191,13 @@ fn no_tools() -> ToolError {
     ToolError::failed(LocalizedText::new(
         "a script cannot be run from here: call it directly, not through another tool",
         "此处无法运行脚本：请直接调用，不要经由其他工具",
+    ))
+}
+
+fn cpu_used_up() -> ToolError {
+    ToolError::failed(LocalizedText::new(
+        "the script and the scripts of skills that it calls have used up their CPU time: do less per script",
+        "脚本及其调用的技能脚本已用完 CPU 时间：请减少每个脚本的工作量",
     ))
 }
 
@@ -209,5 +241,11 @@ pub(super) fn details(report: &ScriptReport) -> RawObject {
         })
         .collect();
     let log: Vec<&str> = report.log.iter().map(|line| line.text.as_str()).collect();
-    RawObject::default().with("log", RawJson::of(&log)).with("calls", RawJson::of(&calls))
+    let details = RawObject::default().with("log", RawJson::of(&log)).with("calls", RawJson::of(&calls));
+    let Some(failure) = report.failure() else { return details };
+    let details = details.with(FAILURE_KEY, failure.kind.name());
+    match failure.returned.as_ref().and_then(|returned| RawJson::parse(returned.clone()).ok()) {
+        Some(returned) => details.with("returned", returned),
+        None => details,
+    }
 }

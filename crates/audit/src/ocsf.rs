@@ -127,7 +127,7 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
             severity: 1,
             status: match held.decision {
                 HeldCallDecision::Approved => SUCCESS,
-                HeldCallDecision::Denied | HeldCallDecision::Expired => FAILURE,
+                HeldCallDecision::Denied | HeldCallDecision::Expired | HeldCallDecision::Withdrawn => FAILURE,
                 HeldCallDecision::Held => UNKNOWN,
             },
             fields: json!({

@@ -18,9 +18,10 @@ use toolhub_core::json::canonical;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::HubStore;
 use toolhub_core::shared_state::ChangeVersions;
-use toolhub_core::{Principal, RawJson, Role};
+use toolhub_core::{CallId, Principal, RawJson, Role};
 
 use files::HeldCallFiles;
+pub use files::HolderLock;
 use shared::SharedHeldCalls;
 
 /// How long a call is kept after it has expired.
@@ -51,6 +52,9 @@ pub struct NewHeldCall<'a> {
     pub rule: &'a str,
     /// How long it waits.
     pub hold: Duration,
+    /// The call of the script that makes it, if a script does. Such a call belongs to that run alone: no other call uses its
+    /// approval, and it is withdrawn when the run ends, also if the hub is killed.
+    pub script: Option<&'a CallId>,
 }
 
 impl NewHeldCall<'_> {
@@ -77,16 +81,25 @@ impl NewHeldCall<'_> {
             sources: self.sources.clone(),
             arguments: self.arguments.clone(),
             rule: self.rule.to_owned(),
+            script: self.script.map(ToString::to_string),
             at_ms: now,
             expires_ms: now.saturating_add(u64::try_from(self.hold.as_millis()).unwrap_or(u64::MAX)),
             state: HeldState::Waiting,
             is_new: true,
+            holder: None,
         }
     }
 
-    /// Whether a held call is this one. The digest in its id is too short to rely on: its caller could search for two calls
-    /// with the same digest, and run one with the approval of the other.
+    /// Whether a held call decides about this one: it is the same call, of the same run if a script makes it. A denial is about
+    /// the call, whoever makes it: a script that runs again does not ask again.
     fn is(&self, held: &HeldCall) -> bool {
+        let is_same_run = held.script.as_deref() == self.script.map(CallId::as_str);
+        self.has_request_of(held) && (is_same_run || matches!(held.state, HeldState::Denied { .. }))
+    }
+
+    /// Whether a held call has the same tool and arguments. The digest in its id is too short to rely on: its caller could search for two calls
+    /// with the same digest, and run one with the approval of the other.
+    fn has_request_of(&self, held: &HeldCall) -> bool {
         held.principal == **self.principal.id()
             && held.profile == self.profile
             && held.tool == self.tool
@@ -129,6 +142,9 @@ pub struct HeldCall {
     pub arguments: RawJson,
     /// The rule that holds it.
     pub rule: String,
+    /// The id of the call of the script that made it, if a script did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
     /// When it was made, in milliseconds since 1970.
     pub at_ms: u64,
     /// When it expires, in milliseconds since 1970.
@@ -139,6 +155,9 @@ pub struct HeldCall {
     /// Whether [`HeldCalls::hold`] created it just now.
     #[serde(skip)]
     pub is_new: bool,
+    /// Shows other processes that the script still waits; see [`files`].
+    #[serde(skip)]
+    pub holder: Option<Arc<HolderLock>>,
 }
 
 /// The state of a held call.
@@ -164,6 +183,8 @@ pub enum HeldState {
         /// The id of the principal that approved it.
         by: String,
     },
+    /// The script that made it has ended: nothing waits for a decision any more.
+    Withdrawn,
 }
 
 impl HeldState {
@@ -175,6 +196,7 @@ impl HeldState {
             Self::Denied { .. } => "denied",
             Self::Expired => "expired",
             Self::Used { .. } => "used",
+            Self::Withdrawn => "withdrawn",
         }
     }
 
@@ -182,7 +204,7 @@ impl HeldState {
     pub fn decided_by(&self) -> Option<&str> {
         match self {
             Self::Approved { by } | Self::Denied { by } | Self::Used { by } => Some(by),
-            Self::Waiting | Self::Expired => None,
+            Self::Waiting | Self::Expired | Self::Withdrawn => None,
         }
     }
 }
@@ -197,8 +219,13 @@ struct StoredDecision {
 impl HeldCall {
     /// Whether an equal call shares it instead of being held anew. A denial holds until the call would have expired.
     fn is_open(&self) -> bool {
-        !matches!(self.state, HeldState::Expired | HeldState::Used { .. })
+        !matches!(self.state, HeldState::Expired | HeldState::Used { .. } | HeldState::Withdrawn)
             && self.expires_ms > millis(SystemTime::now())
+    }
+
+    /// Whether its state depends on whether the script that made it still runs.
+    fn depends_on_script(&self) -> bool {
+        self.script.is_some() && matches!(self.state, HeldState::Waiting | HeldState::Approved { .. })
     }
 
     /// The state after this decision.
@@ -245,6 +272,10 @@ impl DecideError {
             Self::Unknown => LocalizedText::new(
                 format!("no call is held under `{id}`: `toolhub waiting` lists them"),
                 format!("没有编号为 `{id}` 的待批准调用：可用 `toolhub waiting` 查看"),
+            ),
+            Self::NotWaiting(HeldState::Withdrawn) => LocalizedText::new(
+                format!("`{id}` was withdrawn: the script that made the call has ended"),
+                format!("`{id}` 已撤回：发起该调用的脚本已结束"),
             ),
             Self::NotWaiting(state) => LocalizedText::new(
                 format!("`{id}` is not waiting any more: {}", state.name()),
@@ -372,6 +403,26 @@ impl HeldCalls {
             Storage::Files(files) => files.withdraw(id),
             Storage::Shared(shared) => shared.withdraw(id).await,
         }
+    }
+
+    /// Withdraws a call of a script that has ended. Returns whether it was open: true once, for the record of it.
+    pub async fn withdraw_of_script(&self, id: &str) -> io::Result<bool> {
+        match &self.storage {
+            Storage::Files(files) => files.withdraw_of_script(id),
+            Storage::Shared(shared) => shared.withdraw_of_script(id).await,
+        }
+    }
+
+    /// Withdraws the calls whose scripts ended together with their hub. Returns those that were open until now.
+    pub async fn withdraw_orphans(&self) -> io::Result<Vec<HeldCall>> {
+        let mut withdrawn = Vec::new();
+        for call in self.list().await? {
+            let is_orphan = call.script.is_some() && call.state == HeldState::Withdrawn;
+            if is_orphan && self.withdraw_of_script(&call.id).await? {
+                withdrawn.push(call);
+            }
+        }
+        Ok(withdrawn)
     }
 
     /// Removes the calls of a principal whose key was revoked, unless they were denied or have run.

@@ -72,6 +72,8 @@ mod replicas;
 mod restarts;
 mod running_hub;
 mod rust_sdk;
+#[cfg(target_arch = "x86_64")]
+mod script_approvals;
 mod scripts;
 mod secrets;
 mod serve_check;

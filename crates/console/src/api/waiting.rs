@@ -21,7 +21,7 @@ use crate::route::json;
 pub(crate) struct Held {
     /// Its reference.
     pub(crate) id: String,
-    /// `waiting`, `approved`, `denied`, `expired` or `used`.
+    /// `waiting`, `approved`, `denied`, `expired`, `used` or `withdrawn`.
     pub(crate) state: String,
     /// The id of the principal that made it.
     pub(crate) principal: String,
@@ -32,6 +32,8 @@ pub(crate) struct Held {
     pub(crate) arguments: RawJson,
     /// The rule that holds it.
     pub(crate) rule: String,
+    /// The id of the call of the script that made it, if a script did.
+    pub(crate) script: Option<String>,
     pub(crate) decided_by: Option<String>,
     pub(crate) at: String,
     pub(crate) expires: String,
@@ -83,6 +85,7 @@ fn held(context: &Context<'_>, call: &HeldCall) -> Held {
         sources: call.sources.clone(),
         arguments: call.arguments.clone(),
         rule: call.rule.clone(),
+        script: call.script.clone(),
         decided_by: call.state.decided_by().map(str::to_owned),
         at: at(call.at_ms),
         expires: at(call.expires_ms),

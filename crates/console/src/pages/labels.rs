@@ -1,7 +1,7 @@
 //! Names of states, strategies, protocol versions and audit records, in words for people. Programs get the names of the API.
 
 use toolhub_core::Lang;
-use toolhub_core::audit::AuditKind;
+use toolhub_core::audit::{AuditKind, HeldCallDecision};
 
 /// How several sources serve one call.
 pub(super) fn strategy(name: &str, candidates: usize, lang: Lang) -> &'static str {
@@ -84,6 +84,9 @@ pub(super) fn audit_kind(name: &str, lang: Lang) -> &'static str {
 pub(super) fn audit_state(state: &str, lang: Lang) -> String {
     if lang == Lang::En {
         return state.to_owned();
+    }
+    if state == HeldCallDecision::Withdrawn.name() {
+        return "已撤回：脚本已结束".to_owned();
     }
     if let Some(operation) = state.strip_suffix(" refused") {
         return format!("已拒绝：{}", audit_operation(operation));

@@ -16,6 +16,7 @@ fn label(name: &str, lang: Lang) -> &'static str {
         "approved" => lang.choose("approved", "已批准"),
         "denied" => lang.choose("denied", "已拒绝"),
         "expired" => lang.choose("expired", "已过期"),
+        "withdrawn" => lang.choose("withdrawn: its script has ended", "已撤回：脚本已结束"),
         _ => lang.choose("used", "已执行"),
     }
 }

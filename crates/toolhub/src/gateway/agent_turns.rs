@@ -182,7 +182,9 @@ impl<'a> PrincipalTools<'a> {
 
     /// How tools are described for scripts, if the principal may run them.
     fn signature(&self, hub: &Hub) -> Option<SignatureText> {
-        let has_scripts = self.catalog.named(RUN_SCRIPT).next().is_some() && hub.run_script.is_some();
+        let mut named = self.catalog.named(RUN_SCRIPT);
+        let has_scripts =
+            named.any(|entry| entry.tool.source == toolhub_core::Source::Native) && hub.run_script.is_some();
         has_scripts.then_some(crate::script::signature_of as SignatureText)
     }
 

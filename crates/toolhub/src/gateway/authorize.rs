@@ -122,7 +122,13 @@ impl HubBackend {
         let Some(rule) = decisions.held_by else {
             return Err(Ok(self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await));
         };
-        let held = HoldRequest { target, call, sources: &decisions.held, rule: &rule, is_of_script };
+        let held = HoldRequest {
+            target,
+            call,
+            sources: &decisions.held,
+            rule: &rule,
+            script: script.parent.as_ref(),
+        };
         let approver = self.hold(principal, held).await?;
         self.spend(principal, target).await?;
         Ok(authorized(decisions.held.into(), Some(rule), Some(approver)))

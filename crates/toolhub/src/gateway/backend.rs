@@ -23,6 +23,7 @@ use toolhub_mcp_wire::Offer;
 use toolhub_server::Authenticator as _;
 
 use super::answers::{Refusal, answered, tool_error};
+use super::ended_scripts::EndedScripts;
 use super::login_links::{CallerLogin, LoginLinks};
 use super::offers::{OfferCache, OfferedItem, OfferedItems};
 use super::prepared_call::{PreparedCall, ScriptRole, without_nulls};
@@ -59,6 +60,7 @@ pub(super) struct Shared {
     pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
     pub(super) access: Arc<AccessControl>,
     pub(super) login_links: Arc<LoginLinks>,
+    pub(super) ended_scripts: Arc<EndedScripts>,
 }
 
 /// A profile and its name.
@@ -83,6 +85,7 @@ pub(super) struct HubBackend {
     renamed: Arc<RenamedTools>,
     pub(super) access: Arc<AccessControl>,
     pub(super) login_links: Arc<LoginLinks>,
+    pub(super) ended_scripts: Arc<EndedScripts>,
     pub(super) offers: Arc<OfferCache>,
     pub(super) lang: Lang,
     pub(super) tasks: Arc<TaskOwners>,
@@ -111,7 +114,16 @@ impl std::fmt::Debug for HubBackend {
 
 impl HubBackend {
     pub(super) fn new(hub: Arc<Hub>, profile: NamedProfile, shared: Shared, lang: Lang) -> Self {
-        let Shared { offers, settled, counts, tasks, resource_subscriptions, access, login_links } = shared;
+        let Shared {
+            offers,
+            settled,
+            counts,
+            tasks,
+            resource_subscriptions,
+            access,
+            login_links,
+            ended_scripts,
+        } = shared;
         let overrides = profile.settings.overrides.clone().into_iter();
         let renamed = overrides.filter_map(|(own, changes)| Some((own, changes.name?)));
         let (view, changes) = (ArcSwapOption::empty(), broadcast::Sender::new(CHANNEL_CAPACITY));
@@ -122,6 +134,7 @@ impl HubBackend {
             profile_name: profile.name,
             access,
             login_links,
+            ended_scripts,
             offers,
             lang,
             tasks,

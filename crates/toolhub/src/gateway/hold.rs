@@ -7,12 +7,13 @@ use std::time::Duration;
 use toolhub_access::Decision;
 use toolhub_core::audit::HeldCallDecision;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{CallerHandle, Localize as _, Principal, RawJson, RawObject, Source};
+use toolhub_core::{CallId, CallerHandle, Localize as _, Principal, RawJson, RawObject, Source};
 use toolhub_mcp_gateway::GatewayCall;
 use toolhub_server::Authenticator as _;
 
 use super::answers::{Refusal, tool_error};
 use super::backend::HubBackend;
+use super::ended_scripts::EndedScripts;
 use super::view::Target;
 use crate::held_calls::{HeldCall, HeldState, NewHeldCall, SeenDecisions};
 
@@ -26,8 +27,20 @@ pub(super) struct HoldRequest<'a> {
     /// The sources that may serve it after an approval.
     pub(super) sources: &'a [Source],
     pub(super) rule: &'a str,
-    /// Whether a script makes it, which waits even if its client cannot ask its user.
-    pub(super) is_of_script: bool,
+    /// The call of the script that makes it, if a script does. It waits even if its client cannot ask its user.
+    pub(super) script: Option<&'a CallId>,
+}
+
+/// Withdraws the held call of a script, unless it was used, when nothing waits for it any more.
+struct WithdrawalGuard<'a> {
+    ended: &'a EndedScripts,
+    call: String,
+}
+
+impl Drop for WithdrawalGuard<'_> {
+    fn drop(&mut self) {
+        self.ended.push(std::mem::take(&mut self.call));
+    }
 }
 
 /// The answer of the client to the question whether to wait.
@@ -53,7 +66,7 @@ impl HubBackend {
             );
             Ok(tool_error(&text.localize(self.lang)))
         };
-        let HoldRequest { target, call, sources, rule, is_of_script } = &request;
+        let HoldRequest { target, call, sources, rule, script } = &request;
         let held_calls = self.hub.held_calls();
         let new = NewHeldCall {
             principal,
@@ -63,8 +76,13 @@ impl HubBackend {
             arguments: &call.arguments,
             rule,
             hold: self.hub.settings().auth.hold(),
+            script: *script,
         };
         let mut held = held_calls.hold(&new).await.map_err(unavailable)?;
+        // The script may end at any time, which drops this future.
+        let _withdrawal = script
+            .filter(|_| held.is_new)
+            .map(|_| WithdrawalGuard { ended: &self.ended_scripts, call: held.id.clone() });
         if held.is_new {
             let recorded = self.hub.record_held_call(principal.id(), &held, HeldCallDecision::Held).await;
             recorded.map_err(|error| unavailable(std::io::Error::other(error.localize(self.lang))))?;
@@ -90,7 +108,7 @@ impl HubBackend {
             }
             match self.ask_to_wait(&held, &call.caller).await {
                 ClientAnswer::Wait => {}
-                ClientAnswer::Unable if *is_of_script => {}
+                ClientAnswer::Unable if script.is_some() => {}
                 ClientAnswer::Withdraw => {
                     held_calls.withdraw(&held.id).await.map_err(unavailable)?;
                     return Err(Ok(self.withdrawn(&held)));
@@ -193,7 +211,7 @@ impl HubBackend {
                 format!("this call was denied by an approver (reference {id})"),
                 format!("此调用被审批人拒绝（编号 {id}）"),
             ),
-            HeldState::Expired => LocalizedText::new(
+            HeldState::Expired | HeldState::Withdrawn => LocalizedText::new(
                 format!("this call was not approved in time (reference {id}): repeat it to ask again"),
                 format!("此调用未在期限内获批（编号 {id}）：请重新调用以再次申请"),
             ),

@@ -8,6 +8,7 @@ mod caller_login;
 mod client_errors;
 mod control_tools;
 mod direct;
+mod ended_scripts;
 mod forward;
 mod hold;
 mod login_links;
@@ -50,6 +51,7 @@ pub use direct::{DirectAnswer, DirectCall, DirectClient, OfferedTool};
 pub use notification_bus::NotificationBus;
 
 use self::backend::{HubBackend, NamedProfile, Shared};
+use self::ended_scripts::EndedScripts;
 use self::login_links::LoginLinks;
 use self::offers::{ListChange, OfferCache};
 use self::resource_subscriptions::ResourceSubscriptions;
@@ -79,6 +81,7 @@ pub struct Gateways {
     counts: Arc<CallCounts>,
     access: Arc<AccessControl>,
     login_links: Arc<LoginLinks>,
+    ended_scripts: Arc<EndedScripts>,
     /// The profile of clients that name no profile.
     default: String,
     /// When the gateways were created. Earlier failures are not reported: they may be resolved.
@@ -92,6 +95,7 @@ impl Gateways {
         let counts = Arc::<CallCounts>::default();
         let access = Arc::new(AccessControl::new(&hub.settings().auth)?);
         let login_links = Arc::new(LoginLinks::new(hub.settings().auth.resource.as_deref()));
+        let ended_scripts = Arc::<EndedScripts>::default();
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
         let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
@@ -114,6 +118,7 @@ impl Gateways {
                     resource_subscriptions: Arc::clone(&resource_subscriptions),
                     access: Arc::clone(&access),
                     login_links: Arc::clone(&login_links),
+                    ended_scripts: Arc::clone(&ended_scripts),
                 };
                 let profile = NamedProfile { name: Arc::from(name.as_str()), settings: profile };
                 let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
@@ -134,6 +139,7 @@ impl Gateways {
             counts,
             access,
             login_links,
+            ended_scripts,
             default,
             since,
         })
@@ -202,11 +208,12 @@ impl Gateways {
         };
         let notify = |change: ListChange| self.notify(&ProfileChange::Fetched(change));
         let ended_sessions = self.profiles.values().map(|(_, gateway)| gateway.follow_ended_sessions());
-        let (_, _, (), (), (), (), (), (), (), ()) = tokio::join!(
+        let (_, _, (), (), (), (), (), (), (), (), ()) = tokio::join!(
             swept,
             futures_util::future::join_all(ended_sessions),
             self.hub.follow_shared_changes(),
             self.follow_audit(),
+            self.ended_scripts.follow(&self.hub),
             first,
             self.hub.follow(),
             self.follow_tools(),
@@ -386,6 +393,7 @@ impl Gateways {
     pub async fn close(&self, timeout: Duration) {
         let closing = self.profiles.values().map(|(_, gateway)| gateway.close(timeout));
         futures_util::future::join_all(closing).await;
+        self.ended_scripts.drain(&self.hub).await;
         if let Some(audit) = self.hub.audit() {
             self.access.pending_events.drain(&**audit).await;
         }

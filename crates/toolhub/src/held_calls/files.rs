@@ -1,10 +1,14 @@
 //! Held calls as files in the data folder: the call is one, a decision another, and the use of an approval a third. A file is
 //! created whole or not at all and never replaced. Any command of the same user can decide; a running hub looks for the file.
+//!
+//! A call of a script has a lock file beside it, which the hub keeps locked while the script waits. The system releases the
+//! lock when the hub is killed, so that nobody can approve a call that no script waits for.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolhub_core::Principal;
@@ -22,6 +26,19 @@ const CLEANUP_INTERVAL: u32 = 256;
 #[derive(Debug, Clone)]
 pub(super) struct HeldCallFiles {
     folder: PathBuf,
+}
+
+/// The lock of a hub whose script waits for a decision. Dropping it withdraws the call.
+#[derive(Debug)]
+pub struct HolderLock {
+    path: PathBuf,
+    _locked: fs::File,
+}
+
+impl Drop for HolderLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 /// The ids of calls, by the names of their files.
@@ -54,7 +71,11 @@ impl HeldCallFiles {
         if fastrand::u32(..CLEANUP_INTERVAL) == 0 {
             self.list()?;
         }
-        let call = new.to_waiting();
+        let mut call = new.to_waiting();
+        if call.script.is_some() {
+            // Before the call exists: without a locked file it is withdrawn.
+            call.holder = Some(Arc::new(self.lock_as_holder(&call.id)?));
+        }
         self.create(&format!("{}.json", call.id), &serde_json::to_vec(&call)?)?;
         Ok(call)
     }
@@ -65,6 +86,27 @@ impl HeldCallFiles {
             fs::File::options().write(true).create(true).truncate(false).open(self.folder.join(LOCK_FILE))?;
         file.lock()?;
         Ok(file)
+    }
+
+    fn lock_as_holder(&self, id: &str) -> io::Result<HolderLock> {
+        let path = self.file(id, "holder");
+        let file = fs::File::options().write(true).create_new(true).open(&path)?;
+        file.lock()?;
+        Ok(HolderLock { path, _locked: file })
+    }
+
+    /// Whether the script that made a call still waits for it.
+    fn is_held(&self, id: &str) -> io::Result<bool> {
+        match fs::File::open(self.file(id, "holder")) {
+            // Others may look at the same time, so that this lock is a shared one.
+            Ok(file) => match file.try_lock_shared() {
+                Ok(()) => Ok(false),
+                Err(fs::TryLockError::WouldBlock) => Ok(true),
+                Err(fs::TryLockError::Error(error)) => Err(error),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// The names of files whose ids begin with a prefix.
@@ -95,6 +137,7 @@ impl HeldCallFiles {
         for id in undecided {
             match self.get(id)? {
                 Some(call) if call.state == HeldState::Expired => self.remove(id),
+                Some(call) if call.state == HeldState::Withdrawn => {}
                 Some(call) => waiting += usize::from(call.principal == **principal.id()),
                 None => {}
             }
@@ -135,6 +178,9 @@ impl HeldCallFiles {
         let decision = read_if_exists(&self.file(id, "decision"))?;
         let decision = decision.map(|bytes| serde_json::from_slice::<StoredDecision>(&bytes)).transpose()?;
         call.state = call.state_after(decision, self.file(id, "used").exists());
+        if call.depends_on_script() && (self.file(id, "withdrawn").exists() || !self.is_held(id)?) {
+            call.state = HeldState::Withdrawn;
+        }
         Ok(Some(call))
     }
 
@@ -167,6 +213,21 @@ impl HeldCallFiles {
         Ok(())
     }
 
+    /// Withdraws a call of a script that has ended. Returns whether it was open until now.
+    pub(super) fn withdraw_of_script(&self, id: &str) -> io::Result<bool> {
+        let is_open = self.get(id)?.is_some_and(|call| {
+            call.script.is_some() && (call.depends_on_script() || call.state == HeldState::Withdrawn)
+        });
+        if !is_open {
+            return Ok(false);
+        }
+        match self.create(&format!("{id}.withdrawn"), b"") {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Removes the calls of a principal whose key was revoked, unless they were denied or have run.
     pub(super) fn withdraw_all(&self, principal: &str) -> io::Result<()> {
         for call in self.list()?.into_iter().filter(|call| call.principal == principal) {
@@ -182,7 +243,7 @@ impl HeldCallFiles {
     }
 
     pub(super) fn remove(&self, id: &str) {
-        for extension in ["json", "decision", "used"] {
+        for extension in ["json", "decision", "used", "withdrawn", "holder"] {
             let _ = fs::remove_file(self.file(id, extension));
         }
     }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use toolhub_core::RawJson;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::shared_state::{ChangeVersions, EntryFilter, NewEntry, Replacement, StateEntry, StateKind};
+use toolhub_core::shared_state::{
+    ChangeVersions, EntryFilter, NewEntry, Replacement, ReplicaId, StateEntry, StateKind,
+};
+use toolhub_core::{CallId, RawJson};
 
 use super::{
     HeldCall, HeldState, MAX_WAITING, NewHeldCall, RETENTION, StoredDecision, canonical_text, digest,
@@ -30,6 +32,12 @@ struct StoredCall {
     decision: Option<StoredDecision>,
     #[serde(default)]
     is_used: bool,
+    /// The hub whose script waits for it. If that hub has ended, the call is withdrawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    holder: Option<i64>,
+    /// Whether the script that made it has ended.
+    #[serde(default)]
+    is_withdrawn: bool,
 }
 
 impl StoredCall {
@@ -43,8 +51,11 @@ impl StoredCall {
 
     /// The call with its state.
     fn into_call(self) -> HeldCall {
-        let Self { mut call, decision, is_used } = self;
+        let Self { mut call, decision, is_used, is_withdrawn, .. } = self;
         call.state = call.state_after(decision, is_used);
+        if is_withdrawn && call.depends_on_script() {
+            call.state = HeldState::Withdrawn;
+        }
         call
     }
 }
@@ -72,7 +83,7 @@ impl SharedHeldCalls {
         for _ in 0..MAX_ATTEMPTS {
             if let Some(entry) = self.store.entry_in_slot(KIND, &slot).await.map_err(failed)? {
                 let stored = StoredCall::of(&entry)?;
-                let known = stored.clone().into_call();
+                let known = self.call_of(&entry).await?;
                 if known.is_open() && new.is(&known) {
                     return Ok(HeldCall { is_new: false, ..known });
                 }
@@ -80,9 +91,18 @@ impl SharedHeldCalls {
                 self.replace(&entry, &stored, None).await?;
                 continue;
             }
-            self.check_waiting(new).await?;
+            if let Some(denied) = self.check_waiting(new).await? {
+                return Ok(denied);
+            }
             let call = new.to_waiting();
-            let stored = StoredCall { call: call.clone(), decision: None, is_used: false };
+            let holder = call.script.is_some().then(|| self.store.replica().0);
+            let stored = StoredCall {
+                call: call.clone(),
+                decision: None,
+                is_used: false,
+                holder,
+                is_withdrawn: false,
+            };
             let entry = NewEntry {
                 kind: KIND,
                 id: call.id.clone(),
@@ -98,24 +118,52 @@ impl SharedHeldCalls {
         Err(contended())
     }
 
-    async fn check_waiting(&self, new: &NewHeldCall<'_>) -> io::Result<()> {
+    /// Checks that another call of the principal may wait. Returns a denial of the same call outside of this run of a script.
+    async fn check_waiting(&self, new: &NewHeldCall<'_>) -> io::Result<Option<HeldCall>> {
         let calls = self.list(Some(new.principal.id())).await?;
+        if let Some(denied) = calls.iter().find(|call| call.is_open() && new.is(call)) {
+            return Ok(Some(denied.clone()));
+        }
         match calls.iter().filter(|call| call.state == HeldState::Waiting).count() < MAX_WAITING {
-            true => Ok(()),
+            true => Ok(None),
             false => Err(io::Error::other("too many calls of this principal wait for approval")),
         }
+    }
+
+    /// The call with its state. Whether the hub of a script still runs is not part of the entry.
+    async fn call_of(&self, entry: &StateEntry) -> io::Result<HeldCall> {
+        let stored = StoredCall::of(entry)?;
+        let holder = stored.holder.map(ReplicaId);
+        let mut call = stored.into_call();
+        if call.depends_on_script() {
+            let is_held = match holder {
+                Some(holder) => self.store.is_alive(holder).await.map_err(failed)?,
+                None => false,
+            };
+            if !is_held {
+                call.state = HeldState::Withdrawn;
+            }
+        }
+        Ok(call)
     }
 
     /// All held calls, or those of a principal.
     pub(super) async fn list(&self, principal: Option<&str>) -> io::Result<Vec<HeldCall>> {
         let filter = EntryFilter { scope: principal, ..EntryFilter::all(KIND) };
         let entries = self.store.entries(filter).await.map_err(failed)?;
-        entries.iter().map(|entry| Ok(StoredCall::of(entry)?.into_call())).collect()
+        let mut calls = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            calls.push(self.call_of(entry).await?);
+        }
+        Ok(calls)
     }
 
     pub(super) async fn get(&self, id: &str) -> io::Result<Option<HeldCall>> {
         let entry = self.store.entry(KIND, id).await.map_err(failed)?;
-        entry.map(|entry| Ok(StoredCall::of(&entry)?.into_call())).transpose()
+        match entry {
+            Some(entry) => self.call_of(&entry).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Stores a decision about a waiting call. Returns false if it is not waiting any more.
@@ -145,6 +193,16 @@ impl SharedHeldCalls {
             self.store.remove_entry(KIND, id, &entry.revision).await.map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Withdraws a call of a script that has ended. Returns whether it was open until now.
+    pub(super) async fn withdraw_of_script(&self, id: &str) -> io::Result<bool> {
+        self.change(id, |stored| {
+            let is_open = !stored.is_withdrawn && stored.clone().into_call().depends_on_script();
+            stored.is_withdrawn = true;
+            is_open
+        })
+        .await
     }
 
     pub(super) async fn withdraw_all(&self, principal: &str) -> io::Result<()> {
@@ -190,7 +248,7 @@ impl SharedHeldCalls {
             if !apply(&mut stored) {
                 return Ok(false);
             }
-            let slot = if stored.is_used { None } else { entry.slot.clone() };
+            let slot = if stored.is_used || stored.is_withdrawn { None } else { entry.slot.clone() };
             if self.replace(&entry, &stored, slot).await? {
                 return Ok(true);
             }
@@ -220,7 +278,10 @@ impl SharedHeldCalls {
 /// The slot of a call: equal calls share one decision.
 fn slot_of(new: &NewHeldCall<'_>) -> String {
     let (sources, arguments) = (new.sources.join("\u{1f}"), canonical_text(new.arguments));
-    digest(&[new.principal.id(), new.profile, new.tool, &sources, &arguments], SLOT_DIGITS)
+    let mut parts = vec![&**new.principal.id(), new.profile, new.tool, &sources, &arguments];
+    // Calls of other runs have slots of their own.
+    parts.extend(new.script.map(CallId::as_str));
+    digest(&parts, SLOT_DIGITS)
 }
 
 fn kept_until(call: &HeldCall) -> SystemTime {

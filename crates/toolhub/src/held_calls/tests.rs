@@ -42,6 +42,7 @@ fn new<'a>(principal: &'a Principal, arguments: &'a RawJson, hold: Duration) -> 
         arguments,
         rule: "ask-writes",
         hold,
+        script: None,
     }
 }
 
@@ -304,5 +305,75 @@ async fn decisions_of_other_processes_are_noticed() {
         };
         let (noticed, decided) = tokio::join!(waiting, deciding);
         assert!(noticed.duration_since(decided).unwrap_or_default() < Duration::from_secs(1));
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_a_script_belongs_to_its_run_and_ends_with_it() {
+    for folder in Folder::both() {
+        let (held, other) = (folder.open(), folder.open());
+        let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
+        let decider = Decider { principal: &local, is_alone: true };
+        let (run, next) = (CallId::new("run"), CallId::new("next"));
+        let of = |script| NewHeldCall { script, ..new(&ann, &arguments, HOUR) };
+        let direct = held.hold(&of(None)).await.unwrap();
+        let first = held.hold(&of(Some(&run))).await.unwrap();
+        let second = held.hold(&of(Some(&next))).await.unwrap();
+        assert!(first.id != direct.id && second.id != first.id && second.id != direct.id);
+        assert_eq!(held.hold(&of(Some(&run))).await.unwrap().id, first.id, "equal calls of a run");
+        assert_eq!(other.get(&first.id).await.unwrap().unwrap().state, HeldState::Waiting);
+        // The first run ends: nobody can approve its call, and the next run is not concerned.
+        assert!(held.withdraw_of_script(&first.id).await.unwrap());
+        assert!(!other.withdraw_of_script(&first.id).await.unwrap(), "it is recorded once");
+        let late = other.decide(&first.id, true, decider).await;
+        assert!(matches!(late, Err(DecideError::NotWaiting(HeldState::Withdrawn))), "{late:?}");
+        assert!(!held.consume(&first.id).await.unwrap());
+        // An approval that was not used before the end is of no use after it.
+        other.decide(&second.id, true, decider).await.unwrap();
+        assert!(held.withdraw_of_script(&second.id).await.unwrap());
+        assert!(!held.consume(&second.id).await.unwrap());
+        assert!(held.hold(&of(Some(&next))).await.unwrap().is_new);
+        assert_eq!(held.get(&direct.id).await.unwrap().unwrap().state, HeldState::Waiting);
+        assert!(!held.withdraw_of_script(&direct.id).await.unwrap(), "no script made it");
+    }
+}
+
+#[tokio::test]
+async fn a_denial_holds_for_every_run_of_a_script() {
+    for folder in Folder::both() {
+        let held = folder.open();
+        let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
+        let decider = Decider { principal: &local, is_alone: true };
+        let (run, next) = (CallId::new("run"), CallId::new("next"));
+        let of = |script| NewHeldCall { script, ..new(&ann, &arguments, HOUR) };
+        let denied = held.hold(&of(Some(&run))).await.unwrap();
+        held.decide(&denied.id, false, decider).await.unwrap();
+        assert!(!held.withdraw_of_script(&denied.id).await.unwrap(), "it stays denied");
+        for script in [Some(&next), None] {
+            let again = held.hold(&of(script)).await.unwrap();
+            assert!(again.id == denied.id && matches!(again.state, HeldState::Denied { .. }), "{again:?}");
+        }
+    }
+}
+
+/// As after SIGKILL: the system has closed the files, and the store notices that the hub is gone.
+#[tokio::test]
+async fn a_call_of_a_script_is_withdrawn_when_its_hub_ends() {
+    for folder in Folder::both() {
+        let (hub, other) = (folder.open(), folder.open());
+        let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
+        let decider = Decider { principal: &local, is_alone: true };
+        let run = CallId::new("run");
+        let waiting = NewHeldCall { script: Some(&run), ..new(&ann, &arguments, HOUR) };
+        let call = hub.hold(&waiting).await.unwrap();
+        assert_eq!(other.withdraw_orphans().await.unwrap().len(), 0);
+        let id = call.id.clone();
+        drop((call, hub));
+        let late = other.decide(&id, true, decider).await;
+        assert!(matches!(late, Err(DecideError::NotWaiting(HeldState::Withdrawn))), "{late:?}");
+        assert_eq!(other.list().await.unwrap()[0].state, HeldState::Withdrawn);
+        let withdrawn = other.withdraw_orphans().await.unwrap();
+        assert_eq!(withdrawn.iter().map(|call| &call.id).collect::<Vec<_>>(), [&id]);
+        assert!(other.withdraw_orphans().await.unwrap().is_empty(), "it is recorded once");
     }
 }

@@ -109,6 +109,7 @@ fn row(app: &App, call: &HeldCall) -> Vec<Cell> {
         HeldState::Denied { .. } => (lang.choose("denied", "已拒绝"), BAD),
         HeldState::Expired => (lang.choose("expired", "已过期"), DIM),
         HeldState::Used { .. } => (lang.choose("used", "已执行"), DIM),
+        HeldState::Withdrawn => (lang.choose("withdrawn: its script has ended", "已撤回：脚本已结束"), DIM),
     };
     let arguments = call.arguments.get();
     vec![
@@ -131,6 +132,7 @@ fn as_json(call: &HeldCall) -> RawObject {
         .with("sources", RawJson::of(&call.sources))
         .with("arguments", call.arguments.clone())
         .with("rule", call.rule.as_str())
+        .with("script", RawJson::of(&call.script))
         .with("decided_by", RawJson::of(&call.state.decided_by()))
         .with("at_ms", call.at_ms)
         .with("expires_ms", call.expires_ms)

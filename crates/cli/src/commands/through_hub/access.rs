@@ -43,6 +43,8 @@ struct RemoteHeldCall {
     sources: Vec<String>,
     arguments: RawJson,
     rule: String,
+    #[serde(default)]
+    script: Option<String>,
     decided_by: Option<String>,
     at: String,
     expires: String,
@@ -60,6 +62,7 @@ impl From<RemoteHeldCall> for HeldCall {
             "denied" => HeldState::Denied { by },
             "expired" => HeldState::Expired,
             "used" => HeldState::Used { by },
+            "withdrawn" => HeldState::Withdrawn,
             _ => HeldState::Waiting,
         };
         Self {
@@ -70,10 +73,12 @@ impl From<RemoteHeldCall> for HeldCall {
             sources: call.sources,
             arguments: call.arguments,
             rule: call.rule,
+            script: call.script,
             at_ms: millis(&call.at),
             expires_ms: millis(&call.expires),
             state,
             is_new: false,
+            holder: None,
         }
     }
 }

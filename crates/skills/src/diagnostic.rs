@@ -42,15 +42,14 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    pub(crate) fn new(
-        file: &Path,
-        severity: Severity,
-        (problem, remedy): (LocalizedText, LocalizedText),
-    ) -> Self {
+    /// A fault of a file, with its correction.
+    pub fn new(file: &Path, severity: Severity, (problem, remedy): (LocalizedText, LocalizedText)) -> Self {
         Self { file: file.to_owned(), line: None, severity, problem, remedy }
     }
 
-    pub(crate) fn at(mut self, line: usize) -> Self {
+    /// Adds the line, from 1.
+    #[must_use]
+    pub fn at(mut self, line: usize) -> Self {
         self.line = Some(line);
         self
     }

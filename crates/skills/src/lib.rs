@@ -3,6 +3,8 @@
 
 mod answer;
 mod approval_state;
+mod called_tools;
+mod calling_check;
 mod calling_script;
 mod declarations;
 mod diagnostic;
@@ -31,6 +33,7 @@ mod yaml;
 mod yaml_repair;
 
 pub use approval_state::{ApprovalState, SkillApprovals};
+pub use called_tools::CalledTools;
 pub use calling_script::{CallingScript, CallingScripts};
 pub use declarations::{Runner, SkillTool};
 pub use diagnostic::{Diagnostic, Severity};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::LocalizedText;
 
+use crate::calling_check;
 use crate::calling_script::MAX_SCRIPT_BYTES;
 use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -201,6 +202,8 @@ fn validate_folder(folder: &Path) -> Validation {
     diagnostics.extend(body(folder, &file));
     if let Some(skill) = &skill {
         diagnostics.extend(scripts(skill));
+        let instructions = std::fs::read_to_string(&file).unwrap_or_default();
+        diagnostics.extend(calling_check::diagnostics(skill, &instructions));
     }
     diagnostics.extend(no_files(folder));
     diagnostics.sort_by_key(|diagnostic| diagnostic.line.unwrap_or(usize::MAX));

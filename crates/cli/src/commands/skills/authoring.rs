@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use toolhub::Hub;
+use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::{Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::{Finding, escape_invisible};
-use toolhub_skills::{Severity, SkillOptions, SkillRegistry, TemplateKind, Validation, create_skill};
+use toolhub_skills::{
+    Diagnostic, Runner, Severity, SkillOptions, SkillRegistry, TemplateKind, Validation, create_skill,
+};
 
 use crate::app::App;
 use crate::args::skills::{NewArgs, ValidateArgs};
@@ -84,6 +87,12 @@ pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<E
             None => toolhub_skills::validate_with_python(&place, None).await,
         });
     }
+    if let Some(hub) = hub {
+        for one in &mut validation {
+            let errors = syntax_errors(hub, one).await;
+            one.diagnostics.extend(errors);
+        }
+    }
     let wrong = validation.iter().filter(|one| one.has_errors()).count();
     let warnings: Vec<Warnings> = validation.iter().map(|one| Warnings::of(hub, one)).collect();
     if app.screen.json {
@@ -117,6 +126,34 @@ pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<E
         }
     }
     Ok(if wrong == 0 { Exit::Done } else { Exit::Failed })
+}
+
+/// The scripts that call tools and are not JavaScript.
+async fn syntax_errors(hub: &Hub, validation: &Validation) -> Vec<Diagnostic> {
+    let mut errors = Vec::new();
+    let Some(skill) = &validation.skill else { return errors };
+    let mut files: Vec<&String> =
+        skill.tools.iter().filter(|tool| tool.runner == Runner::Calling).map(|tool| &tool.file).collect();
+    files.dedup();
+    for file in files {
+        let file = skill.folder.join(file);
+        let Ok(code) = std::fs::read_to_string(&file) else { continue };
+        let Some(failure) = hub.script_syntax_error(&code).await else { continue };
+        let why = |lang| failure.message.localize(lang);
+        let problem = LocalizedText::new(
+            format!("the script cannot be parsed: {}", why(Lang::En)),
+            format!("无法解析脚本：{}", why(Lang::Zh)),
+        );
+        let remedy = failure.hint.clone().unwrap_or_else(|| {
+            LocalizedText::new("correct the JavaScript at this place", "请改正此处的 JavaScript")
+        });
+        let diagnostic = Diagnostic::new(&file, Severity::Error, (problem, remedy));
+        errors.push(match failure.position {
+            Some(place) => diagnostic.at(place.line as usize),
+            None => diagnostic,
+        });
+    }
+    errors
 }
 
 /// Findings that are not errors but should be reviewed.

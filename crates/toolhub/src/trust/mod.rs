@@ -2,6 +2,7 @@
 //! starting a server requires. This is the only code that grants it.
 
 mod bound;
+mod calling_skills;
 mod changes;
 mod files;
 mod git_folder;

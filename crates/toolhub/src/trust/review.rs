@@ -11,7 +11,7 @@ use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 use super::bound::same;
 use super::changes::Change;
 use super::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
-use super::{TrustStatus, steering, workspace_scan};
+use super::{TrustStatus, calling_skills, steering, workspace_scan};
 use crate::settings::Settings;
 
 /// The maximum number of characters of a value that are shown.
@@ -219,6 +219,17 @@ fn capabilities(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
             format!("这些技能的脚本可获得文件、变量或网络权限：{names}"),
         );
     }
+    let calling = settings.skills.grants.iter().filter(|(_, grants)| grants.tools);
+    let calling: Vec<&str> = calling.map(|(name, _)| name.as_str()).collect();
+    if !calling.is_empty() {
+        let names = calling.join(", ");
+        add(
+            format!(
+                "scripts of these skills call tools of the hub, without your approval of the skill: {names}"
+            ),
+            format!("这些技能的脚本会调用 hub 的工具，且无需你批准技能：{names}"),
+        );
+    }
     if !settings.skills.allow_missing.is_empty() {
         add(
             "scripts of skills may run with a weaker sandbox".to_owned(),
@@ -267,17 +278,23 @@ fn capabilities(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
         let text = cut(agent.instructions.as_deref().unwrap_or_default());
         add(format!("the model would be told ({name}): {text}"), format!("会告诉模型（{name}）：{text}"));
     }
+    let folders = manifests(scan).filter_map(|file| file.parent());
+    capabilities.extend(folders.filter_map(calling_skills::calls_of));
     capabilities
+}
+
+/// The `SKILL.md` files of the folder.
+fn manifests(scan: &Scan) -> impl Iterator<Item = &PathBuf> {
+    let files = scan.parts.keys().filter(|(part, _)| *part == Part::Skill).map(|(_, file)| file);
+    files.filter(|file| file.file_name().is_some_and(|name| name == toolhub_skills::MANIFEST))
 }
 
 /// The skills of the folder, each with its scripts.
 fn skills(scan: &Scan) -> Vec<ReviewedSkill> {
     let files: Vec<&PathBuf> =
         scan.parts.keys().filter(|(part, _)| *part == Part::Skill).map(|(_, file)| file).collect();
-    let is_manifest =
-        |file: &&&PathBuf| file.file_name().is_some_and(|name| name == toolhub_skills::MANIFEST);
     let mut skills = Vec::new();
-    for folder in files.iter().filter(is_manifest).filter_map(|file| file.parent()) {
+    for folder in manifests(scan).filter_map(|file| file.parent()) {
         let script = |file: &&&PathBuf| {
             let executable =
                 scan.parts.get(&(Part::Skill, (**file).clone())).is_some_and(|state| state.executable);

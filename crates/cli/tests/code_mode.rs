@@ -470,44 +470,6 @@ fn exit_codes_of_scripts() {
     assert_eq!((json.code, &json.json()["success"]), (Some(1), &json!(false)), "{json:?}");
 }
 
-/// What had been called is printed and recorded, and no further call reaches a server.
-#[test]
-fn an_interrupted_script_names_its_calls_and_starts_no_more() {
-    let (cli, journal) = without_model();
-    let file = write_script(
-        &cli,
-        "await tools.store.write_item({ n: 0 });
-         await Promise.all([1,2,3,4,5,6,7,8,9,10].map(n => tools.store.wait_item({ n })));
-         await tools.store.delete_item({ n: 1 })",
-    );
-    for json in [false, true] {
-        let _ = std::fs::remove_file(&journal);
-        let mut args = vec!["script", &file];
-        args.extend(json.then_some("--json"));
-        let child = cli.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        await_calls(&journal, 9);
-        let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130));
-        let said = String::from_utf8(if json { output.stdout } else { output.stderr }).unwrap();
-        for text in [
-            "ended: 1. `write_item` (succeeded)",
-            "in flight: 2. `wait_item` (cancelled, may have run)",
-            "not started: 10. `wait_item` (not sent), 11. `wait_item` (not sent)",
-        ] {
-            assert!(said.contains(text), "{text}: {said}");
-        }
-        assert_eq!(names(&journal).len(), 9, "no call begins after the interruption");
-    }
-    let scripts = cli.run(&["history", "--tool", "run_script", "--json"]).json();
-    for script in scripts.as_array().unwrap() {
-        let id = script["handle"].as_str().or_else(|| script["id"].as_str()).unwrap();
-        let shown = cli.run(&["history", id]).stdout;
-        assert!(shown.contains("in flight: 2. `wait_item`"), "{shown}");
-    }
-}
-
 #[test]
 fn an_interrupted_script_cancels_its_calls_and_leaves_nothing() {
     let (cli, journal) = without_model();

@@ -206,3 +206,47 @@ fn gateway_handles_signals_once_address_is_printed() {
         assert_eq!(status.code(), Some(0), "{status}");
     }
 }
+
+/// What a script had called is printed and recorded, and no further call reaches a server.
+#[test]
+fn interrupted_script_names_its_calls_and_starts_no_more() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
+    let journal = cli.folder().join("journal");
+    let server = slow(json!([{"ignore": true}])).plain_tool("quick").journal(&journal);
+    cli.server("s", &server);
+    let file = cli.folder().join("script.js");
+    let code = "await tools.s.quick({});
+        await Promise.all([1,2,3,4,5,6,7,8,9,10].map(() => tools.s.slow({})));
+        await tools.s.quick({})";
+    std::fs::write(&file, code).unwrap();
+    let file = file.to_str().unwrap();
+    for json in [false, true] {
+        let _ = std::fs::remove_file(&journal);
+        let args: Vec<&str> = ["script", file].into_iter().chain(json.then_some("--json")).collect();
+        let child = cli.command(&args).stderr(Stdio::piped()).spawn().unwrap();
+        let mut seen = Journal::read(&journal);
+        seen.wait_for(|journal| journal.count_method("tools/call") == 9, TEST_TIMEOUT);
+        signal(&child, "-INT");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        let said = String::from_utf8(if json { output.stdout } else { output.stderr }).unwrap();
+        for text in [
+            "ended: 1. `quick` (succeeded)",
+            "in flight: 2. `slow` (cancelled, may have run)",
+            "not started: 10. `slow` (not sent), 11. `slow` (not sent)",
+        ] {
+            assert!(said.contains(text), "{text}: {said}");
+        }
+        seen.refresh();
+        assert_eq!(seen.count_method("tools/call"), 9, "no call begins after the interruption");
+        assert_eq!(seen.count_method("notifications/cancelled"), 8);
+    }
+    let scripts = cli.run(&["history", "--tool", "run_script", "--json"]).json();
+    assert_eq!(scripts.as_array().unwrap().len(), 2);
+    for script in scripts.as_array().unwrap() {
+        let id = script["handle"].as_str().or_else(|| script["id"].as_str()).unwrap();
+        let shown = cli.run(&["history", id]).stdout;
+        assert!(shown.contains("in flight: 2. `slow`"), "{shown}");
+    }
+}

@@ -300,3 +300,56 @@ fn other_scripts_run_as_before_and_wrong_declarations_are_reported() {
     let ran = cli.run(&["call", "run"]);
     assert!(ran.code == Some(0) && ran.stdout.contains("plain"), "{ran:?}");
 }
+
+/// However often a script calls others, together they have its CPU time, and not more.
+#[test]
+fn inner_scripts_share_the_cpu_time_of_the_script_that_calls_them() {
+    let (cli, _) = with_store("[llm]\nenabled = false\n[script]\ncpu = \"2s\"\n");
+    put_skill(&cli, "while (true);");
+    approve(&cli);
+    let file = cli.folder().join("script.js");
+    let code = "const said = [];
+        for (let i = 0; i < 20; i++) {
+          try { await tools.sum_items({ first: 1, last: 2 }) } catch (error) { said.push(error.message) }
+        }
+        return said";
+    std::fs::write(&file, code).unwrap();
+    let ran = cli.run(&["script", file.to_str().unwrap(), "--timeout", "60s", "--json"]);
+    let said = ran.json()["result"].as_str().unwrap_or_default().to_owned();
+    assert!(said.contains("CPU time") && said.contains("have used up"), "{ran:?}");
+    // The CPU time of the program and of all its scripts.
+    let took = ran.json()["_meta"]["duration_ms"].as_u64().unwrap();
+    let started = said.matches("CPU time: do less per script").count();
+    assert!(started >= 10, "most of them are not started: {ran:?}");
+    assert!(took < 20_000, "{took} ms");
+}
+
+#[test]
+fn validate_reports_scripts_that_do_not_parse_and_parameters_that_do_not_fit() {
+    let (cli, _) = without_model();
+    let script = put_skill(&cli, "const = 1;\nreturn input.first");
+    let validate = || {
+        let ran = cli.run(&["skills", "validate", ".agents/skills/items"]);
+        (ran.code, format!("{}{}", ran.stdout, ran.stderr))
+    };
+    let (code, said) = validate();
+    assert!(
+        code == Some(1) && said.contains("the script cannot be parsed") && said.contains("sum.js:1"),
+        "{said}"
+    );
+    std::fs::write(&script, "return input.first + input.total").unwrap();
+    std::fs::write(script.with_file_name("old.js"), "1").unwrap();
+    let (code, said) = validate();
+    assert_eq!(code, Some(0), "{said}");
+    for text in [
+        "declares the parameter `last`, which its script does not use",
+        "reads `input.total`, which the tool does not declare",
+        "no tool declares `scripts/old.js`",
+    ] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+    std::fs::write(&script, SUM).unwrap();
+    std::fs::remove_file(script.with_file_name("old.js")).unwrap();
+    let (code, said) = validate();
+    assert!(code == Some(0) && !said.contains("parameter"), "{said}");
+}

@@ -127,9 +127,10 @@ pub(crate) fn not_awaited(
         shown.join(lang.choose(", ", "、"))
     };
     let message = match calls {
-        [_] => LocalizedText::new(
-            format!("the call of {} was not awaited", names(Lang::En)),
-            format!("未等待对 {} 的调用", names(Lang::Zh)),
+        // The place follows the message.
+        [(report, _)] => LocalizedText::new(
+            format!("the call of `{}` was not awaited", report.tool),
+            format!("未等待对 `{}` 的调用", report.tool),
         ),
         _ => LocalizedText::new(
             format!("{} calls were not awaited: {}", calls.len(), names(Lang::En)),

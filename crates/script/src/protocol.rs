@@ -88,7 +88,7 @@ pub struct Answer {
     pub error: Option<CallError>,
     /// Milliseconds of CPU time that scripts have used which this script has called, since the last answer. They are taken
     /// from the limit of this script.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub inner_cpu_ms: u64,
 }
 

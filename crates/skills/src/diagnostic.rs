@@ -42,12 +42,13 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A finding in a file, without a line.
+    /// A fault of a file, with its correction.
     pub fn new(file: &Path, severity: Severity, problem: LocalizedText, remedy: LocalizedText) -> Self {
         Self { file: file.to_owned(), line: None, severity, problem, remedy }
     }
 
-    /// The same with its line.
+    /// Adds the line, from 1.
+    #[must_use]
     pub fn at(mut self, line: usize) -> Self {
         self.line = Some(line);
         self

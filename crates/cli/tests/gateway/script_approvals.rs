@@ -86,7 +86,7 @@ async fn held_calls_end_with_their_script() {
         check_withdrawn(serving.cli(), held["id"].as_str().unwrap()).await;
     }
     // The same call, made directly, is another one.
-    let direct = client.call("call_tool", r#"{"name": "write_sheet", "arguments": {"row": 1}}"#).await;
+    let direct = client.call("write_sheet", r#"{"row": 1}"#).await;
     assert!(direct.result().contains("waits for approval"), "{direct:?}");
     assert_eq!(await_waiting(serving.cli(), 1).await.len(), 1);
     assert!(!journal.exists() || called(&journal).is_empty(), "nothing was run");

@@ -32,9 +32,9 @@ async fn disturb(balanced: &mut Balanced, random: &mut fastrand::Rng) {
         0 | 1 => {
             let (port, mut killed) = balanced.replicas.remove(replica);
             if what == 0 {
-                killed.kill()
+                killed.kill();
             } else {
-                killed.terminate()
+                killed.terminate();
             }
             tokio::time::sleep(short / 4).await;
             let next = balanced.cluster.replica_at(port);

@@ -91,6 +91,7 @@ pub struct HubServer {
     connections: Arc<Connections>,
     unproven_connections: usize,
     drain: Duration,
+    notice: Duration,
 }
 
 impl std::fmt::Debug for HubServer {
@@ -119,7 +120,8 @@ impl HubServer {
         let mut shared = Shared::new(service, options.access.at(address), limits, &connections);
         shared.fast_path = options.fast_path;
         let unproven_connections = options.unproven_connections.max(1);
-        Ok(Self { listener, shared, connections, unproven_connections, drain: options.drain })
+        let (drain, notice) = (options.drain, Duration::ZERO);
+        Ok(Self { listener, shared, connections, unproven_connections, drain, notice })
     }
 
     /// Emits an access record of each request to `events`.
@@ -157,6 +159,13 @@ impl HubServer {
         self
     }
 
+    /// Answers new requests with 503 for at least this time before the server ends, so that load balancers notice it. Connections
+    /// that nothing accepts any more would be reset, perhaps after their request was sent.
+    #[must_use]
+    pub fn with_notice(self, notice: Duration) -> Self {
+        Self { notice, ..self }
+    }
+
     /// Returns the address that the server listens on.
     pub fn address(&self) -> Result<SocketAddr, ServeError> {
         Ok(self.listener.local_addr()?)
@@ -170,7 +179,7 @@ impl HubServer {
         stop: CancellationToken,
         closing: impl Future<Output = ()> + Send + 'static,
     ) -> Result<PendingConnections, ServeError> {
-        let Self { listener, shared, connections, unproven_connections, drain } = self;
+        let Self { listener, shared, connections, unproven_connections, drain, notice } = self;
         let accept = || accept(&listener, &connections, unproven_connections);
         let (shared, tasks) = (Arc::new(shared), TaskTracker::new());
         let serve_connection =
@@ -205,9 +214,9 @@ impl HubServer {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = tasks.wait() => {}
+            _ = async { tokio::join!(tasks.wait(), tokio::time::sleep(notice)) } => {}
             () = refusing => {}
-            _ = tokio::time::timeout(drain, for_ever) => {}
+            _ = tokio::time::timeout(drain.max(notice), for_ever) => {}
         }
         Ok(PendingConnections { tasks, _workers: Arc::clone(&shared.workers) })
     }

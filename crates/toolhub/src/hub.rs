@@ -428,6 +428,11 @@ impl Hub {
         self.replica().as_ref().map(Replica::peers)
     }
 
+    /// Whether this hub is a replica of a cluster.
+    pub fn is_in_cluster(&self) -> bool {
+        self.replica().is_some()
+    }
+
     /// What does not work in the cluster of this hub.
     pub(crate) fn cluster_problems(&self) -> Vec<LocalizedText> {
         self.replica().as_ref().map(Replica::problems).unwrap_or_default()

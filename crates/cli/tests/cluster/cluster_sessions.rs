@@ -84,7 +84,8 @@ impl LegacyClient {
 }
 
 fn call(id: u32, tool: &str, arguments: Value) -> Value {
-    let params = json!({"name": tool, "arguments": arguments});
+    let mut params = json!({"name": tool});
+    params["arguments"] = arguments;
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
@@ -118,7 +119,7 @@ impl Events {
                 }
             }
             let left = limit.saturating_duration_since(Instant::now());
-            let piece = tokio::time::timeout(left, self.stream.next()).await.expect("a message in time");
+            let piece = tokio::time::timeout(left, self.stream.next()).await.unwrap();
             self.text += std::str::from_utf8(&piece?.ok()?).unwrap();
         }
     }

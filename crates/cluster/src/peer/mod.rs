@@ -17,7 +17,7 @@ pub use serve::{PeerParts, PeerService};
 use crate::bus::BusError;
 use crate::clock::millis;
 use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
-use crate::replica::{Shared, member_id};
+use crate::replica::{Replica, Shared, member_id};
 use crate::wire::{self, PROTOCOL, Subjects};
 
 /// How often a running request is reported to its sender.
@@ -89,11 +89,14 @@ impl std::fmt::Debug for Peers {
     }
 }
 
-impl Peers {
-    pub(crate) fn new(shared: Arc<Shared>, own: ReplicaId) -> Self {
-        Self { shared, own }
+impl Replica {
+    /// The other replicas.
+    pub fn peers(&self) -> Peers {
+        Peers { shared: Arc::clone(&self.shared), own: self.own }
     }
+}
 
+impl Peers {
     /// The envelope of a new request; `None` if the clock of the database is not known yet.
     pub fn envelope(&self, to: ReplicaId) -> Option<PeerEnvelope> {
         let now = self.shared.member.clock.now()?;

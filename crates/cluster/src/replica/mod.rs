@@ -23,7 +23,6 @@ use crate::bus::{Bus, BusError};
 use crate::clock::DatabaseClock;
 use crate::liveness::Liveness;
 use crate::membership::{MemberState, Membership};
-use crate::peer::Peers;
 use crate::wire::{self, ClusterEvent, Subjects};
 
 /// Interval at which a replica stores that it is alive.
@@ -52,8 +51,8 @@ impl std::fmt::Debug for JoinOptions {
 
 /// A replica of a cluster. Its tasks end when it is dropped.
 pub struct Replica {
-    shared: Arc<Shared>,
-    own: ReplicaId,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) own: ReplicaId,
     tasks: JoinSet<()>,
 }
 
@@ -143,11 +142,6 @@ impl Replica {
     /// The connections to servers that workers run.
     pub fn servers(&self) -> Arc<dyn RemoteServers> {
         Arc::new(WorkerServers(Arc::clone(&self.shared)))
-    }
-
-    /// The other replicas.
-    pub fn peers(&self) -> Peers {
-        Peers::new(Arc::clone(&self.shared), self.own)
     }
 
     /// What does not work at present, and what follows from it; empty if all works.

@@ -35,6 +35,8 @@ use crate::render::trace::Trace;
 
 /// Grace period for closing streams.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a replica that ends still answers with 503: a load balancer that checks once per second has noticed it by then.
+const NOTICE_TIME: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     if let Some(name) = &args.new_token {
@@ -210,6 +212,10 @@ async fn http(
         Some(api) => serving.with_api(Arc::clone(api) as _),
         None => serving,
     };
+    let serving = match gateways.hub().is_in_cluster() {
+        true => serving.with_notice(NOTICE_TIME),
+        false => serving,
+    };
     let published = PublishedAddress::publish(&gateways.hub().places().home, address);
     if let Err(error) = &published {
         app.screen.warn(&lang.choose(
@@ -225,8 +231,9 @@ async fn http(
     }
     let stop = CancellationToken::new();
     let mut replica_requests = tokio::task::JoinSet::new();
-    let (serving_replicas, replicas_stop) = (Arc::clone(gateways), stop.clone());
-    replica_requests.spawn(async move { serving_replicas.serve_replicas(replicas_stop).await });
+    let (serving_replicas, replicas_stop) = (Arc::clone(gateways), CancellationToken::new());
+    let until = replicas_stop.clone();
+    replica_requests.spawn(async move { serving_replicas.serve_replicas(until).await });
     // Before the address is printed: from then on commands may be run.
     #[cfg(unix)]
     let mut relay = relay::start(app, gateways, &stop, drain).await;
@@ -274,11 +281,13 @@ async fn http(
             stop.cancel();
             tokio::select! {
                 ended = async {
-                    let finished = finish_replica_requests(gateways, &mut replica_requests, drain);
                     #[cfg(unix)]
-                    let (ended, _, ()) = tokio::join!(&mut run, relay.join_next(), finished);
+                    let (ended, _) = tokio::join!(&mut run, relay.join_next());
                     #[cfg(not(unix))]
-                    let (ended, ()) = tokio::join!(&mut run, finished);
+                    let ended = (&mut run).await;
+                    // Last, since other replicas continue the sessions of this one only once it has ended.
+                    replicas_stop.cancel();
+                    finish_replica_requests(gateways, &mut replica_requests, drain).await;
                     ended
                 } => Some(ended),
                 // A second signal stops immediately.

@@ -140,7 +140,7 @@ async fn records_of_large_calls_have_a_bounded_size() {
 async fn results_of_one_script_are_stored_up_to_a_limit() {
     for read_only in [true, false] {
         let log = Arc::new(Log { has_capacity: true, ..Log::default() });
-        let budget = NestedBudget::new(100, 1 << 20, Duration::from_secs(1));
+        let budget = NestedBudget::new(100, 1 << 20, std::time::Duration::from_secs(1));
         for bytes in [600_000, 600_000, 400_000, 100] {
             let budget = Some(Arc::clone(&budget));
             let call = ToolCall { budget, ..ToolCall::new("t", json!({"bytes": bytes})) };

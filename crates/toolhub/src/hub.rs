@@ -438,11 +438,6 @@ impl Hub {
         self.replica().as_ref().map(Replica::problems).unwrap_or_default()
     }
 
-    /// Whether this hub is a replica of a cluster.
-    pub fn is_in_cluster(&self) -> bool {
-        self.replica().is_some()
-    }
-
     /// The state of the cluster of this hub; `None` if it is not in one.
     pub async fn cluster_status(&self) -> Option<Result<ClusterStatus, ClusterError>> {
         let reading = self.replica().as_ref().map(replica_status)?;

@@ -29,12 +29,22 @@ struct Replicas {
 impl Replicas {
     /// Starts two replicas. The settings of each are `settings` with its own ones behind.
     fn start(script: Script, settings: &str, own: [&str; 2]) -> Self {
+        Self::start_with_keys(script, settings, own, |settings| settings)
+    }
+
+    /// Like [`Self::start`], with settings that are changed after the keys were added.
+    fn start_with_keys(
+        script: Script,
+        settings: &str,
+        own: [&str; 2],
+        change: impl FnOnce(String) -> String,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = HttpServer::start(&script.journal(folder.path().join("journal")));
         let store = format!("[store]\nurl = \"{}\"\n", PostgresServer::shared().new_database());
         let first = hub(&format!("{store}{settings}"));
         let keys = [ANN, BOB].iter().map(|key| new_key(&first, key)).collect();
-        let all = fs::read_to_string(first.folder().join("toolhub.toml")).unwrap();
+        let all = change(fs::read_to_string(first.folder().join("toolhub.toml")).unwrap());
         let second = hub("");
         let serving = [first, second].into_iter().zip(own).map(|(mut cli, own)| {
             fs::write(cli.folder().join("toolhub.toml"), format!("{all}\n{own}")).unwrap();
@@ -320,16 +330,11 @@ async fn rotated_session_keys_open_ids_while_they_are_listed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn daily_budget_counts_over_all_replicas() {
-    let replicas = Replicas::start(sheets(), "", ["", ""]);
-    for cli in [replicas.cli(0), replicas.cli(1)] {
-        let file = cli.folder().join("toolhub.toml");
-        let settings =
-            fs::read_to_string(&file).unwrap().replace("name = \"ann\"", "name = \"ann\"\nper_day = 7");
+    let replicas = Replicas::start_with_keys(sheets(), "", ["", ""], |settings| {
+        let settings = settings.replace("name = \"ann\"", "name = \"ann\"\nper_day = 7");
         assert!(settings.contains("per_day"), "{settings}");
-        fs::write(&file, settings).unwrap();
-    }
-    // Running replicas apply the change.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+        settings
+    });
     let clients = [replicas.client(0, Era::Modern, 0).await, replicas.client(1, Era::Modern, 0).await];
     let calls = (0..30).map(|number| clients[number % 2].call("read_sheet", "{}"));
     let answers = futures_util::future::join_all(calls).await;

@@ -124,7 +124,7 @@ async fn background_responses_of_one_principal_are_limited() {
     // One that ends makes room.
     let (_, running) = answers.iter().find(|(status, _)| *status == 200).unwrap();
     let path = format!("responses/{}/cancel", running["id"].as_str().unwrap());
-    assert_eq!(send(&hub, ("POST", &path), &hub.key, None).await.1["status"], "cancelled");
+    assert_eq!(send(&hub, "POST", &path, &hub.key, None).await.1["status"], "cancelled");
     let (status, next) = respond(&hub, &hub.key, json!({"input": "x", "background": true})).await;
     assert_eq!(status, 200, "{next}");
 }
@@ -143,7 +143,7 @@ async fn the_output_of_a_turn_is_limited() {
     let text = response["output"][0]["content"][0]["text"].as_str().unwrap().len();
     assert!(text <= LIMIT && text > LIMIT - (128 << 10), "{text}");
     let chat = json!({"model": MODEL, "messages": [{"role": "user", "content": "x"}]});
-    let (_, chat) = send(&hub, ("POST", "chat/completions"), &hub.key, Some(chat)).await;
+    let (_, chat) = send(&hub, "POST", "chat/completions", &hub.key, Some(chat)).await;
     assert_eq!(chat["choices"][0]["finish_reason"], "length");
 }
 
@@ -221,7 +221,7 @@ async fn the_store_does_not_grow_without_bound() {
         // The maximum, and the part by which it may be exceeded between two purges.
         if count <= 12 {
             assert!(count >= 5 && !found[0], "{found:?}");
-            let (status, _) = send(&hub, ("GET", &others), &hub.other_key, None).await;
+            let (status, _) = send(&hub, "GET", &others, &hub.other_key, None).await;
             assert_eq!(status, 200, "a flood displaces the responses of others");
             return;
         }

@@ -203,14 +203,14 @@ pub(crate) async fn cancellations_reach_the_working_process(database: Database) 
         assert!(other.request_cancellation(&cancelled.id, &cancelled.principal).await.unwrap());
     }
     assert!(other.delete_response(&deleted.id, &deleted.principal).await.unwrap());
-    assert_eq!(wanted(&*owner).await, [kept.id.clone()]);
+    assert_eq!(wanted(&*owner).await, [kept.id.as_str()]);
     // Until then it is not cancelled, and only the working process ends it.
     assert_same(stored(&*other, &cancelled).await.as_ref(), &cancelled);
     let end = StoredResponse { status: ResponseStatus::Cancelled, ..cancelled.clone() };
     assert_eq!(update(&*other, &end).await, ResponseUpdate::OtherOwner);
     // Its progress does not undo the request.
     assert_eq!(update(&*owner, &cancelled).await, ResponseUpdate::Written);
-    assert_eq!(wanted(&*owner).await, [kept.id.clone()]);
+    assert_eq!(wanted(&*owner).await, [kept.id.as_str()]);
     assert_eq!(update(&*owner, &end).await, ResponseUpdate::Written);
     assert_same(stored(&*other, &cancelled).await.as_ref(), &end);
 

@@ -317,7 +317,7 @@ impl Script {
             match self.runtime.execute_pending_job() {
                 Ok(true) if !self.cpu.check() => {}
                 Ok(_) => break,
-                Err(error) => drop(error.0.with(|ctx| drop(ctx.catch()))),
+                Err(error) => error.0.with(|ctx| drop(ctx.catch())),
             }
         }
         // The time for the errors may be used up.

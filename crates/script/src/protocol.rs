@@ -294,7 +294,6 @@ pub enum HostErrorKind {
     Result,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

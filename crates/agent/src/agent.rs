@@ -196,7 +196,7 @@ impl Agent<'_> {
                 self.build_answer(
                     text,
                     steps,
-                    Plan::default(),
+                    &Plan::default(),
                     model_session,
                     vec![why.text()],
                     agent_request.request,
@@ -211,7 +211,7 @@ impl Agent<'_> {
                 self.build_answer(
                     text,
                     steps,
-                    Plan::default(),
+                    &Plan::default(),
                     model_session,
                     Vec::new(),
                     agent_request.request,
@@ -262,18 +262,18 @@ impl Agent<'_> {
             Ok(reply) if !reply.text.trim().is_empty() => self.build_answer(
                 vec![reply.text],
                 steps,
-                plan,
+                &plan,
                 model_session,
                 Vec::new(),
                 agent_request.request,
             ),
             Ok(_) => {
-                self.build_answer(Vec::new(), steps, plan, model_session, Vec::new(), agent_request.request)
+                self.build_answer(Vec::new(), steps, &plan, model_session, Vec::new(), agent_request.request)
             }
             Err(why) => self.build_answer(
                 Vec::new(),
                 steps,
-                plan,
+                &plan,
                 model_session,
                 vec![why.text()],
                 agent_request.request,
@@ -286,17 +286,17 @@ impl Agent<'_> {
         &self,
         mut text: Vec<String>,
         steps: Vec<StepResult>,
-        plan: Plan,
+        plan: &Plan,
         model_session: &ModelSession<'_>,
         mut notes: Vec<LocalizedText>,
         request: &str,
     ) -> Answer {
         let worded = !text.is_empty();
         if !worded {
-            text.push(composed(&plan, &steps, self.agent_context.lang).text());
+            text.push(composed(plan, &steps, self.agent_context.lang).text());
         }
         let success = worded || steps.iter().any(StepResult::success);
-        let mut verification = verified(&steps, &plan);
+        let mut verification = verified(&steps, plan);
         let text = text.join("\n").trim().to_owned();
         if worded {
             check_text(&mut verification, &text, request, &steps);

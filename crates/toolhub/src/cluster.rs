@@ -1,13 +1,10 @@
 //! Several machines: joins a hub to a cluster as a replica, runs a worker, and reads the state of the cluster.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use toolhub_cluster::bus::{Bus, BusOptions};
 use toolhub_cluster::{JoinOptions, Replica, ServerSource, Worker, WorkerOptions};
-use toolhub_core::cluster::{ClusterStore, MemberKind};
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use toolhub_core::ports::HubStore;
 use toolhub_core::{EventSink, RawJson};
@@ -15,16 +12,12 @@ use toolhub_mcp_client::{ClientHandler, FailureHistory, Server, ServerContext};
 use toolhub_oauth::TokenStore;
 use toolhub_store::{PgCluster, StoreLocation};
 
+use crate::cluster_reading::read_status;
 use crate::cluster_status::{ClusterError, ClusterStatus, WorkerOverrides};
 use crate::gateway::NotificationBus;
 use crate::listeners::Listeners;
 use crate::reload::server_for;
 use crate::settings::{Places, Settings, load_servers};
-
-/// Members without a sign of life for longer are not shown.
-const SHOWN_MEMBERS: Duration = Duration::from_secs(60);
-/// A member that is silent for longer counts as degraded.
-const SILENT_AFTER: Duration = Duration::from_secs(10);
 
 fn error(en: impl Into<String>, zh: impl Into<String>) -> ClusterError {
     ClusterError(LocalizedText::new(en.into(), zh.into()))
@@ -220,59 +213,4 @@ impl ServerSource for ConfiguredServers {
 pub async fn cluster_status(settings: &Settings, places: &Places) -> Result<ClusterStatus, ClusterError> {
     let JoinOptions { bus, store, .. } = join_options(settings, places).await?;
     read_status(&*store, &bus).await
-}
-
-/// Reads the state of the cluster over the connections of a replica.
-pub(crate) fn replica_status(
-    replica: &Replica,
-) -> impl Future<Output = Result<ClusterStatus, ClusterError>> + Send + 'static {
-    let (store, bus) = (replica.store(), replica.bus().clone());
-    async move { read_status(&*store, &bus).await }
-}
-
-async fn read_status(store: &dyn ClusterStore, bus: &Bus) -> Result<ClusterStatus, ClusterError> {
-    let unreachable = |cause: toolhub_core::ports::StoreError| {
-        error(format!("the database cannot be read: {cause}"), format!("无法读取数据库：{cause}"))
-    };
-    let members = store.members(SHOWN_MEMBERS).await.map_err(unreachable)?;
-    let placements = store.placements().await.map_err(unreachable)?;
-    let mut degraded = Vec::new();
-    if !bus.is_connected() {
-        degraded.push(LocalizedText::new(
-            "NATS cannot be reached from here: check `[cluster] nats` and that the server runs",
-            "无法从此处连接 NATS：请检查 `[cluster] nats`，并确认 NATS 服务器正在运行",
-        ));
-    }
-    let of_kind = |kind: MemberKind| members.iter().filter(move |member| member.kind == kind);
-    if of_kind(MemberKind::Worker).next().is_none() {
-        degraded.push(LocalizedText::new(
-            "no worker is running: start `toolhub work`",
-            "没有正在运行的工作进程：请运行 `toolhub work`",
-        ));
-    }
-    for member in members.iter().filter(|member| member.silent_for > SILENT_AFTER) {
-        let (id, seconds) = (&member.id, member.silent_for.as_secs());
-        degraded.push(LocalizedText::new(
-            format!("`{id}` has given no sign of life for {seconds} s"),
-            format!("`{id}` 已有 {seconds} 秒没有响应"),
-        ));
-    }
-    for placement in &placements {
-        if !members.iter().any(|member| member.id == placement.worker) {
-            let (server, worker) = (&placement.key.server, &placement.worker);
-            degraded.push(LocalizedText::new(
-                format!("`{server}` is held by `{worker}`, which is gone, until its lease ends"),
-                format!("`{server}` 仍由已消失的 `{worker}` 持有，直到租约结束"),
-            ));
-        }
-    }
-    let versions: BTreeSet<&str> = members.iter().map(|member| member.version.as_str()).collect();
-    if versions.len() > 1 {
-        let versions = versions.into_iter().collect::<Vec<_>>().join(", ");
-        degraded.push(LocalizedText::new(
-            format!("the members run different versions: {versions}"),
-            format!("成员运行的版本不同：{versions}"),
-        ));
-    }
-    Ok(ClusterStatus { members, placements, degraded })
 }

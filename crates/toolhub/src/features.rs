@@ -44,10 +44,6 @@ impl Replica {
         match self.0 {}
     }
 
-    pub(crate) fn status(&self) -> std::future::Ready<Result<ClusterStatus, ClusterError>> {
-        match self.0 {}
-    }
-
     #[expect(clippy::unused_async, reason = "as with PostgreSQL")]
     pub(crate) async fn leave(self) {
         match self.0 {}
@@ -81,4 +77,10 @@ mod tests {
             assert!(text.contains("--features encoder") && text.contains("[search] model"), "{text}");
         }
     }
+}
+
+/// Is never called: there is no replica.
+#[cfg(not(feature = "postgres"))]
+pub(crate) fn replica_status(replica: &Replica) -> std::future::Ready<Result<ClusterStatus, ClusterError>> {
+    match replica.0 {}
 }

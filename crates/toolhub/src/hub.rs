@@ -29,8 +29,10 @@ use crate::approvals::Approved;
 use crate::builder::HubBuilder;
 use crate::builder::Replica;
 #[cfg(feature = "postgres")]
-use crate::cluster::replica_status;
+use crate::cluster_reading::replica_status;
 use crate::cluster_status::{ClusterError, ClusterStatus};
+#[cfg(not(feature = "postgres"))]
+use crate::features::replica_status;
 use crate::finder::Finder;
 use crate::held_calls::HeldCalls;
 use crate::model::Models;
@@ -40,8 +42,6 @@ use crate::server_set::ServerSet;
 use crate::server_view::ServerView;
 use crate::settings::{Places, ServerExtras, Settings};
 use crate::skills::ServerSkills;
-#[cfg(not(feature = "postgres"))]
-use crate::without_cluster::replica_status;
 
 /// How long a server may take to stop when the hub is shut down.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);

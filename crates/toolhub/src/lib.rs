@@ -27,6 +27,8 @@ mod builder;
 mod call_tree;
 #[cfg(feature = "postgres")]
 mod cluster;
+#[cfg(feature = "postgres")]
+mod cluster_reading;
 mod cluster_status;
 mod discovery;
 mod disk_space;

@@ -1,14 +1,12 @@
 //! Replacement for clusters in builds without the feature `postgres`: every attempt to join one fails, with the next step.
 
 use std::convert::Infallible;
-use std::future::Ready;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use toolhub_core::EventSink;
 use toolhub_core::lang::LocalizedText;
 
-use crate::builder::Replica;
 use crate::cluster_status::{ClusterError, ClusterStatus, WorkerOverrides};
 use crate::features::missing_cluster;
 use crate::settings::{Places, Settings};
@@ -54,11 +52,6 @@ impl ClusterWorker {
     pub async fn run(self, _: CancellationToken) {
         match self.0 {}
     }
-}
-
-/// Is never called: there is no replica.
-pub(crate) fn replica_status(replica: &Replica) -> Ready<Result<ClusterStatus, ClusterError>> {
-    replica.status()
 }
 
 /// Fails.

@@ -70,7 +70,7 @@ async fn console_shows_members_placements_and_problems() {
         assert!(page.contains(text), "{text}: {page}");
     }
 
-    // The names of machines are not for everybody.
+    // Viewers do not see the names of machines.
     for path in ["/api/v1/cluster", "/console/cluster"] {
         let (status, body) = get(&one, path, &viewer).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{path}: {body}");

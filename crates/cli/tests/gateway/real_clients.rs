@@ -124,12 +124,12 @@ struct Connection {
 /// Runs a client in all these combinations, one after another, and checks its reports.
 fn check(who: &str, client: &mut Command, connections: &[Connection]) {
     let (cli, journal) = hub_with_both();
-    check_before(cli, journal, who, client, connections);
+    check_before(cli, &journal, who, client, connections);
 }
 
 fn check_before(
     cli: CommandLine,
-    journal: PathBuf,
+    journal: &Path,
     who: &str,
     client: &mut Command,
     connections: &[Connection],
@@ -162,7 +162,7 @@ fn check_before(
         }
     }
     // Each run started one call of `hold` and cancelled it.
-    Journal::read(&journal).wait_for(|journal| cancelled_calls(journal) >= connections.len(), TEST_TIMEOUT);
+    Journal::read(journal).wait_for(|journal| cancelled_calls(journal) >= connections.len(), TEST_TIMEOUT);
 }
 
 /// Sets the folder and the environment of the hub, which a client passes on when it starts the hub. Proxy variables are
@@ -237,7 +237,7 @@ fn python_sdk_in_both_eras_over_all_transports() {
 fn python_sdk_with_legacy_servers() {
     let client = &mut python("python-sdk", "python_sdk.py");
     let (cli, journal) = hub_with_both_in("legacy");
-    check_before(cli, journal, "Python SDK, legacy servers", client, &BOTH_OVER_ALL);
+    check_before(cli, &journal, "Python SDK, legacy servers", client, &BOTH_OVER_ALL);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Held calls of scripts end with their script: nobody can approve a call later that nothing waits for.
+//! Held calls of scripts end with their script: a call that nothing waits for cannot be approved later.
 
 use std::time::{Duration, Instant};
 
@@ -117,11 +117,12 @@ async fn held_calls_of_a_killed_hub_are_withdrawn() {
     let arguments = json!({"code": "await tools.s.write_sheet({ row: 1 })"});
     let request =
         client.request("1", "tools/call", &format!(r#""name":"run_script","arguments":{arguments}"#));
-    let running = tokio::spawn(request.send());
+    let mut running = tokio::task::JoinSet::new();
+    running.spawn(request.send());
     let held = await_waiting(serving.cli(), 1).await.remove(0);
     let id = held["id"].as_str().unwrap();
     let cli = serving.kill();
-    assert!(running.await.unwrap().is_err());
+    assert!(running.join_next().await.unwrap().unwrap().is_err());
     // Before another hub runs.
     assert!(waiting(&cli).is_empty());
     assert_eq!(cli.run(&["waiting", "approve", id]).code, Some(2));

@@ -14,7 +14,7 @@ use toolhub_core::{
     BoxFuture, CallId, CallerHandle, Coercion, Event, EventKind, Lang, Localize as _, Outcome, Principal,
     RawJson, ServerId, Source, ToolCall, ToolError, TraceContext,
 };
-use toolhub_engine::Catalog;
+use toolhub_engine::{Catalog, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_gateway::{
     Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, RpcError, ToolList, portable_offer,
@@ -31,6 +31,7 @@ use super::profile_access::{ProfileAccess, RenamedTools};
 use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::{CallCounts, CallOutcome};
 use super::tasks::TaskOwners;
+use super::thread_time::cpu_time;
 use super::view::{Kind, Principals, Target, View, ViewOptions};
 use super::visible_changes::{ProfileChange, Visibility, visible_changes};
 use crate::access_control::AccessControl;
@@ -443,23 +444,6 @@ fn task_not_recorded(error: &StoreError) -> LocalizedText {
     )
 }
 
-/// The processor time of this thread.
-#[cfg(unix)]
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or_default(),
-        u32::try_from(time.tv_nsec).unwrap_or_default(),
-    )
-}
-
-/// The time on the clock, where the processor time is not available.
-#[cfg(not(unix))]
-fn cpu_time() -> Duration {
-    static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
-    START.elapsed()
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -559,11 +543,7 @@ impl Backend for HubBackend {
 
 impl HubBackend {
     pub(super) fn unknown(&self, view: &View, name: &str) -> RpcError {
-        let similar = toolhub_engine::similar_names(
-            name,
-            view.targets.keys().map(String::as_str),
-            toolhub_engine::MAX_SUGGESTIONS,
-        );
+        let similar = similar_names(name, view.targets.keys().map(String::as_str), MAX_SUGGESTIONS);
         let similar = similar.iter().map(|similar| format!("`{similar}`")).collect::<Vec<_>>().join(", ");
         let hint = if similar.is_empty() { String::new() } else { format!("; did you mean {similar}?") };
         RpcError::new(UNKNOWN_TOOL, format!("Unknown tool: {name}{hint}"))

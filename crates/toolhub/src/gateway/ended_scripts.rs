@@ -1,4 +1,4 @@
-//! Withdraws held calls of scripts that have ended, and records that: nobody may approve a call that nothing waits for. This
+//! Withdraws held calls of scripts that have ended, and records that: a call that nothing waits for must not be approved. This
 //! includes the scripts of hubs that were killed.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -30,6 +30,7 @@ mod shared_tasks;
 mod skills;
 mod task_table;
 mod tasks;
+mod thread_time;
 mod view;
 mod visible_changes;
 

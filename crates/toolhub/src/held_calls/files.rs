@@ -2,7 +2,7 @@
 //! created whole or not at all and never replaced. Any command of the same user can decide; a running hub looks for the file.
 //!
 //! A call of a script has a lock file beside it, which the hub keeps locked while the script waits. The system releases the
-//! lock when the hub is killed, so that nobody can approve a call that no script waits for.
+//! lock when the hub is killed, so that a call that no script waits for cannot be approved.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -322,7 +322,7 @@ async fn a_call_of_a_script_belongs_to_its_run_and_ends_with_it() {
         assert!(first.id != direct.id && second.id != first.id && second.id != direct.id);
         assert_eq!(held.hold(&of(Some(&run))).await.unwrap().id, first.id, "equal calls of a run");
         assert_eq!(other.get(&first.id).await.unwrap().unwrap().state, HeldState::Waiting);
-        // The first run ends: nobody can approve its call, and the next run is not concerned.
+        // The first run ends: its call cannot be approved, and the next run is not concerned.
         assert!(held.withdraw_of_script(&first.id).await.unwrap());
         assert!(!other.withdraw_of_script(&first.id).await.unwrap(), "it is recorded once");
         let late = other.decide(&first.id, true, decider).await;

@@ -16,7 +16,7 @@ use toolhub_script::{
     interruption_text,
 };
 
-use super::script_runs::ScriptRuns;
+use super::last_interruption::LastInterruption;
 
 /// Bytes of the results of one script, with those of the scripts that it calls, that the history keeps in full.
 const MAX_STORED_BYTES: usize = 64 << 20;
@@ -31,7 +31,7 @@ pub(crate) struct CallerTools<'a> {
     budget: Arc<NestedBudget>,
     /// Whether no other script calls this one.
     is_outermost: bool,
-    runs: &'a ScriptRuns,
+    interruption: &'a LastInterruption,
 }
 
 impl<'a> CallerTools<'a> {
@@ -40,12 +40,19 @@ impl<'a> CallerTools<'a> {
         nested: &'a dyn NestedTools,
         parent: CallId,
         limits: &ScriptLimits,
-        runs: &'a ScriptRuns,
+        interruption: &'a LastInterruption,
     ) -> Self {
         let outer = nested.origin().budget;
         let is_outermost = outer.is_none();
         let new = || NestedBudget::new(limits.calls as usize, MAX_STORED_BYTES, limits.cpu);
-        Self { nested, tools: OnceLock::new(), parent, budget: outer.unwrap_or_else(new), is_outermost, runs }
+        Self {
+            nested,
+            tools: OnceLock::new(),
+            parent,
+            budget: outer.unwrap_or_else(new),
+            is_outermost,
+            interruption,
+        }
     }
 }
 
@@ -92,7 +99,7 @@ impl ScriptTools for CallerTools<'_> {
     fn interrupted(&self, calls: &[CallReport]) {
         let text = interruption_text(calls);
         self.nested.set_interruption(text.clone());
-        self.runs.set_interrupted(&self.parent, text);
+        self.interruption.set(&self.parent, text);
     }
 }
 

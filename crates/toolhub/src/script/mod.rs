@@ -3,6 +3,7 @@
 mod caller_tools;
 mod dry_run;
 mod journals;
+mod last_interruption;
 mod local_calls;
 mod output_meta;
 mod run_script;

@@ -14,6 +14,7 @@ use toolhub_script::{
 
 use super::caller_tools::CallerTools;
 use super::journals::{Journals, ReopenError, RunJournal};
+use super::last_interruption::LastInterruption;
 use super::output_meta::{FAILURE_KEY, META_KEY};
 use super::shares::Shares;
 use crate::settings::Settings;
@@ -38,8 +39,7 @@ pub(crate) struct ScriptRuns {
     resumed: Mutex<HashMap<CallId, RunJournal>>,
     /// The journals of runs that have ended, until the end of their call is recorded.
     ended: Mutex<HashMap<CallId, RunJournal>>,
-    /// The last run that was interrupted, and what it had called.
-    interrupted: Mutex<Option<(CallId, LocalizedText)>>,
+    interruption: LastInterruption,
     /// Created by the first script, within the runtime of the hub.
     runners: OnceLock<Runners>,
 }
@@ -73,7 +73,7 @@ impl ScriptRuns {
             config,
             resumed: Mutex::default(),
             ended: Mutex::default(),
-            interrupted: Mutex::default(),
+            interruption: LastInterruption::default(),
             runners: OnceLock::new(),
         }))
     }
@@ -98,12 +98,7 @@ impl ScriptRuns {
 
     /// What a run had called when it was interrupted, if it was the last one that was.
     pub(crate) fn interruption(&self, call: &CallId) -> Option<LocalizedText> {
-        let interrupted = self.interrupted.lock().unwrap_or_else(PoisonError::into_inner);
-        interrupted.as_ref().filter(|(of, _)| of == call).map(|(_, text)| text.clone())
-    }
-
-    pub(super) fn set_interrupted(&self, call: &CallId, text: LocalizedText) {
-        *self.interrupted.lock().unwrap_or_else(PoisonError::into_inner) = Some((call.clone(), text));
+        self.interruption.of(call)
     }
 
     /// Removes the journal of a run whose end is recorded.
@@ -139,7 +134,7 @@ impl ScriptRuns {
         journal: Option<&mut dyn Journal>,
     ) -> ScriptReport {
         let limits = script.limits.unwrap_or(self.config.limits).at_most(&self.config.limits);
-        let tools = CallerTools::new(nested, call, &limits, self);
+        let tools = CallerTools::new(nested, call, &limits, &self.interruption);
         self.runner(ScriptAuthor::Caller).run(script, &tools, journal).await
     }
 
@@ -174,7 +169,7 @@ impl ScriptRuns {
             None => None,
         };
         limits.cpu = share.as_ref().map_or(limits.cpu, |share| share.time().min(limits.cpu));
-        let tools = CallerTools::new(nested, context.call.clone(), &limits, self);
+        let tools = CallerTools::new(nested, context.call.clone(), &limits, &self.interruption);
         let kept = journal.as_mut().map(RunJournal::as_journal);
         let script = Script { limits: Some(limits), ..script.clone() };
         let report = self.runner(author).run(&script, &tools, kept).await;

@@ -10,6 +10,12 @@ use tokio_util::sync::CancellationToken;
 const REMEMBER: Duration = Duration::from_secs(60);
 /// Above this number of ids, those that are no longer needed are removed.
 const PRUNE_ABOVE: usize = 4096;
+/// Minimum time between two such removals, which look at all ids.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
+/// Above this number of ids, a cancellation of an unknown request has no effect.
+const MAX_IDS: usize = 1 << 20;
+/// Length of the longest id in bytes.
+const MAX_ID_BYTES: usize = 128;
 
 /// A request that runs, with its state.
 #[derive(Debug, Default)]
@@ -27,40 +33,61 @@ struct Known<S> {
 
 /// The requests that run, and those that ended a short time ago.
 #[derive(Debug)]
-pub(crate) struct Calls<S>(Mutex<HashMap<String, Known<S>>>);
+pub(crate) struct Calls<S>(Mutex<Table<S>>);
+
+#[derive(Debug)]
+struct Table<S> {
+    known: HashMap<String, Known<S>>,
+    pruned: Instant,
+}
 
 impl<S> Default for Calls<S> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Mutex::new(Table { known: HashMap::new(), pruned: Instant::now() }))
+    }
+}
+
+impl<S> Table<S> {
+    /// Removes the ids that are no longer needed, at most once per interval.
+    fn prune(&mut self) {
+        if self.known.len() > PRUNE_ABOVE && self.pruned.elapsed() >= PRUNE_INTERVAL {
+            self.known.retain(|_, known| known.running.is_some() || known.since.elapsed() < REMEMBER);
+            self.pruned = Instant::now();
+        }
     }
 }
 
 impl<S: Default> Calls<S> {
     /// Begins a request; `None` if it came before, or was cancelled.
     pub(crate) fn begin(&self, id: &str) -> Option<Running<'_, S>> {
-        let mut known = self.known();
-        if known.contains_key(id) {
+        let mut table = self.table();
+        if id.len() > MAX_ID_BYTES || table.known.contains_key(id) {
             return None;
         }
-        if known.len() > PRUNE_ABOVE {
-            known.retain(|_, known| known.running.is_some() || known.since.elapsed() < REMEMBER);
-        }
+        table.prune();
         let call = Arc::new(Call::default());
-        known.insert(id.to_owned(), Known { since: Instant::now(), running: Some(Arc::clone(&call)) });
+        table.known.insert(id.to_owned(), Known { since: Instant::now(), running: Some(Arc::clone(&call)) });
         Some(Running { calls: self, id: id.to_owned(), call })
     }
 }
 
 impl<S> Calls<S> {
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Known<S>>> {
+    fn table(&self) -> MutexGuard<'_, Table<S>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Cancels a request, also one that comes later.
     pub(crate) fn cancel(&self, id: &str) {
-        let mut known = self.known();
-        let entry =
-            known.entry(id.to_owned()).or_insert_with(|| Known { since: Instant::now(), running: None });
+        let mut table = self.table();
+        table.prune();
+        let is_full = table.known.len() >= MAX_IDS || id.len() > MAX_ID_BYTES;
+        if is_full && !table.known.contains_key(id) {
+            return;
+        }
+        let entry = table
+            .known
+            .entry(id.to_owned())
+            .or_insert_with(|| Known { since: Instant::now(), running: None });
         if let Some(call) = &entry.running {
             call.cancelled.cancel();
         }
@@ -68,7 +95,7 @@ impl<S> Calls<S> {
 
     /// A request that runs.
     pub(crate) fn find(&self, id: &str) -> Option<Arc<Call<S>>> {
-        self.known().get(id).and_then(|known| known.running.clone())
+        self.table().known.get(id).and_then(|known| known.running.clone())
     }
 }
 
@@ -81,7 +108,7 @@ pub(crate) struct Running<'a, S> {
 
 impl<S> Drop for Running<'_, S> {
     fn drop(&mut self) {
-        if let Some(known) = self.calls.known().get_mut(&self.id) {
+        if let Some(known) = self.calls.table().known.get_mut(&self.id) {
             known.running = None;
             known.since = Instant::now();
         }

@@ -67,6 +67,8 @@ impl Instead {
     pub(super) fn without_request(self) -> Reply {
         match self {
             Self::Reply(reply) => reply,
+            // A client takes 200 for a message that was received. 503 would be repeated by load balancers.
+            Self::Error(200, error) => Reply::error_reply(504, None, &error),
             Self::Error(status, error) => Reply::error_reply(status, None, &error),
         }
     }

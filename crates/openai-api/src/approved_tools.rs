@@ -18,11 +18,15 @@ impl ApprovedTools {
         Self(patterns)
     }
 
-    /// Whether a tool is among them. A name without a source names no tool.
+    /// Whether a tool is among them. A name without a source names no tool. `a__b__c` is the tool `c` of `a__b`, never a tool `b__c` of
+    /// the server `a`, which chooses that name itself.
     pub(crate) fn has(&self, tool: &Tool) -> bool {
         let source = tool.source.to_string();
         self.0.iter().any(|pattern| {
-            let of_source = || pattern.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR);
+            let of_source = || {
+                let name = pattern.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR)?;
+                (!name.contains(SEPARATOR)).then_some(name)
+            };
             pattern == ALL
                 || of_source().is_some_and(|name| {
                     let names = ToolAllowlist::only(vec![name.to_owned()]);
@@ -57,6 +61,9 @@ pub(crate) mod tests {
         check(&["files__wipe"], ("files", "wipe_all"), false);
         check(&["files__w*"], ("files", "wipe_all"), true);
         check(&["files__*"], ("files2", "wipe"), false);
+        check(&["files__old__wipe"], ("files__old", "wipe"), true);
+        check(&["files__old__wipe"], ("files", "old__wipe"), false);
+        check(&["files__old*wipe"], ("files", "old__wipe"), true);
         // A server cannot take over the name of a tool of another one.
         check(&["files__wipe"], ("other", "files__wipe"), false);
         check(&["wipe", "w*", "*wipe", "*__wipe"], ("files", "wipe"), false);

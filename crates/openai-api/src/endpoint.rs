@@ -1,5 +1,6 @@
 //! The handlers of the routes.
 
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -388,6 +389,8 @@ impl PreparedResponse<'_> {
     pub(crate) fn turn(self, approved: Vec<(ApprovedCall, ModelCall)>, progress: Option<Progress>) -> Turn {
         let Self { gateways, principal, profile, agent, request, messages, assembler, key, output } = self;
         let conversation = assembler.id();
+        // A response that another process began goes on with its numbers.
+        let (made, asked) = (assembler.count("mcp_call"), assembler.count("mcp_approval_request"));
         let log = Arc::new(TurnLog::new(Assembler::Response(assembler), output));
         let (approved, calls) = approved.into_iter().unzip();
         let form = match gateways.hub().store().cloned() {
@@ -399,6 +402,8 @@ impl PreparedResponse<'_> {
             form,
             approved: Mutex::new(approved),
             max_calls: request.max_calls,
+            calls: AtomicU32::new(made),
+            requests: AtomicU32::new(asked),
             progress,
             ..supervisor(gateways, log)
         };

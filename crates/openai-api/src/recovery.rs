@@ -104,6 +104,15 @@ fn is_open_call(item: &Value) -> bool {
     item["type"] == json!("mcp_call") && item["status"] == json!("in_progress")
 }
 
+/// The item of a call that ended with the process that made it.
+fn ended(mut item: Value) -> Value {
+    if is_open_call(&item) {
+        item["status"] = json!("failed");
+        item["error"] = json!("the hub was stopped while this call ran (hub 在此调用运行时停止)");
+    }
+    item
+}
+
 fn is_read_only(item: &Value) -> bool {
     item["toolhub"]["read_only"] == json!(true)
 }
@@ -121,8 +130,14 @@ async fn resume(
             "the hub was stopped while `{name}` ran: it is not known whether it had an effect (hub 在 `{name}` 运行时停止，无法确定是否已生效)"
         ));
     }
-    // A call that only reads is made again if the model still wants it.
-    let output: Vec<Value> = output.into_iter().filter(|item| !is_open_call(item)).collect();
+    if let Some(asked) = output.iter().find(|item| item["type"] == json!("mcp_approval_request")) {
+        let name = asked["name"].as_str().unwrap_or_default();
+        return Err(format!(
+            "the hub was stopped before it had asked for the approval of `{name}`: send the request again (hub 在请求批准 `{name}` 之前停止，请重新发送请求)"
+        ));
+    }
+    // A call that only reads is made again if the model still wants it. Its item keeps its place, so that ids stay unique.
+    let output: Vec<Value> = output.into_iter().map(ended).collect();
     let request: Value = serde_json::from_str(stored.request.get()).unwrap_or_default();
     let profile = request["profile"].as_str().map(str::to_owned);
     let principal = rights::current_principal(gateways, &stored.principal)?;

@@ -279,6 +279,11 @@ impl Script {
         let mut jobs = 0_u32;
         loop {
             jobs = jobs.wrapping_add(1);
+            // Before the limit: a script whose last job used up its time has a value.
+            if self.shared.state.borrow().is_finished {
+                self.send_value();
+                return Some(ScriptEnd::Done);
+            }
             let is_check = jobs.is_multiple_of(JOBS_PER_CHECK);
             if self.cpu.is_exceeded.get() || (is_check && self.cpu.check()) {
                 return Some(ScriptEnd::Cpu);
@@ -288,10 +293,6 @@ impl Script {
                 && main.is_some_and(|awaited| self.enter(|inside| inside.is_settled(awaited)).unwrap_or(true))
             {
                 return None;
-            }
-            if self.shared.state.borrow().is_finished {
-                self.send_value();
-                return Some(ScriptEnd::Done);
             }
             match self.runtime.execute_pending_job() {
                 Ok(true) => drop(self.has_lost_memory()),

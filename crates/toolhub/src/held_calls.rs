@@ -385,8 +385,9 @@ impl HeldCalls {
         };
         let is_first = stored.map_err(DecideError::Io)?;
         let decided = self.get(id).await.map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
-        // Another decision was faster.
-        if is_first { Ok(decided) } else { Err(DecideError::NotWaiting(decided.state)) }
+        // Another decision was faster, or the script of the call has ended meanwhile.
+        let has_effect = is_first && !matches!(decided.state, HeldState::Withdrawn | HeldState::Expired);
+        if has_effect { Ok(decided) } else { Err(DecideError::NotWaiting(decided.state)) }
     }
 
     /// Uses an approval. Returns whether this call may run: true exactly once.

@@ -1,5 +1,6 @@
 //! The state of the cluster in the JSON API and in the console of a replica.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
@@ -21,6 +22,27 @@ async fn get(replica: &Process, path: &str, key: &str) -> (StatusCode, String) {
     let url = replica.url.replace("/mcp", path);
     let response = http.get(url).bearer_auth(key).send().await.unwrap();
     (response.status(), response.text().await.unwrap())
+}
+
+/// A page of the console of the replica with this data folder, in a session that a one-time link opens.
+async fn console_page(cluster: &TestCluster, home: &str, path: &str) -> String {
+    let command = ["console", "--no-browser", "--json"];
+    let output = cluster.command(&cluster.path(home), &command).output().unwrap();
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    let link = printed["url"].as_str().unwrap();
+    let (root, _) = link.split_once("/console/").unwrap();
+    let (_, address) = root.split_once("://").unwrap();
+    let (host, port) = address.rsplit_once(':').unwrap();
+    // Browsers resolve this name to the machine itself.
+    let builder = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    let address = SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap()));
+    let http = builder.resolve(host, address).build().unwrap();
+    let opened = http.get(link).send().await.unwrap();
+    assert_eq!(opened.status(), StatusCode::SEE_OTHER);
+    let cookie = opened.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let page = http.get(format!("{root}/console/{path}")).header("cookie", cookie).send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::OK);
+    page.text().await.unwrap()
 }
 
 /// Reads the cluster at a replica until the condition is met.
@@ -64,18 +86,15 @@ async fn console_shows_members_placements_and_problems() {
             assert!(found, "{id} of {kind}: {seen:#}");
         }
     }
-    let (status, page) = get(&one, "/console/cluster", &operator).await;
-    assert_eq!(status, StatusCode::OK, "{page}");
+    let page = console_page(&cluster, "home-1", "cluster").await;
     for text in [worker.id.as_str(), "office", "Servers on workers"] {
         assert!(page.contains(text), "{text}: {page}");
     }
 
     // Viewers do not see the names of machines.
-    for path in ["/api/v1/cluster", "/console/cluster"] {
-        let (status, body) = get(&one, path, &viewer).await;
-        assert_eq!(status, StatusCode::FORBIDDEN, "{path}: {body}");
-        assert!(!body.contains(&worker.id), "{path}: {body}");
-    }
+    let (status, body) = get(&one, "/api/v1/cluster", &viewer).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
+    assert!(!body.contains(&worker.id), "{body}");
 
     // A worker that died is a problem as long as it is listed.
     worker.kill();

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use toolhub_core::BoxFuture;
 
 use super::{PeerEnvelope, PeerMessage, PeerReply, Peers, RUNNING_INTERVAL, WINDOW_BYTES};
-use crate::bus::{BusError, IncomingRequest, ReplyWriter};
+use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
 use crate::calls::{Call, Calls};
 use crate::replica::member_id;
 use crate::wire::{self, PROTOCOL, Subjects};
@@ -24,6 +24,8 @@ const MAX_RUNNING: usize = 4096;
 const SENDER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Pause before the subscription is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How long requests are refused after the end.
+const REFUSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The parts of an answer, sealed.
 pub type PeerParts = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
@@ -83,6 +85,9 @@ impl Peers {
                         }
                     }
                 }
+            }
+            if stop.is_cancelled() {
+                refuse_rest(requests).await;
             }
         }
     }
@@ -150,6 +155,18 @@ struct IncomingPeerRequest {
     envelope: PeerEnvelope,
     body: Bytes,
     reply: ReplyWriter,
+}
+
+/// Refuses requests that are on their way when a replica ends. Without an answer their effect would be unknown to their senders.
+async fn refuse_rest(mut requests: Requests) {
+    let refusing = async {
+        while let Some(IncomingRequest { payload, reply }) = requests.next().await {
+            if let Some((PeerMessage::Request { .. }, _)) = wire::read::<PeerMessage>(&payload) {
+                refuse(reply).await;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(REFUSE_TIMEOUT, refusing).await;
 }
 
 async fn refuse(reply: ReplyWriter) {

@@ -102,6 +102,12 @@ impl ResponseAssembler {
         self.status
     }
 
+    /// The number of items of a type so far.
+    pub(crate) fn count(&self, kind: &str) -> u32 {
+        let count = self.output.iter().filter(|item| item["type"] == kind).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn id(&self) -> String {
         self.head.id()
     }

@@ -20,6 +20,8 @@ async function calculate(session, page) {
     await page.keyboard.press("g");
     await page.keyboard.press("t");
     await page.getByRole("heading", { name: /^Tools/ }).waitFor();
+    // The script of the page, which handles the keys, runs before this event.
+    await page.waitForLoadState("load");
     await page.keyboard.press("/");
     await page.keyboard.type("calculate an expression");
     await page.keyboard.press("Enter");

@@ -225,6 +225,15 @@ impl<'a> PrincipalTools<'a> {
             ));
             return Outcome::refused(id, tool, error);
         };
+        // The agent replaces every valid `call_tool` by the call that it contains, and approvals are decided for that one. An invalid
+        // one must not become valid by a correction after the decision.
+        if target.kind == Kind::Call {
+            let error = ToolError::failed(LocalizedText::new(
+                "`call_tool` needs `name` (a string) and `arguments` (an object)",
+                "`call_tool` 需要 `name`（字符串）和 `arguments`（对象）",
+            ));
+            return Outcome::refused(id, tool, error);
+        }
         let gateway_call =
             GatewayCall { name: name.to_owned(), arguments: call.arguments, caller: self.caller.clone() };
         let is_plain = matches!(target.kind, Kind::Plain) || call.nested.is_some();

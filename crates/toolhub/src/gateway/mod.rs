@@ -44,7 +44,7 @@ use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
 use toolhub_mcp_gateway::{
-    Gateway, KnownClient, PrincipalHandle, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse,
+    Gateway, KnownClient, Limits, PrincipalTable, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse,
     SessionRecord,
 };
 use toolhub_mcp_wire::Offer;
@@ -88,6 +88,9 @@ pub struct Gateways {
     access: Arc<AccessControl>,
     login_links: Arc<LoginLinks>,
     ended_scripts: Arc<EndedScripts>,
+    /// The budgets of principals whose requests other replicas send here. Their messages are counted there, what they keep busy
+    /// here is counted here.
+    budgets_of_replicas: PrincipalTable,
     /// The profile of clients that name no profile.
     default: String,
     /// When the gateways were created. Earlier failures are not reported: they may be resolved.
@@ -134,6 +137,9 @@ impl Gateways {
                 (name, (backend, gateway))
             })
             .collect();
+        let defaults = Limits::default();
+        let limits = Limits { per_second: None, ..hub.settings().serve.limits_of_callers(&defaults) };
+        let budgets_of_replicas = PrincipalTable::new(limits);
         let default = DEFAULT_PROFILE.to_owned();
         let since = SystemTime::now();
         let gateways = Self {
@@ -147,6 +153,7 @@ impl Gateways {
             access,
             login_links,
             ended_scripts,
+            budgets_of_replicas,
             default,
             since,
         };
@@ -385,7 +392,7 @@ impl Gateways {
         let (Some(gateway), Some(principal)) = (gateway, principal) else {
             return ReplicaResponse { status: 404, body: ReplicaBody::Json(String::new()) };
         };
-        gateway.serve_replica(request, &PrincipalHandle::without_limits(principal)).await
+        gateway.serve_replica(request, &self.budgets_of_replicas.of(&principal)).await
     }
 
     /// Cancels all requests in flight.

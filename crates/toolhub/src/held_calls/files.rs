@@ -69,7 +69,8 @@ impl HeldCallFiles {
         }
         self.check_waiting(new.principal, &entries)?;
         if fastrand::u32(..CLEANUP_INTERVAL) == 0 {
-            self.list()?;
+            // Looking at an expired call removes it. A file that cannot be read is not reported to another caller.
+            let _ = self.list();
         }
         let mut call = new.to_waiting();
         if call.script.is_some() {
@@ -137,7 +138,7 @@ impl HeldCallFiles {
         for id in undecided {
             match self.get(id)? {
                 Some(call) if call.state == HeldState::Expired => self.remove(id),
-                Some(call) if call.state == HeldState::Withdrawn => {}
+                // Those of ended scripts count until they expire: a script that is repeated must not fill the folder.
                 Some(call) => waiting += usize::from(call.principal == **principal.id()),
                 None => {}
             }
@@ -215,6 +216,9 @@ impl HeldCallFiles {
 
     /// Withdraws a call of a script that has ended. Returns whether it was open until now.
     pub(super) fn withdraw_of_script(&self, id: &str) -> io::Result<bool> {
+        if self.file(id, "withdrawn").exists() {
+            return Ok(false);
+        }
         let is_open = self.get(id)?.is_some_and(|call| {
             call.script.is_some() && (call.depends_on_script() || call.state == HeldState::Withdrawn)
         });

@@ -121,7 +121,7 @@ impl ServeSettings {
         }
     }
 
-    fn limits_of_callers(&self, defaults: &Limits) -> Limits {
+    pub(crate) fn limits_of_callers(&self, defaults: &Limits) -> Limits {
         let limits = &self.limits;
         Limits {
             max_concurrent: self.max_concurrent.unwrap_or(defaults.max_concurrent),

@@ -421,8 +421,12 @@ impl Gateway {
         }
         if let Some(home) = self.home_of_input(&params).filter(|_| !is_forwarded) {
             let body = text.as_bytes().clone();
-            let sent = self.send_to(home, incoming, RequestMethod::Post, body).await;
-            return sent.unwrap_or_else(|error| Instead::of_link(error).for_request(&request.id));
+            match self.send_to(home, incoming, RequestMethod::Post, body).await {
+                Ok(reply) => return reply,
+                // What waited there has ended with it: the state is not known any more, which is answered below.
+                Err(LinkError::Unreachable) if self.has_ended(home).await => {}
+                Err(error) => return Instead::of_link(error).for_request(&request.id),
+            }
         }
         let identity = RequestIdentity::of(principal, &request, &params);
         let in_flight = match self.pending_inputs.resume(&request, &params, &identity) {

@@ -242,4 +242,10 @@ impl Gateway {
         let token = params.text("requestState")?;
         replica_of_state(&token).filter(|home| *home != own)
     }
+
+    /// Whether a replica does not run any more. If that cannot be decided, it may run.
+    pub(super) async fn has_ended(&self, replica: ReplicaId) -> bool {
+        let Some(state) = self.session_ids.record().shared() else { return false };
+        state.is_alive(replica).await.is_ok_and(|is_alive| !is_alive)
+    }
 }

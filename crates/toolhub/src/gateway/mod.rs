@@ -389,9 +389,10 @@ impl Gateways {
         let profiles = [None, Some(request.profile.as_str())];
         let profiles = profiles.get(usize::from(request.profile != self.default)..).unwrap_or_default();
         let principal = self.access.decide_again(&request.principal, profiles).await;
-        let (Some(gateway), Some(principal)) = (gateway, principal) else {
-            return ReplicaResponse { status: 404, body: ReplicaBody::Json(String::new()) };
-        };
+        let refused = |status| ReplicaResponse { status, body: ReplicaBody::Json(String::new()) };
+        let Some(gateway) = gateway else { return refused(404) };
+        // A provider may be unreachable, or a changed key not be in force here yet: 404 would end the session for its client.
+        let Some(principal) = principal else { return refused(503) };
         gateway.serve_replica(request, &self.budgets_of_replicas.of(&principal)).await
     }
 

@@ -22,7 +22,7 @@ use crate::message::{
     self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line, response,
 };
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
-use crate::replica_link::RequestMethod;
+use crate::replica_link::{LinkError, RequestMethod};
 use crate::session::{Reason, Session};
 use crate::session_place::{Incoming, Instead, SessionUse};
 use crate::streams::run_to_log;

@@ -105,7 +105,7 @@ fn is_open_call(item: &Value) -> bool {
 }
 
 /// The item of a call that ended with the process that made it.
-fn ended(mut item: Value) -> Value {
+fn with_lost_call(mut item: Value) -> Value {
     if is_open_call(&item) {
         item["status"] = json!("failed");
         item["error"] = json!("the hub was stopped while this call ran (hub 在此调用运行时停止)");
@@ -137,7 +137,7 @@ async fn resume(
         ));
     }
     // A call that only reads is made again if the model still wants it. Its item keeps its place, so that ids stay unique.
-    let output: Vec<Value> = output.into_iter().map(ended).collect();
+    let output: Vec<Value> = output.into_iter().map(with_lost_call).collect();
     let request: Value = serde_json::from_str(stored.request.get()).unwrap_or_default();
     let profile = request["profile"].as_str().map(str::to_owned);
     let principal = rights::current_principal(gateways, &stored.principal)?;

@@ -114,7 +114,7 @@ mod tests {
     fn reports_modules_and_files_that_do_not_exist() {
         let source = |path: &str, text: &str| Source { path: path.into(), text: text.to_owned() };
         let map = "### `new`: text\n\n- `a`, `b/c`: text.\n  `gone`: text of `nothing`.\n\nSee `new/src/a.rs` and `b/gone.rs`.\n";
-        let files = ["src/a.rs", "src/b/c.rs", "src/new.rs", "src/lib.rs"]
+        let files = ["src/a.rs", "src/b/c.rs", "src/extra.rs", "src/lib.rs"]
             .map(|path| source(&format!("crates/new/{path}"), ""));
         let files: Vec<Source> = [source(DOCUMENT, map)].into_iter().chain(files).collect();
         let findings: Vec<String> = check(&files).into_iter().map(|finding| finding.message).collect();
@@ -123,7 +123,7 @@ mod tests {
             [
                 "names `gone`, which does not exist",
                 "names `b/gone.rs`, which does not exist",
-                "does not name the module `new` of `new`: add it to the map",
+                "does not name the module `extra` of `new`: add it to the map",
             ]
         );
     }

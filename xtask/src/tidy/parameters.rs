@@ -35,13 +35,17 @@ fn parameter_list(function: &str) -> Option<&str> {
     Some(&function[open + 1..open + close.0])
 }
 
-/// Whether one of the parameters begins with a parenthesis, and so with a pattern that takes a tuple apart.
+/// Whether one of the parameters is a pattern that takes a tuple apart. The strategies of `proptest!` (`(a, b) in …`) are not
+/// parameters.
 fn has_tuple(list: &str) -> bool {
     let mut depth = 0usize;
     let mut is_start = true;
-    for (_, c) in outside_generics(list) {
+    for (at, c) in outside_generics(list) {
         if is_start && c == '(' {
-            return true;
+            let after = list[at..].split_once(')').map_or("", |(_, after)| after.trim_start());
+            if after.starts_with(':') {
+                return true;
+            }
         }
         match c {
             '(' | '[' => depth += 1,
@@ -85,6 +89,7 @@ mod tests {
             ("fn generic<F: Fn((u8, u8)) -> u8>(call: F, map: HashMap<u8, (u8, u8)>) {}", false),
             ("fn generic<F: Fn(u8) -> u8>(call: F, (a, b): (u8, u8)) {}", true),
             ("fn after_map(map: HashMap<u8, u8>, (a, b): (u8, u8)) {}", true),
+            ("fn strategy((a, b) in pairs(), c in any::<u8>()) {}", false),
             ("let closure = |(a, b): (u8, u8)| a;", false),
             ("// fn comment((a, b): (u8, u8)) {}", false),
             ("let text = \"fn f((a, b): (u8, u8)) {}\";", false),

@@ -157,7 +157,8 @@ fn tool_call(call: &ModelCall) -> Value {
 }
 
 /// What the hub ran.
-fn step((call, result): &(HubCall, Option<Result<String, String>>)) -> Value {
+fn step(ran: &(HubCall, Option<Result<String, String>>)) -> Value {
+    let (call, result) = ran;
     let (output, error) = match result {
         Some(Ok(output)) => (Some(output), None),
         Some(Err(error)) => (None, Some(error)),

@@ -36,7 +36,8 @@ impl LogState {
     }
 
     /// Reads a row. Values of the wrong length are replaced by zeros, so that verification reports them.
-    pub(crate) fn of((log, sequence, hash, checkpoint_sequence, checkpoint_micros): LogColumns) -> Self {
+    pub(crate) fn of(columns: LogColumns) -> Self {
+        let (log, sequence, hash, checkpoint_sequence, checkpoint_micros) = columns;
         let log = LogId(log.try_into().unwrap_or_default());
         let chain = Chain { sequence: sequence.unsigned_abs(), hash: hash_of(&hash) };
         Self {

@@ -221,7 +221,9 @@ async fn background_response_of_killed_hub_goes_on_if_it_only_read() {
     hub.kill_and_restart();
     let done = ended(&hub, queued["id"].as_str().unwrap()).await;
     assert_eq!(done["status"], "completed", "{done}");
-    assert!(done.to_string().contains("1 result"), "{done}");
+    assert!(done.to_string().contains("2 result"), "{done}");
+    // The call that was cut off is named as failed, to the model too.
+    assert!(done["output"][2]["error"].as_str().unwrap().contains("stopped"), "{done}");
     assert_eq!(hub.called(), ["read_sheet", "hold_read"]);
     // It is a response like any other: it can be continued.
     let (status, body) =

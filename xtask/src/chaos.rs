@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::{
-    commands::{UsageError, unknown},
+    commands::{number_after, unknown},
     run::{cargo, check},
     workspace::Workspace,
 };
@@ -15,11 +15,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     let (mut seconds, mut seed) = (60.0, None);
     let mut words = args.iter();
     while let Some(word) = words.next() {
-        let mut number = || -> Result<f64> {
-            let value = words.next().and_then(|number| number.parse::<f64>().ok());
-            let wrong = || UsageError(format!("`{word}` wants a number")).into();
-            value.filter(|number| *number >= 0.0).ok_or_else(wrong)
-        };
+        let mut number = || number_after(word, &mut words);
         match word.as_str() {
             "--minutes" => seconds = number()? * 60.0,
             "--seconds" => seconds = number()?,

@@ -190,3 +190,10 @@ fn print_commands() -> Result<()> {
     print!("{table}");
     Ok(())
 }
+
+/// The number that follows an option.
+pub(crate) fn number_after<'a>(option: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<f64> {
+    let value = words.next().and_then(|number| number.parse::<f64>().ok());
+    let wrong = || UsageError(format!("`{option}` needs a number")).into();
+    value.filter(|number| *number >= 0.0).ok_or_else(wrong)
+}

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 
 use crate::{
-    commands::{UsageError, unknown},
+    commands::{number_after, unknown},
     run::{Profile, build, check, program},
     workspace::Workspace,
 };
@@ -17,11 +17,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     let mut seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let mut words = args.iter();
     while let Some(word) = words.next() {
-        let mut number = || -> Result<f64> {
-            let value = words.next().and_then(|number| number.parse::<f64>().ok());
-            let wrong = || UsageError(format!("`{word}` wants a number")).into();
-            value.filter(|number| *number >= 0.0).ok_or_else(wrong)
-        };
+        let mut number = || number_after(word, &mut words);
         match word.as_str() {
             "--minutes" => seconds = number()? * 60.0,
             "--seconds" => seconds = number()?,

@@ -1,4 +1,4 @@
-//! The side of a request that waits for its messages: reads them in order, and notices that the other side is lost.
+//! The side of a request that waits for its messages: reads them in order, and detects that the other side is lost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

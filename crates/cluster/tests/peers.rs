@@ -24,7 +24,7 @@ use toolhub_testkit::nats::NatsServer;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A database that knows the time.
+/// A database with a clock.
 struct Clock;
 
 impl ClusterStore for Clock {

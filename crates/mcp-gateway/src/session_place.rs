@@ -181,7 +181,7 @@ impl Gateway {
         body: Bytes,
     ) -> Result<Reply, LinkError> {
         let link = self.link.get().ok_or(LinkError::Unreachable)?;
-        // A stream counts against the budget of its principal here: its home knows no budget.
+        // A stream counts against the budget of its principal here as well as at its home: both keep it open.
         let permit = match method {
             RequestMethod::Get => match incoming.principal.take(Resource::Streams, 1) {
                 Ok(permit) => Some(permit),

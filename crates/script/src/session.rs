@@ -56,7 +56,7 @@ pub(crate) struct Session<'a> {
     /// Running calls that only read. They are written to the journal together with their answers.
     running_reads: HashMap<u32, CallRecord>,
     running: FuturesUnordered<BoxFuture<'a, Completion>>,
-    /// CPU time of inner scripts that the host knows of.
+    /// CPU time of inner scripts that was reported to the host.
     told_inner_cpu: Duration,
     /// The CPU time that the host reported at its end.
     reported_cpu: Option<Duration>,

@@ -106,7 +106,7 @@ async fn a_flood_of_background_responses_leaves_room_for_others() {
     assert!(status == 200 && since.elapsed() < REQUEST_TIMEOUT, "{other}");
 }
 
-/// One principal runs a limited number of background responses, and is told so.
+/// The number of background responses of one principal is limited; further ones are refused with an error.
 #[tokio::test]
 async fn background_responses_of_one_principal_are_limited() {
     const LIMIT: usize = 64;

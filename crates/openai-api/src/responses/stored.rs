@@ -41,7 +41,7 @@ impl Endpoint<'_> {
     pub(crate) async fn delete_response(self, id: &str) -> Result<Response<Body>, ApiError> {
         let stored = self.history().response(id).await?;
         if !stored.status.is_final() {
-            // A response that no hub ends in time is deleted nevertheless: the hub that works on it notices that.
+            // A response that no hub ends in time is deleted nevertheless: the hub that works on it ends it when its write is refused.
             self.stop(stored).await?;
         }
         let store = self.services.gateways.hub().store().ok_or_else(no_store)?;

@@ -127,7 +127,7 @@ pub(crate) async fn returns_what_was_stored_last(database: Database) {
     assert!(stored(&*store, &one).await.is_none());
 }
 
-/// A late writer does not change a response that has ended, and is told how it ended.
+/// A late writer does not change a response that has ended; the write returns how it ended.
 pub(crate) async fn ended_responses_stay_as_they_are(database: Database) {
     let (owner, other) = (database.open().await, database.open().await);
     for end in ResponseStatus::ALL.into_iter().filter(|status| status.is_final()) {
@@ -178,7 +178,7 @@ pub(crate) async fn a_response_ends_once(database: Database) {
     }
 }
 
-/// Any process requests a cancellation; the process that works on the response learns of it and ends the response.
+/// Any process requests a cancellation; the process that works on the response reads the request and ends the response.
 pub(crate) async fn cancellations_reach_the_working_process(database: Database) {
     let (owner, other) = (database.open().await, database.open().await);
     let [cancelled, deleted, kept] = [(); 3].map(|()| response(ResponseStatus::InProgress));

@@ -356,7 +356,7 @@ async fn a_denial_holds_for_every_run_of_a_script() {
     }
 }
 
-/// As after SIGKILL: the system has closed the files, and the store notices that the hub is gone.
+/// As after SIGKILL: the system has closed the files, and the store detects the end of the hub.
 #[tokio::test]
 async fn a_call_of_a_script_is_withdrawn_when_its_hub_ends() {
     for folder in Folder::both() {

@@ -74,15 +74,24 @@ export async function start(container) {
   });
   json.value = form.getValue(2);
   json.addEventListener("input", () => {
-    try {
-      JSON.parse(json.value);
-    } catch (error) {
-      message.textContent = `${text("This is not valid JSON", "不是有效的 JSON")}: ${error.message}`;
+    const problem = syntaxProblem();
+    if (problem) {
+      message.textContent = problem;
       return;
     }
     form.setValue(json.value);
     scheduleCheck();
   });
+
+  /** Why the text of the JSON view is not JSON; undefined if it is. */
+  function syntaxProblem() {
+    try {
+      JSON.parse(json.value);
+      return undefined;
+    } catch (error) {
+      return `${text("This is not valid JSON", "不是有效的 JSON")}: ${error.message}`;
+    }
+  }
 
   let timer;
   function scheduleCheck() {
@@ -91,6 +100,12 @@ export async function start(container) {
   }
 
   async function check() {
+    // The text may have changed since the check was scheduled.
+    const problem = syntaxProblem();
+    if (problem) {
+      message.textContent = problem;
+      return false;
+    }
     try {
       const body = withArguments(json.value, profile);
       const checked = JSON.parse(await request(`${toolUrl}:check`, { method: "POST", body }));

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::Journal;
 
+use crate::console::Browser;
 use crate::identity_provider::await_history;
 use crate::raw_client::{Era, RawClient};
 use crate::serving::{Serving, TEST_TIMEOUT};
@@ -236,4 +237,47 @@ fn held_calls_survive_a_killed_gateway() {
     let repeated = report["calls"].as_array().unwrap();
     assert!(repeated.iter().all(|call| call["error"] == true), "{report}");
     assert_eq!(rows(&journal), [0, 1, 2, 3, 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_that_opens_urls_gets_the_page_of_the_held_call() {
+    let settings = format!("[auth]\nresource = \"https://hub.example/tools\"\n{HOLDING}");
+    let (serving, journal, keys) = team(&settings, &[NewKey { name: "ann", options: &[] }]);
+    let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+    client.declare(json!({"elicitation": {"url": {}}}));
+    let asked = client.call("write_sheet", r#"{"row":1}"#).await;
+    let asked: Value = serde_json::from_str(asked.result()).unwrap();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let (question, request) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    let held = &await_waiting(serving.cli(), 1)[0];
+    let page = format!("waiting/{}", held["id"].as_str().unwrap());
+    assert_eq!(request["params"]["mode"], "url", "{request}");
+    assert_eq!(request["params"]["url"], format!("https://hub.example/tools/console/{page}"), "{request}");
+    let owner = Browser::open(&serving).await;
+    let shown = owner.page(&page).await;
+    assert!(shown.contains("write_sheet") && shown.contains("key:ann"), "{shown}");
+    let unknown = owner.get("/console/waiting/0123").send().await.unwrap();
+    assert_eq!(unknown.status(), 404);
+    approve(serving.cli(), held);
+    let answers = json!({question.as_str(): {"action": "accept"}});
+    let params = format!(
+        r#""name":"write_sheet","arguments":{{"row":1}},"inputResponses":{answers},"requestState":{}"#,
+        asked["requestState"]
+    );
+    assert_eq!(client.ask("2", "tools/call", &params).await.text(), r#"{"row":1}"#);
+    assert!(owner.page(&page).await.contains("Decided by"));
+    assert_eq!(writes(&journal), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_that_only_opens_urls_gets_the_reference_if_there_is_no_public_url() {
+    let (serving, journal, key) = holding();
+    let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
+    client.declare(json!({"elicitation": {"url": {}}}));
+    let refused = client.call("write_sheet", r#"{"row":1}"#).await.text();
+    let held = &await_waiting(serving.cli(), 1)[0];
+    assert!(refused.contains(held["id"].as_str().unwrap()), "{refused}");
+    approve(serving.cli(), held);
+    assert_eq!(client.call("write_sheet", r#"{"row":1}"#).await.text(), r#"{"row":1}"#);
+    assert_eq!(writes(&journal), 1);
 }

@@ -64,6 +64,7 @@ pub(crate) async fn respond(
         ("calls", false) => calls::list(&context, &frame).await,
         ("calls", true) => calls::item(&context, &frame).await,
         ("waiting", false) => waiting::page(&context, &frame).await,
+        ("waiting", true) => waiting::item(&context, &frame).await,
         ("clients", false) => clients::page(&context, &frame).await,
         ("cluster", false) => cluster::page(&context, &frame).await,
         ("ask", false) => ask::page(&context, &frame),

@@ -25,7 +25,7 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let all = context.query.get("all") == Some("true");
     let held = waiting::visible(context, all).await?;
     let title = frame.text("Waiting", "待批准");
-    let decides = context.has_role(Role::Approver) || context.has_role(Role::Owner);
+    let decides = decides(context);
     let content = html! {
         h1 { (title) }
         p {
@@ -47,6 +47,33 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         @for call in &held { (card(frame, call, decides)) }
     };
     Ok((title.to_owned(), content))
+}
+
+/// One held call in any state: the page that clients open for their users.
+pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+    let held = waiting::visible(context, true).await?;
+    let Some(call) = held.iter().find(|call| call.id == context.id()) else {
+        return Err(Problem::not_found(
+            "no held call that you may see has this reference; it may have expired",
+            "没有您可以查看的、具有此编号的待批准调用；它可能已过期",
+        ));
+    };
+    let content = html! {
+        p.crumbs { a href=(frame.link("waiting")) { (frame.text("Waiting", "待批准")) } }
+        h1 { (frame.text("Held call", "待批准的调用")) }
+        @if call.state == "waiting" && !decides(context) {
+            p { (frame.text(
+                "An approver has to decide. This page shows the decision when you reload it; your client goes on by itself.",
+                "须由审批人决定。刷新本页可查看决定；您的客户端会自动继续。",
+            )) }
+        }
+        (card(frame, call, decides(context)))
+    };
+    Ok((call.tool.clone(), content))
+}
+
+fn decides(context: &Context<'_>) -> bool {
+    context.has_role(Role::Approver) || context.has_role(Role::Owner)
 }
 
 fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {

@@ -14,6 +14,7 @@ use toolhub_server::Authenticator as _;
 use super::answers::{Refusal, tool_error};
 use super::backend::HubBackend;
 use super::ended_scripts::EndedScripts;
+use super::public_url::PublicUrl;
 use super::view::Target;
 use crate::held_calls::{HeldCall, HeldState, NewHeldCall, SeenDecisions};
 
@@ -117,6 +118,19 @@ impl HubBackend {
             }
             let decided = tokio::time::timeout(DECISION_TIMEOUT, self.decided(&held)).await;
             held.state = decided.unwrap_or_default();
+            if held.state != HeldState::Waiting {
+                self.end_question(&held, &call.caller);
+            }
+        }
+    }
+
+    /// Announces to a client that opens URLs that the call of the opened page is decided.
+    fn end_question(&self, held: &HeldCall, caller: &CallerHandle) {
+        let opens_urls =
+            || caller.capabilities().object()?.get("elicitation")?.object()?.get("url").map(|_| ());
+        if opens_urls().is_some() && self.page_of_held_call(held).is_some() {
+            let params = RawObject::default().with("elicitationId", held.id.as_str()).into_raw();
+            caller.notify("notifications/elicitation/complete", Some(&params));
         }
     }
 
@@ -159,27 +173,13 @@ impl HubBackend {
         }
     }
 
-    /// Tells the user of the client that the call waits, unless the decision comes first.
+    /// Shows the user of the client that the call waits, unless the decision comes first.
     async fn ask_to_wait(&self, held: &HeldCall, caller: &CallerHandle) -> ClientAnswer {
-        if !caller.capabilities().object().is_some_and(|all| all.contains("elicitation")) {
-            return ClientAnswer::Unable;
-        }
-        let (tool, id) = (&held.tool, &held.id);
-        let message = LocalizedText::new(
-            format!(
-                "`{tool}` waits for approval (reference {id}). Ask an approver, and accept to go on once it is approved."
-            ),
-            format!("`{tool}` 等待批准（编号 {id}）。请联系审批人，批准后点击接受以继续。"),
-        );
-        let schema = RawObject::default().with("type", "object").with("properties", RawObject::default());
-        let params = RawObject::default()
-            .with("mode", "form")
-            .with("message", message.localize(self.lang))
-            .with("requestedSchema", schema);
+        let Some(question) = self.waiting_question(held, caller) else { return ClientAnswer::Unable };
         let answer = tokio::select! {
             biased;
             _ = self.decided(held) => return ClientAnswer::Wait,
-            answer = caller.ask("elicitation/create".to_owned(), Some(params.into_raw())) => answer,
+            answer = caller.ask("elicitation/create".to_owned(), Some(question.into_raw())) => answer,
         };
         let action = |answer: &RawJson| answer.object()?.get("action")?.decode::<String>().ok();
         match answer {
@@ -187,6 +187,52 @@ impl HubBackend {
             Ok(_) => ClientAnswer::Withdraw,
             Err(_) => ClientAnswer::Unable,
         }
+    }
+
+    /// The elicitation that shows that a call waits: the page of the call in the console if the client opens URLs and the gateway
+    /// has a public one, else a form without fields. `None` if the client supports neither.
+    fn waiting_question(&self, held: &HeldCall, caller: &CallerHandle) -> Option<RawObject> {
+        let capabilities = caller.capabilities().object()?;
+        let elicitation = capabilities.get("elicitation")?.object()?;
+        let (tool, id) = (&held.tool, &held.id);
+        if let Some(url) = elicitation.get("url").and_then(|_| self.page_of_held_call(held)) {
+            let message = LocalizedText::new(
+                format!(
+                    "`{tool}` waits for approval (reference {id}). The page shows the call, and approvers decide there. Accept to go on once it is approved."
+                ),
+                format!(
+                    "`{tool}` 等待批准（编号 {id}）。该页面显示此调用，审批人可在其中决定。批准后点击接受以继续。"
+                ),
+            );
+            let question = RawObject::default()
+                .with("mode", "url")
+                .with("elicitationId", id.as_str())
+                .with("url", url)
+                .with("message", message.localize(self.lang));
+            return Some(question);
+        }
+        // Without members the capability means forms (elicitation, 2025-06-18).
+        if elicitation.contains("url") && !elicitation.contains("form") {
+            return None;
+        }
+        let message = LocalizedText::new(
+            format!(
+                "`{tool}` waits for approval (reference {id}). Ask an approver, and accept to go on once it is approved."
+            ),
+            format!("`{tool}` 等待批准（编号 {id}）。请联系审批人，批准后点击接受以继续。"),
+        );
+        let schema = RawObject::default().with("type", "object").with("properties", RawObject::default());
+        let question = RawObject::default()
+            .with("mode", "form")
+            .with("message", message.localize(self.lang))
+            .with("requestedSchema", schema);
+        Some(question)
+    }
+
+    /// The URL of the page of a held call in the console.
+    fn page_of_held_call(&self, held: &HeldCall) -> Option<String> {
+        let public_url = PublicUrl::parse(self.hub.settings().auth.resource.as_deref())?;
+        Some(public_url.page(&format!("/console/waiting/{}", held.id)))
     }
 
     fn withdrawn(&self, held: &HeldCall) -> RawJson {

@@ -21,6 +21,7 @@ use url::Url;
 
 use super::Gateways;
 use super::login_pages::{self, PageText};
+use super::public_url::PublicUrl;
 
 /// How long a link can be used.
 const LINK_LIFETIME: Duration = Duration::from_secs(15 * 60);
@@ -41,7 +42,7 @@ pub(super) enum CallerLogin {
 #[derive(Debug)]
 pub(super) struct LoginLinks {
     /// The public URL of the gateway; without it there are no links.
-    base: Option<Url>,
+    base: Option<PublicUrl>,
     links: Mutex<HashMap<String, Arc<Link>>>,
 }
 
@@ -89,8 +90,7 @@ impl Link {
 impl LoginLinks {
     /// Links below the public URL of the gateway.
     pub(super) fn new(base: Option<&str>) -> Self {
-        let base = base.and_then(|base| Url::parse(base).ok()).filter(|base| !base.cannot_be_a_base());
-        Self { base, links: Mutex::default() }
+        Self { base: PublicUrl::parse(base), links: Mutex::default() }
     }
 
     fn links(&self) -> MutexGuard<'_, HashMap<String, Arc<Link>>> {
@@ -98,13 +98,7 @@ impl LoginLinks {
     }
 
     fn page_url(&self, page: &str) -> Option<String> {
-        let base = self.base.as_ref()?;
-        Some(format!("{}{}{page}", base.origin().ascii_serialization(), self.page_path()?))
-    }
-
-    /// The path of the pages, as a browser sees it.
-    fn page_path(&self) -> Option<String> {
-        Some(format!("{}/login", self.base.as_ref()?.path().trim_end_matches('/')))
+        Some(self.base.as_ref()?.page(&format!("/login{page}")))
     }
 
     /// The link of a principal to a server, with its URL; a new one if there is none. `None` if the gateway has no public URL.
@@ -233,7 +227,7 @@ impl Gateways {
     async fn begin_login(&self, id: &str, credential: Secret, origin: Option<&str>) -> LoginPage {
         let links = &self.login_links;
         // Another site must not send the form: its user would log in for the attacker.
-        let own = links.base.as_ref().map(|base| base.origin().ascii_serialization());
+        let own = links.base.as_ref().map(PublicUrl::origin);
         if origin.is_none() || origin != own.as_deref() {
             return login_pages::message(403, &PageText::OTHER_SITE);
         }
@@ -259,7 +253,7 @@ impl Gateways {
         let cookie = LoginCookie {
             name: link.cookie.clone(),
             value: browser.clone(),
-            secure: links.base.as_ref().is_some_and(|base| base.scheme() == "https"),
+            secure: links.base.as_ref().is_some_and(PublicUrl::is_https),
             max_age: LINK_LIFETIME,
         };
         link.state().begun = Some(BegunLogin { login, credential, browser });

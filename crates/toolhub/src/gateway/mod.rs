@@ -18,6 +18,7 @@ mod offers;
 mod prepared_call;
 mod profile_access;
 mod profile_check;
+mod public_url;
 #[cfg(feature = "postgres")]
 mod replica_requests;
 mod resource_subscriptions;

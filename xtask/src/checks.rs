@@ -1,5 +1,5 @@
 //! The steps of `cargo xtask test` and `cargo xtask lint`.
-use std::{cell::RefCell, process::Command};
+use std::cell::RefCell;
 
 use anyhow::Result;
 
@@ -11,6 +11,7 @@ use crate::{
     requirements::{REQUIREMENTS, Requirement, may_install},
     run::{self, cargo},
     steps::{Outcome, Step, run_all},
+    test_programs::{self, Selection},
     tidy,
     workspace::Workspace,
 };
@@ -105,28 +106,27 @@ fn full(workspace: &Workspace, options: &Options) -> Result<()> {
 
 /// Runs all tests except those whose requirements are missing.
 fn run_tests(workspace: &Workspace, options: &Options, missing: &[&Requirement]) -> Result<Outcome> {
-    let mut passed = Passed::default();
-    let mut run = |command: &mut Command| {
-        command.env(PEERS_VARIABLE, peers::folder(workspace));
-        run::run_with_listener(command, |line| passed.parse_line(line))
-    };
-    let mut tests = cargo(&workspace.root);
-    tests.args(["test", "--workspace"]);
     if !options.extra.is_empty() {
-        run(tests.args(&options.extra))?;
+        let mut tests = cargo(&workspace.root);
+        tests.args(["test", "--workspace"]).args(&options.extra);
+        run::check(tests.env(PEERS_VARIABLE, peers::folder(workspace)))?;
         return Ok(Outcome::Passed);
     }
+    let mut passed = Passed::default();
     let packages: Vec<&str> = missing.iter().flat_map(|requirement| requirement.packages).copied().collect();
     for package in &packages {
-        tests.args(["--exclude", package]);
-        run(cargo(&workspace.root).args(["test", "--package", package, "--lib"]))?;
+        let mut units = cargo(&workspace.root);
+        units.args(["test", "--package", package, "--lib"]);
+        run::run_with_listener(&mut units, |line| passed.parse_line(line))?;
     }
-    // Run all tests even if some fail, so that one run reports every failure.
-    tests.args(["--no-fail-fast", "--"]);
-    for part in missing.iter().flat_map(|requirement| requirement.tests) {
-        tests.args(["--skip", part]);
-    }
-    run(&mut tests)?;
+    let skipped: Vec<&str> = missing.iter().flat_map(|requirement| requirement.tests).copied().collect();
+    let selection = Selection {
+        excluded_packages: &packages,
+        skipped_tests: &skipped,
+        environment: &[(PEERS_VARIABLE, &peers::folder(workspace))],
+    };
+    test_programs::run(workspace, selection, |line| passed.parse_line(line))?;
+    run::check(cargo(&workspace.root).args(["test", "--quiet", "--workspace", "--doc"]))?;
     if missing.is_empty() {
         faults::check(workspace, &passed, options.write_docs)?;
         return Ok(Outcome::Passed);

@@ -31,6 +31,7 @@ mod screenshots;
 mod soak;
 mod steps;
 mod table;
+mod test_programs;
 mod tidy;
 mod workspace;
 

@@ -82,7 +82,7 @@ impl ArgumentSchema {
                 format!("JSON Schema 无效{}：{reason}", at("，位于")),
             )
         })?;
-        Ok(Self { id, schema: members.clone(), validator, spellings: Spellings::of(schema) })
+        Ok(Self { id, schema: members.clone(), validator, spellings: Spellings::of(schema)? })
     }
 
     /// The schema as written.
@@ -92,13 +92,13 @@ impl ArgumentSchema {
 
     /// Compares arguments with the schema.
     pub(crate) fn judge(&self, arguments: &Arguments<'_>) -> Verdict {
-        let Some(value) = arguments.value() else { return Verdict::Unreadable };
+        let (Some(raw), Some(value)) = (arguments.raw, arguments.value()) else { return Verdict::Unreadable };
         // Many rules share few schemas.
         let known = arguments.verdicts.borrow().iter().find(|(schema, _)| *schema == self.id).copied();
         if let Some((_, verdict)) = known {
             return verdict;
         }
-        let verdict = if self.spellings.has_variant_in(value) {
+        let verdict = if self.spellings.has_variant_in(raw) {
             Verdict::Unreadable
         } else if self.validator.is_valid(value) {
             Verdict::Accepted

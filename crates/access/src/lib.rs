@@ -33,6 +33,7 @@ mod explain;
 mod index;
 mod lint;
 mod narrow;
+mod number_text;
 mod pattern;
 mod permissions;
 mod request;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 use std::sync::{Arc, LazyLock};
+use std::time::SystemTime;
 
 use crate::secret::Secret;
 
@@ -180,6 +181,8 @@ pub struct Principal {
     /// The access token that it presented, if an identity provider issued it. It may be exchanged at that provider, and is sent
     /// nowhere else.
     pub token: Option<Secret>,
+    /// When its credential expires. Nothing is done for it afterwards, also in requests that began before.
+    pub expires: Option<SystemTime>,
 }
 
 impl Principal {
@@ -202,6 +205,7 @@ impl Principal {
             profiles: None,
             key_sha256: None,
             token: None,
+            expires: None,
         }
     }
 
@@ -227,6 +231,18 @@ impl Principal {
     pub fn with_token(mut self, token: &str) -> Self {
         self.token = Some(Secret::new(token));
         self
+    }
+
+    /// The principal with the time when its credential expires.
+    #[must_use]
+    pub fn with_expiry(mut self, expires: Option<SystemTime>) -> Self {
+        self.expires = expires;
+        self
+    }
+
+    /// Whether its credential has expired.
+    pub fn is_expired(&self) -> bool {
+        self.expires.is_some_and(|expires| SystemTime::now() >= expires)
     }
 
     /// The unique id, in storage and output: `local`, `key:NAME` or `oidc:ISSUER#SUBJECT`.

@@ -1,11 +1,12 @@
 //! The handlers of the routes.
 
+use std::str::Utf8Error;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use axum::body::Body;
-use http::{Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode, header};
 use serde_json::{Value, json};
 use toolhub::{Gateways, TurnError};
 use toolhub_core::instance::{INSTANCE_HEADER, instance_id};
@@ -39,6 +40,12 @@ use crate::unfinished_changes::{ChangeMark, RequestIdentity};
 /// The header by which clients of the API name a project: here, a profile.
 const PROFILE_HEADER: &str = "openai-project";
 
+/// The profile that a request names; `None` without the header, and an error if it is no text, which is the name of no profile.
+pub(crate) fn profile_name(headers: &HeaderMap) -> Result<Option<&str>, Utf8Error> {
+    let name = headers.get(PROFILE_HEADER).map(|name| std::str::from_utf8(name.as_bytes())).transpose()?;
+    Ok(name.filter(|name| !name.is_empty()))
+}
+
 /// A request and what it is answered with.
 pub(crate) struct Endpoint<'a> {
     pub(crate) services: &'a Services,
@@ -53,14 +60,13 @@ impl<'a> Endpoint<'a> {
             return Err(ApiError::own_model());
         }
         let gateways = &services.gateways;
-        let profile = request.headers.get(PROFILE_HEADER);
-        // A name that is no text is the name of no profile, and not a missing one.
-        let profile = profile.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
-        let profile = profile.filter(|name| !name.is_empty());
-        if !gateways.may_use_profile(profile.as_deref(), request.principal.identity()) {
+        let profile = profile_name(&request.headers).map(|name| name.map(str::to_owned));
+        let is_usable =
+            |name: &Option<String>| gateways.may_use_profile(name.as_deref(), request.principal.identity());
+        let Some(profile) = profile.ok().filter(is_usable) else {
             let message = "there is no such profile for this key: name one with the header `OpenAI-Project` (此密钥没有该配置档)";
             return Err(ApiError::new(StatusCode::NOT_FOUND, "profile_not_found", message));
-        }
+        };
         Ok(Self { services, gateways, request, profile })
     }
 

@@ -25,14 +25,14 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use toolhub::Gateways;
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
 use toolhub_server::{ApiApp, ApiRequest};
 use url::form_urlencoded;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, profile_name};
 use crate::error::ApiError;
 use crate::purge::Purge;
 use crate::recovery::Recovery;
@@ -131,6 +131,11 @@ impl OpenAiApi {
 impl ApiApp for OpenAiApi {
     fn respond(&self, request: ApiRequest) -> BoxFuture<'_, Response<Body>> {
         Box::pin(async move { self.handle(request).await.unwrap_or_else(ApiError::into_response) })
+    }
+
+    fn profile<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
+        // A name that is no text is refused by the endpoint.
+        profile_name(headers).ok().flatten()
     }
 
     fn is_misplaced(&self, path: &str) -> bool {

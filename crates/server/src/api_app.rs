@@ -33,6 +33,9 @@ pub trait ApiApp: Send + Sync {
     /// Responds to a request.
     fn respond(&self, request: ApiRequest) -> BoxFuture<'_, Response<Body>>;
 
+    /// The name of the profile that a request is for; `None` for the default one. A token is verified for this profile.
+    fn profile<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str>;
+
     /// Whether a path is one of this API without `/v1`, as from a client with a wrong base URL.
     fn is_misplaced(&self, path: &str) -> bool;
 

@@ -102,6 +102,10 @@ impl Key {
         let principal = Principal::of_key(name).with_roles(Role::Caller);
         Self { sha256: sha256.into(), principal: Arc::new(principal), expires: None }
     }
+
+    fn is_expired(&self) -> bool {
+        self.expires.is_some_and(|at| SystemTime::now() >= at)
+    }
 }
 
 /// A table of static keys. Without keys no token is required.
@@ -135,13 +139,13 @@ impl KeyTable {
                 found = Some(key);
             }
         }
-        let key = found.filter(|key| key.expires.is_none_or(|at| SystemTime::now() < at))?;
+        let key = found.filter(|key| !key.is_expired())?;
         Some(Verified::until(Arc::clone(&key.principal), key.expires))
     }
 
-    /// Whether the principal belongs to a key of this table.
+    /// Whether the principal belongs to a key of this table that has not expired.
     pub fn contains(&self, principal: &Arc<Principal>) -> bool {
-        self.0.iter().any(|key| Arc::ptr_eq(&key.principal, principal))
+        self.0.iter().any(|key| Arc::ptr_eq(&key.principal, principal) && !key.is_expired())
     }
 }
 

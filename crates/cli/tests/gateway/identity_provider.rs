@@ -258,6 +258,21 @@ async fn token_for_another_audience_is_refused() {
     for expected in [(None, 200), (Some("ops"), 401), (None, 200)] {
         assert_eq!(gateway.list_at(expected.0, &token).await.status(), expected.1, "{expected:?}");
     }
+    // The OpenAI-compatible endpoint takes the profile from a header.
+    let for_ops = gateway.token_for(&ops, &[]).await;
+    for (token, project, expected) in [
+        (&token, None, 200),
+        (&token, Some("ops"), 401),
+        (&token, Some(""), 200),
+        (&for_ops, Some("ops"), 200),
+        (&for_ops, None, 401),
+    ] {
+        let mut request = http().get(format!("{root}/v1/models")).bearer_auth(token);
+        if let Some(project) = project {
+            request = request.header("OpenAI-Project", project);
+        }
+        assert_eq!(request.send().await.unwrap().status(), expected, "at /v1 for {project:?}");
+    }
     // A session of one profile does not open another one.
     let mut client = RawClient::with_token(&default, Era::Legacy, Some(&token)).await;
     client.move_to(&ops);

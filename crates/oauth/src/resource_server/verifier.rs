@@ -302,8 +302,8 @@ impl TokenVerifier {
         let now = self.clock.wall_time();
         let Identity { principal, audiences, expires } =
             identify(&issuer.provider.settings, &jws.claims, now)?;
-        let principal = Arc::new(principal.with_token(text));
         let expires = expires.ok_or(TokenErrorKind::Expired)? + CLOCK_SKEW;
+        let principal = Arc::new(principal.with_token(text).with_expiry(Some(expires)));
         let proof = Proof { verifier: self.id, issuer: issuer.index, revision: Some(candidates.revision) };
         let token = VerifiedToken { principal, expires, recheck: expires, proof };
         let lifetime = remaining(expires, now).min(JWT_LIFETIME);
@@ -359,12 +359,13 @@ impl TokenVerifier {
         let now = self.clock.wall_time();
         let Identity { principal, audiences, expires } =
             identify_introspected(&issuer.provider.settings, claims, now)?;
-        let principal = Arc::new(principal.with_token(text));
+        let expiry = expires.map(|expires| expires + CLOCK_SKEW);
+        let principal = Arc::new(principal.with_token(text).with_expiry(expiry));
         let lifetime = expires
             .map_or(INTROSPECTION_LIFETIME, |expires| remaining(expires, now))
             .min(INTROSPECTION_LIFETIME);
         let recheck = now + lifetime;
-        let expires = expires.map_or(recheck, |expires| expires + CLOCK_SKEW);
+        let expires = expiry.unwrap_or(recheck);
         let proof = Proof { verifier: self.id, issuer: issuer.index, revision: None };
         let token = VerifiedToken { principal, expires, recheck, proof };
         Ok(Verified { token: Arc::new(CachedToken { token, audiences }), lifetime })

@@ -228,7 +228,11 @@ impl Shared {
         let target = parts.uri.authority().map(Authority::as_str);
         let (method, headers) = (&parts.method, &parts.headers);
         let found = Route::find(parts.uri.path());
-        let profile = found.and_then(|(_, profile)| profile);
+        let profile = match (&self.api_app, found) {
+            // Its clients name the profile in a header.
+            (Some(app), Some((route, _))) if route.path == api::PATH => app.profile(headers),
+            _ => found.and_then(|(_, profile)| profile),
+        };
         let request = AccessRequest { headers, target, profile };
         let mut body = Some(body);
         if let Some((route, _)) = found

@@ -13,19 +13,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_client_config::TransportSpec;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{Event, EventKind, EventSink, ServerId};
+use toolhub_core::{Event, EventKind, ServerId};
 use toolhub_mcp_wire::{Era, McpError, worker};
-use toolhub_oauth::{Authorizer, CredentialOwner, OAuthError, TokenManager, TokenManagerContext, TokenStore};
+use toolhub_oauth::{Authorizer, CredentialOwner, OAuthError, TokenManager, TokenManagerContext};
 
 use crate::breaker::Decision;
 use crate::config::{Instances, ServerSpec};
 use crate::connection::Connection;
-use crate::handler::ClientHandler;
 use crate::handshake::Connector;
-use crate::instances::InstancePool;
-use crate::relay::Dialer;
-use crate::remote::RemoteServers;
+use crate::instance_pool::InstancePool;
 use crate::request_origin::{InFlightRequests, Users};
+use crate::server_context::ServerContext;
 use crate::server_requests::{Roots, ServerRequests};
 use crate::server_status::{
     ConnectAttempt, FailureHistory, FailureMark, LiveConnection, Purpose, RequestGuard, ServerState,
@@ -39,31 +37,6 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Interval at which `Server::drain` checks for requests in flight.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Resources that all servers of a hub share.
-#[derive(Clone)]
-pub struct ServerContext {
-    /// Receives events.
-    pub events: Arc<dyn EventSink>,
-    /// Answers requests that servers send to the client (sampling, elicitation, roots).
-    pub handler: Arc<dyn ClientHandler>,
-    /// Whether to keep a stream open for unsolicited messages of servers. A program that exits after one call does not need it.
-    pub listen: bool,
-    /// Stores OAuth tokens.
-    pub logins: Arc<TokenStore>,
-    /// Whether the hub has exactly one client, so that a shared server serves this client only.
-    pub single_client: bool,
-    /// Dials hubs that are already running, whose connections are used instead of new ones; `None` disables this.
-    pub relay: Option<Arc<dyn Dialer>>,
-    /// Connects to servers that other processes of a cluster run; `None` without a cluster.
-    pub remote: Option<Arc<dyn RemoteServers>>,
-}
-
-impl std::fmt::Debug for ServerContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerContext").field("listen", &self.listen).finish_non_exhaustive()
-    }
-}
 
 /// One configured server.
 pub struct Server {
@@ -81,7 +54,7 @@ pub struct Server {
     /// URIs of the resources with a subscription.
     watched: watch::Sender<BTreeSet<String>>,
     /// The instances per caller, if configured.
-    pool: Option<InstancePool>,
+    pool: Option<InstancePool<Server>>,
     /// Of an instance of a caller: a digest of the caller.
     owner: Option<Box<str>>,
     /// The principals that have used this server, through any instance and over any connection.
@@ -160,8 +133,12 @@ impl Server {
     }
 
     /// The instances per caller, if configured.
-    pub(crate) fn pool(&self) -> Option<&InstancePool> {
+    pub(crate) fn pool(&self) -> Option<&InstancePool<Self>> {
         self.pool.as_ref()
+    }
+
+    fn instances(&self) -> Vec<Arc<Self>> {
+        self.pool.as_ref().map(InstancePool::all).unwrap_or_default()
     }
 
     /// Whether it is connected, connecting, or has a request in flight.
@@ -582,7 +559,12 @@ impl Server {
     /// Closes the connections, and waits up to `timeout` for their tasks to end. A later request opens a new one.
     pub async fn stop(&self, timeout: Duration) {
         self.disconnect();
-        self.take_instances().iter().for_each(|instance| instance.disconnect());
+        self.pool
+            .as_ref()
+            .map(InstancePool::take_all)
+            .unwrap_or_default()
+            .iter()
+            .for_each(|instance| instance.disconnect());
         self.tasks.close();
         let _ = tokio::time::timeout(timeout, self.tasks.wait()).await;
         self.tasks.reopen();

@@ -170,7 +170,7 @@ fn session(id: &str, owner: &str) -> Arc<Session> {
     };
     Arc::new(Session::new(NewSession {
         id: id.to_owned(),
-        ticket: None,
+        stamp: None,
         epoch: 0,
         principal: PrincipalHandle::new(toolhub_core::Principal::of_key(owner)),
         version: "2025-11-25",

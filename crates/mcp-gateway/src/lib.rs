@@ -7,6 +7,7 @@ mod budget;
 mod client_handle;
 mod client_queue;
 mod duplex;
+mod ended_session;
 mod event_log;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -24,8 +25,10 @@ mod modern;
 mod outbox;
 mod pending_input;
 mod portable;
+mod replays;
 mod replica_link;
 mod replica_seal;
+mod reply;
 mod request_context;
 mod session;
 mod session_ids;
@@ -60,19 +63,20 @@ pub use budget::{
 };
 pub use duplex::Duplex;
 pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
-pub use http::{Events, Reply};
 pub use known_clients::KnownClient;
 pub use methods::{BackendMethod, method_names};
 pub use outbox::OutboundMessage;
 pub use portable::{PortabilityError, portable, portable_offer};
 pub use replica_link::{LinkError, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse, RequestMethod};
 pub use replica_seal::{ReplicaSeal, ResponseSeal};
+pub use reply::{Events, Reply};
 pub use request_context::{RequestContext, StepUp};
 pub use session_record::SessionRecord;
 pub use session_seal::SessionKey;
 
+use crate::backend::RpcResult;
 use crate::client_handle::{ClientHandle, ClientInfo, PendingClientRequests};
-use crate::in_flight::{InFlightRequest, RpcResult};
+use crate::in_flight::InFlightRequest;
 use crate::known_clients::KnownClients;
 use crate::level::Level;
 use crate::message::{Params, Request};

@@ -17,8 +17,8 @@ use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{NewEntry, Replacement, ReplicaId, SharedState, StateKind};
 use toolhub_core::{BoxFuture, Principal, RawJson};
 
+use crate::ended_session::{RESUMABLE_FOR, hex};
 use crate::header_lookup::HeaderLookup;
-use crate::session_record::{RESUMABLE_FOR, hex};
 
 /// How long the home of a session is used without reading it again.
 const HOME_LIFETIME: Duration = Duration::from_secs(1);

@@ -12,13 +12,10 @@ use crate::backend::{INVALID_REQUEST, RpcError};
 use crate::body::Body;
 use crate::budget::Resource;
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID};
-use crate::http::{Reply, with_permit};
 use crate::message::Params;
 use crate::pending_input::replica_of_state;
-use crate::replica_link::{
-    ForwardedHeaders, Home, LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod,
-};
-use crate::request_context::{RequestContext, StepUp};
+use crate::replica_link::{Home, LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod};
+use crate::reply::{Reply, with_permit};
 use crate::session::Session;
 use crate::{ABORTED, Gateway, PrincipalHandle};
 
@@ -126,10 +123,10 @@ impl Gateway {
     ) -> Result<Arc<Session>, Instead> {
         let principal = incoming.principal;
         let resumable = self.session_ids.verify(id, principal).await.ok_or_else(Instead::not_found)?;
-        if !self.session_ids.refresh(principal, &resumable.ticket).await {
+        if !self.session_ids.refresh(principal, &resumable.stamp).await {
             return Err(Instead::unavailable("the store of the sessions cannot be read"));
         }
-        if self.session_ids.is_ended(principal, &resumable.ticket) {
+        if self.session_ids.is_ended(principal, &resumable.stamp) {
             return Err(Instead::not_found());
         }
         if let (Some(state), Some(issuer)) = (self.session_ids.record().shared(), resumable.replica) {
@@ -208,32 +205,6 @@ impl Gateway {
                 None => events,
             }),
         })
-    }
-
-    /// Serves a request that another replica has authenticated and sent here.
-    pub async fn serve_replica(
-        self: &Arc<Self>,
-        request: ReplicaRequest,
-        principal: &PrincipalHandle,
-    ) -> ReplicaResponse {
-        let ReplicaRequest { method, headers, body, .. } = request;
-        let headers = ForwardedHeaders(headers);
-        let incoming = Incoming { headers: &headers, principal, is_forwarded: true };
-        let context =
-            RequestContext { principal: principal.clone(), trace: None, step_up: StepUp::of(principal) };
-        let serving = async {
-            match method {
-                RequestMethod::Post => self.receive(incoming, body).await,
-                RequestMethod::Get => self.open_stream(incoming).await,
-                RequestMethod::Delete => self.end(incoming).await,
-            }
-        };
-        match context.scope(serving).await {
-            Reply::Body { status, body, .. } => {
-                ReplicaResponse { status, body: ReplicaBody::Json(body.parts().concat()) }
-            }
-            Reply::Events(events) => ReplicaResponse { status: 200, body: ReplicaBody::Events(events) },
-        }
     }
 
     /// The replica at which a request waits for the input that these parameters bring; `None` if that is this one.

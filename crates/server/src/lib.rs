@@ -16,6 +16,7 @@ mod fast_path;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod legacy_clients;
 mod metrics;
 mod metrics_text;
 mod request_record;

@@ -1,6 +1,7 @@
 //! The fast path: serves the `POST /mcp` requests that nearly all clients send with a minimal HTTP/1.1 implementation.
 //! Any other request is passed to hyper, together with all bytes read so far.
 
+mod admission;
 #[cfg(test)]
 mod attacks;
 mod head;
@@ -28,17 +29,16 @@ use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{LAST_CHUNK, write_chunk};
 use toolhub_mcp_gateway::{Body, Events, PrincipalHandle, Reply, Resource};
 
-use self::head::{Missing, ParseOutcome, ParsedHead};
+use self::admission::{ConnectionIdentity, Taken, profile_of};
+use self::head::{Head, Missing, ParseOutcome, ParsedHead};
 use self::written::{MAX_COPIED_BODY_BYTES, ResponseHead};
 use crate::access::AccessRequest;
 use crate::body::MAX_UNCOUNTED;
 use crate::connection::{ActiveRequest, Command, ConnectionState};
 use crate::request_record::RequestRecord;
 use crate::revocation::until_revoked;
-use crate::shared::{ConnectionIdentity, Shared, Taken, profile_of};
+use crate::shared::Shared;
 use crate::workers::Placement;
-
-pub(crate) use self::head::Head;
 
 /// How many bytes are read at a time once a message is longer than this.
 const READ_CHUNK_BYTES: usize = 4 << 10;

@@ -1,6 +1,5 @@
 //! Builds a hub. All components are connected here.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -14,9 +13,9 @@ use toolhub_core::call_log::CallLog;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use toolhub_core::model::LanguageModel;
-use toolhub_core::ports::{CachedList, HubStore};
-use toolhub_core::{BoxFuture, EventSink, NativeTool, Outcome, ServerId, ToolError, ToolHost};
-use toolhub_engine::{Deadlines, Engine, Tagger};
+use toolhub_core::ports::HubStore;
+use toolhub_core::{BoxFuture, EventSink, NativeTool, Outcome, ToolError, ToolHost};
+use toolhub_engine::{Engine, Tagger};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{ClientHandler, Dialer, RejectingHandler, Server, ServerContext};
 use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
@@ -27,20 +26,21 @@ use toolhub_skills::{CallingScripts, Fetch, SkillHost, SkillOptions, SkillRegist
 use toolhub_store::private_file::PrivateError;
 use toolhub_store::{AuditedStore, OpenError, StoreLocation};
 
-use crate::approvals::Approved;
+use crate::approved::Approved;
 use crate::disk_space::free_bytes;
-use crate::failures::stored_failure_history;
 use crate::features;
 use crate::finder::{Encoder, Finder};
 use crate::hub::Hub;
 use crate::listeners::Listeners;
-use crate::model::{ChosenModel, ModelMerger, Models};
+use crate::models::{ChosenModel, ModelMerger, Models};
 use crate::progress::ProgressCell;
-use crate::reload::{add_host, server_for};
+use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns, SkillScripts};
+use crate::server_hosts::{add_host, cached_lists, limits_of, server_for, stored_failure_history};
 use crate::server_set::ServerSet;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
-use crate::skills::{ServerSkills, has_skills_needing_approval, read_approvals};
+use crate::skills::servers::ServerSkills;
+use crate::skills::{has_skills_needing_approval, read_approvals};
 use crate::unavailable_call_log::UnavailableCallLog;
 
 /// Why a hub could not be built.
@@ -116,6 +116,13 @@ impl std::fmt::Debug for HubBuilder {
             .field("config", &self.config)
             .field("home", &self.home)
             .finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// Returns a builder with default options.
+    pub fn builder() -> HubBuilder {
+        HubBuilder::default()
     }
 }
 
@@ -368,9 +375,6 @@ impl HubBuilder {
 }
 
 #[cfg(feature = "postgres")]
-pub(crate) use toolhub_cluster::Replica;
-
-#[cfg(feature = "postgres")]
 async fn join_cluster(
     settings: &Settings,
     places: &Places,
@@ -378,9 +382,6 @@ async fn join_cluster(
 ) -> Result<Replica, BuildError> {
     crate::cluster::join(settings, places, store).await.map_err(|error| BuildError::Cluster(error.0))
 }
-
-#[cfg(not(feature = "postgres"))]
-pub(crate) use crate::features::Replica;
 
 #[cfg(not(feature = "postgres"))]
 async fn join_cluster(_: &Settings, _: &Places, _: Option<&dyn HubStore>) -> Result<Replica, BuildError> {
@@ -441,12 +442,6 @@ fn caller_of(engine: &Arc<Engine>) -> Caller {
         })
     });
     caller
-}
-
-pub(crate) fn limits_of(settings: &Settings) -> Deadlines {
-    let defaults = Deadlines::default();
-    let call = settings.limits.call.map_or(defaults.call, |span| span.0);
-    Deadlines { call, cap: settings.limits.call_cap.map_or(defaults.cap, |span| span.0).max(call) }
 }
 
 fn native_host(settings: &Settings, deps: BuiltinDeps, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {
@@ -532,24 +527,4 @@ fn store_problem(home: &Path, error: &OpenError) -> LocalizedText {
             "无法在 `{folder}` 保存数据：{error}{cause}：请检查该文件夹是否可写，或用 `--home` 换一个文件夹"
         ),
     )
-}
-
-/// The cached lists whose server configuration is unchanged.
-pub(crate) async fn cached_lists(
-    store: Option<&dyn HubStore>,
-    specs: &[ServerSpec],
-    notes: &mut Vec<LocalizedText>,
-) -> HashMap<ServerId, CachedList> {
-    // Without servers nothing is read, which makes the most common call faster.
-    let (Some(store), false) = (store, specs.is_empty()) else { return HashMap::new() };
-    let stored = match store.load().await {
-        Ok(lists) => lists,
-        Err(error) => {
-            notes.push(LocalizedText::new(error.to_string(), format!("无法读取缓存：{error}")));
-            return HashMap::new();
-        }
-    };
-    let configured: HashMap<&ServerId, String> =
-        specs.iter().map(|spec| (&spec.id, spec.fingerprint())).collect();
-    stored.into_iter().filter(|(id, list)| configured.get(id) == Some(&list.fingerprint)).collect()
 }

@@ -19,6 +19,7 @@ pub mod fast_map;
 pub mod finder;
 pub mod function;
 pub mod instance;
+pub mod io_thread;
 pub mod json;
 pub mod lang;
 pub mod model;
@@ -43,7 +44,7 @@ pub mod suggest;
 pub mod text;
 pub mod tool;
 pub mod trace;
-pub mod worker;
+
 pub mod write_buffer;
 
 pub use access_record::{AccessRecord, RequestTransport};

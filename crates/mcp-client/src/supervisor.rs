@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use toolhub_client_config::TransportSpec;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Event, EventKind, ServerId};
-use toolhub_mcp_wire::{Era, McpError, worker};
+use toolhub_mcp_wire::{Era, McpError, io_thread};
 use toolhub_oauth::{Authorizer, CredentialOwner, OAuthError, TokenManager, TokenManagerContext};
 
 use crate::breaker::Decision;
@@ -299,8 +299,8 @@ impl Server {
             }
             if status.connecting.is_none() {
                 // A separate task: a caller that is cancelled does not abort the attempt for others. The connection serves
-                // calls of all workers.
-                let task = self.tasks.spawn_on(Arc::clone(self).connect(), &worker::home());
+                // calls on all threads.
+                let task = self.tasks.spawn_on(Arc::clone(self).connect(), &io_thread::main_runtime());
                 let abort = task.abort_handle();
                 let waiting = task.map(|joined| joined.unwrap_or_else(|_| Err(given_up()))).boxed().shared();
                 status.connecting = Some(ConnectAttempt { waiting, abort });

@@ -231,7 +231,7 @@ impl Gateway {
                 }
             };
         }
-        // A question that the client answers is at the home of its session, if anywhere.
+        // A question that the client answers is at the owner replica of its session, if anywhere.
         let usage = match &message {
             Message::Answer { .. } => SessionUse::Continuation,
             Message::Notification { .. } | Message::Request(..) => SessionUse::Request,
@@ -399,12 +399,12 @@ impl Gateway {
                 }
             };
         }
-        if let Some(home) = self.home_of_input(&params).filter(|_| !is_forwarded) {
+        if let Some(owner) = self.owner_of_input(&params).filter(|_| !is_forwarded) {
             let body = text.as_bytes().clone();
-            match self.send_to(home, incoming, RequestMethod::Post, body).await {
+            match self.send_to(owner, incoming, RequestMethod::Post, body).await {
                 Ok(reply) => return reply,
                 // What waited there has ended with it: the state is not known any more, which is answered below.
-                Err(LinkError::Unreachable) if self.has_ended(home).await => {}
+                Err(LinkError::Unreachable) if self.has_ended(owner).await => {}
                 Err(error) => return Instead::of_link(error).for_request(&request.id),
             }
         }

@@ -16,6 +16,7 @@ mod fast_path;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod io_threads;
 mod legacy_clients;
 mod metrics;
 mod metrics_text;
@@ -30,7 +31,6 @@ mod shedding;
 mod stream_recorder;
 mod telemetry;
 mod web_app;
-mod workers;
 
 pub use access::Access;
 pub use access_log::{AccessLog, LogDestination, ReportProblem};

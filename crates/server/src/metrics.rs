@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use toolhub_core::access_record::AccessRecord;
-use toolhub_core::worker::PerWorker;
+use toolhub_core::io_thread::PerIoThread;
 
 use crate::metrics_text::{Kind, MetricsText};
 
@@ -12,9 +12,9 @@ use crate::metrics_text::{Kind, MetricsText};
 const BUCKET_BOUNDS_MICROS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000, 60_000_000];
 
-/// Counts requests, separately for each worker.
+/// Counts requests, separately for each I/O thread.
 #[derive(Debug, Default)]
-pub struct ServerMetrics(PerWorker<Counts>);
+pub struct ServerMetrics(PerIoThread<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -44,7 +44,7 @@ impl ServerMetrics {
         }
     }
 
-    /// Returns the sum of a counter over all workers.
+    /// Returns the sum of a counter over all threads.
     fn sum(&self, of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
         self.0.all().fold(0, |sum, counts| sum.wrapping_add(of(counts).load(Ordering::Relaxed)))
     }

@@ -14,13 +14,13 @@ use crate::access::Access;
 use crate::api_app::ApiApp;
 use crate::authenticator::Verified;
 use crate::connection::Connections;
+use crate::io_threads::IoThreads;
 use crate::legacy_clients::LegacyClients;
 use crate::metrics::ServerMetrics;
 use crate::request_record::RequestRecord;
 use crate::service::HubService;
 use crate::telemetry::Sampler;
 use crate::web_app::{Budgets, WebApp};
-use crate::workers::Workers;
 
 /// How often changed keys are looked for, to end the streams of revoked ones.
 const REVOCATION_INTERVAL: Duration = Duration::from_millis(250);
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     /// Whether connections start on the fast path.
     pub(crate) fast_path: bool,
     pub(crate) connections: Arc<Connections>,
-    pub(crate) workers: Arc<Workers>,
+    pub(crate) io_threads: Arc<IoThreads>,
     /// Whether the server is shutting down: requests in progress are finished, new ones are refused.
     pub(crate) draining: AtomicBool,
     /// Receives the access records.
@@ -78,7 +78,7 @@ impl Shared {
             body_bytes: limits.body_bytes,
             fast_path: true,
             connections: Arc::clone(connections),
-            workers: Arc::default(),
+            io_threads: Arc::default(),
             draining: AtomicBool::new(false),
             events: Arc::new(NullSink),
             sampler: None,

@@ -240,7 +240,7 @@ async fn legacy_session_continues_at_another_replica_after_a_kill() {
     // Everything else goes on.
     assert_eq!(moved.call("read_sheet", r#"{"n":2}"#).await.text(), r#"{"n":2}"#);
     assert_eq!(replicas.calls(), [json!({"n": 1}), json!({"n": 2})]);
-    // The replica that comes back is another one, and the session has a home.
+    // The replica that comes back is another one, and the session has an owner.
     replicas.serving.push(Serving::start(first));
     let back = replicas.at(&client, 1);
     assert_eq!(back.call("read_sheet", r#"{"n":3}"#).await.text(), r#"{"n":3}"#);

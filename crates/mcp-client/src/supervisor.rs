@@ -361,25 +361,6 @@ impl Server {
             let status = self.lock_status();
             (status.era, status.failure_mark())
         };
-        let server_requests = ServerRequests {
-            server: server.clone(),
-            events: Arc::clone(&self.context.events),
-            handler: Arc::clone(&self.context.handler),
-            changes: self.changes.clone(),
-            in_flight: Arc::new(match self.spec.transport {
-                // Each connection is a new process.
-                TransportSpec::Stdio(_) => InFlightRequests::default(),
-                TransportSpec::Http(_) | TransportSpec::Sse(_) => {
-                    InFlightRequests::over_http(Arc::clone(&self.users))
-                }
-            }),
-            roots: match (&self.spec.roots, &self.spec.instances) {
-                (Some(roots), _) => Roots::Configured(roots.clone()),
-                (None, Instances::Caller { .. }) => Roots::Client,
-                (None, Instances::Shared) if self.context.single_client => Roots::Client,
-                (None, Instances::Shared) => Roots::None,
-            },
-        };
         let connector = Connector {
             spec: &self.spec,
             relay: self.context.relay.as_deref(),
@@ -387,7 +368,7 @@ impl Server {
             owner: self.owner.as_deref(),
             killed: &self.killed,
             known_era,
-            server_requests: Arc::new(server_requests),
+            server_requests: Arc::new(self.server_requests()),
             authorizer: self
                 .token_manager
                 .as_ref()
@@ -416,23 +397,49 @@ impl Server {
             }
             Err(error) => {
                 let tail = stderr.lock().unwrap_or_else(PoisonError::into_inner).tail();
-                let mut error = error.while_connecting(tail);
-                {
-                    let mut status = self.lock_status();
-                    status.connecting = None;
-                    // A missing login does not count as a failure.
-                    if matches!(error, McpError::LoginNeeded { .. }) {
-                        status.record_error(&error);
-                    } else {
-                        status.record_failure(began, &error);
-                    }
-                    if let Decision::Reject(_) = status.breaker.decision(Instant::now()) {
-                        error = error.into_permanent();
-                    }
-                }
+                let error = self.record_failed_connect(began, error.while_connecting(tail));
                 self.emit(EventKind::ConnectFailed { server, cause: error.text() });
                 Err(error)
             }
+        }
+    }
+
+    /// What answers the requests of the server on a new connection.
+    fn server_requests(&self) -> ServerRequests {
+        ServerRequests {
+            server: self.spec.id.clone(),
+            events: Arc::clone(&self.context.events),
+            handler: Arc::clone(&self.context.handler),
+            changes: self.changes.clone(),
+            in_flight: Arc::new(match self.spec.transport {
+                // Each connection is a new process.
+                TransportSpec::Stdio(_) => InFlightRequests::default(),
+                TransportSpec::Http(_) | TransportSpec::Sse(_) => {
+                    InFlightRequests::over_http(Arc::clone(&self.users))
+                }
+            }),
+            roots: match (&self.spec.roots, &self.spec.instances) {
+                (Some(roots), _) => Roots::Configured(roots.clone()),
+                (None, Instances::Caller { .. }) => Roots::Client,
+                (None, Instances::Shared) if self.context.single_client => Roots::Client,
+                (None, Instances::Shared) => Roots::None,
+            },
+        }
+    }
+
+    /// Records a failed attempt. Returns its error, which is permanent if the circuit is open now.
+    fn record_failed_connect(&self, began: FailureMark, error: McpError) -> McpError {
+        let mut status = self.lock_status();
+        status.connecting = None;
+        // A missing login does not count as a failure.
+        if matches!(error, McpError::LoginNeeded { .. }) {
+            status.record_error(&error);
+        } else {
+            status.record_failure(began, &error);
+        }
+        match status.breaker.decision(Instant::now()) {
+            Decision::Reject(_) => error.into_permanent(),
+            Decision::Allow | Decision::Delay(_) => error,
         }
     }
 

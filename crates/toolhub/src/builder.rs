@@ -261,29 +261,16 @@ impl HubBuilder {
             let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
             let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
 
-            let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
-            let policy = settings.routing.policy(enabled);
-            let mut engine =
-                Engine::new(policy, Arc::clone(&events)).with_tagger(Tagger::with(&settings.tags));
-            engine = engine.with_reserved_servers(specs.iter().map(|spec| &spec.id));
-            let required = !self.without_store && settings.store.required.unwrap_or(true);
-            engine = match &store {
-                Some(store) => engine.with_call_log(Arc::clone(store) as Arc<dyn CallLog>),
-                None if required => engine
-                    .with_call_log(Arc::new(UnavailableCallLog(store_problem.clone().unwrap_or_default()))),
-                None => engine,
+            let call_log = match &store {
+                Some(store) => Some(Arc::clone(store) as Arc<dyn CallLog>),
+                None if !self.without_store && settings.store.required.unwrap_or(true) => {
+                    Some(Arc::new(UnavailableCallLog(store_problem.clone().unwrap_or_default())) as _)
+                }
+                None => None,
             };
             let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::provided));
-            if models.is_wanted() {
-                engine = engine.with_synthesizer(Arc::new(ModelMerger(Arc::clone(&models))));
-            }
-            let engine = Arc::new(engine);
-            let mut model = settings.search.model_folder(&places.config);
-            if let (Some(_), Some(note)) = (&model, features::missing_encoder()) {
-                notes.push(note);
-                model = None;
-            }
-            let encoder = model.map(|model| Encoder { model, vectors: places.vectors() });
+            let engine = Arc::new(new_engine(&settings, &specs, &events, call_log, &models));
+            let encoder = encoder(&settings, &places, &mut notes);
             let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), encoder));
             let limits = limits_of(&settings);
 
@@ -372,6 +359,37 @@ impl HubBuilder {
             Ok(hub)
         })
     }
+}
+
+/// The engine, before its hosts are added.
+fn new_engine(
+    settings: &Settings,
+    specs: &[ServerSpec],
+    events: &Arc<dyn EventSink>,
+    call_log: Option<Arc<dyn CallLog>>,
+    models: &Arc<Models>,
+) -> Engine {
+    let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
+    let mut engine = Engine::new(settings.routing.policy(enabled), Arc::clone(events))
+        .with_tagger(Tagger::with(&settings.tags))
+        .with_reserved_servers(specs.iter().map(|spec| &spec.id));
+    if let Some(call_log) = call_log {
+        engine = engine.with_call_log(call_log);
+    }
+    if models.is_wanted() {
+        engine = engine.with_synthesizer(Arc::new(ModelMerger(Arc::clone(models))));
+    }
+    engine
+}
+
+/// The sentence encoder of the settings, if this build has encoders.
+fn encoder(settings: &Settings, places: &Places, notes: &mut Vec<LocalizedText>) -> Option<Encoder> {
+    let model = settings.search.model_folder(&places.config)?;
+    if let Some(note) = features::missing_encoder() {
+        notes.push(note);
+        return None;
+    }
+    Some(Encoder { model, vectors: places.vectors() })
 }
 
 #[cfg(feature = "postgres")]

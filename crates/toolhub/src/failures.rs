@@ -86,17 +86,5 @@ fn is_unsaved(failure_history: &FailureHistory, known: Option<&CachedList>) -> b
 
 /// An empty list for a server that was never listed.
 pub(crate) fn empty_list(server: &Server) -> CachedList {
-    CachedList {
-        fingerprint: server.spec().fingerprint(),
-        era: String::new(),
-        peer: String::new(),
-        listed_at: None,
-        ttl: None,
-        tools: Vec::new(),
-        skipped: Vec::new(),
-        failure: None,
-        failures: 0,
-        late_at: None,
-        late_after: None,
-    }
+    CachedList { fingerprint: server.spec().fingerprint(), ..CachedList::default() }
 }

@@ -18,7 +18,6 @@ use hyper::body::Frame;
 use reqwest::{Body, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
-use toolhub_core::Digits;
 use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::read_buffer::with_read_buffer;
@@ -379,7 +378,7 @@ impl DirectClient {
         if self.disabled.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        write_content_length(Digits::of(body.len() as u64).as_str(), &mut head);
+        write_content_length(itoa::Buffer::new().format(body.len()), &mut head);
         let parts = if body.len() <= MAX_INLINE_BODY_BYTES {
             head.extend_from_slice(body.as_bytes());
             [&head[..], &[]]

@@ -95,7 +95,7 @@ pub(crate) struct ClientHandle {
     extras: RawObject,
     /// The progress token of the request, if the client sent one.
     progress: Mutex<Option<RawJson>>,
-    /// Whether the client wants log messages.
+    /// Whether the client has requested log messages.
     wants_log: bool,
     /// The capability that the server needed and the client does not declare.
     missing_capability: Mutex<Option<String>>,

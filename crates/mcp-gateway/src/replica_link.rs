@@ -1,4 +1,4 @@
-//! The link between replicas: a request whose session lives at another replica is served there.
+//! The link between replicas: a request whose session belongs to another replica is served there.
 //!
 //! A session has one owner replica (`session_owner`). Its streams, its questions to the client and its requests in progress are
 //! there.

@@ -96,7 +96,7 @@ impl Instead {
 }
 
 impl Gateway {
-    /// The session of a request. If it lives at another replica, that replica serves the request.
+    /// The session of a request. If another replica owns it, that replica serves the request.
     pub(super) async fn session_or_reply(
         self: &Arc<Self>,
         incoming: Incoming<'_>,
@@ -162,7 +162,7 @@ impl Gateway {
                     // Without a link every replica serves requests; what began elsewhere cannot be continued here.
                     OwnerReplica::Other(_) if usage == SessionUse::Request && !incoming.is_forwarded => break,
                     OwnerReplica::Other(_) | OwnerReplica::Ended => {
-                        return Err(Instead::unavailable("this session lives at another replica"));
+                        return Err(Instead::unavailable("another replica owns this session"));
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Records which principal created each task. A principal can access only its own tasks.
 //!
 //! A hub with a store of its own keeps the table in memory ([`TaskTable`]): tasks of child processes end with it. Hubs that share
-//! a store keep it there ([`SharedTasks`]), so that every hub knows the tasks that clients of another one have created.
+//! a store keep it there ([`SharedTasks`]), so that every hub finds the tasks that clients of another one have created.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

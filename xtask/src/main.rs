@@ -1,5 +1,5 @@
 //! The entry point of `cargo xtask`: runs the selected command and converts its result into an exit code.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the terminal")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "xtask reports on the terminal")]
 
 mod bench;
 mod bubblewrap;

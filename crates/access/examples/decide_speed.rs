@@ -1,6 +1,6 @@
 //! Measures decisions with 10,000 rules and 1,000 principals: `cargo run --release -p toolhub-access --example
 //! decide_speed`. Prints the mean, the median and the slowest hundredth, in microseconds.
-#![expect(clippy::print_stdout, reason = "prints its result")]
+#![expect(clippy::print_stdout, reason = "the program prints its result")]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

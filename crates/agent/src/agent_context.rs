@@ -168,7 +168,7 @@ impl AgentContext<'_> {
         (outcome, waited)
     }
 
-    /// The supervisor, if it is told about this call.
+    /// The supervisor, if it is notified of this call.
     fn supervisor_of(&self, call: &ToolCall) -> Option<&dyn CallSupervisor> {
         self.supervisor.filter(|_| call.parent.is_none())
     }

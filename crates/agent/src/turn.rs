@@ -16,7 +16,7 @@ use crate::prompt::{PromptOptions, Purpose, prompt};
 use crate::step_result::StepResult;
 use crate::tool_loop::{Conversation, LoopResult, run, step, talk};
 
-/// The conversation and what the client wants.
+/// The conversation and the options of the client.
 #[derive(Debug)]
 pub struct TurnRequest<'a> {
     /// The messages before the approved calls, oldest first.

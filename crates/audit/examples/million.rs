@@ -1,7 +1,7 @@
 //! Chains and verifies one million records, and prints the times.
 
-#![expect(clippy::print_stdout, reason = "it reports on stdout")]
-#![expect(clippy::expect_used, reason = "a program for measuring: what fails must be seen")]
+#![expect(clippy::print_stdout, reason = "the program reports on stdout")]
+#![expect(clippy::expect_used, reason = "a benchmark: failures must be visible")]
 
 use std::time::Instant;
 

@@ -54,7 +54,7 @@ pub fn verify<B: std::borrow::Borrow<StoredBatch>>(
     verifier.finish(evidence.end).map(Some)
 }
 
-/// A record with an unexpected number; what follows it tells what happened.
+/// A record with an unexpected number; the records after it show what happened.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     expected: u64,

@@ -167,7 +167,7 @@ fn revoke_withdraws_approvals() {
     assert_eq!((code, stdout.as_str()), (0, "`sheet` (s) is no longer approved\n"));
     assert_eq!((server.trust("sheet"), server.trust("other")), ("unseen".into(), "approved".into()));
     server.set_definition(&sheet("Reads another sheet."));
-    assert_eq!(server.run(&["call", "sheet"]).0, 0, "what nobody approved cannot differ from it");
+    assert_eq!(server.run(&["call", "sheet"]).0, 0, "a definition without an approval cannot differ from it");
     let (code, _, stderr) = server.run(&["tools", "approve", "sheet", "--revoke"]);
     assert_eq!((code, stderr.as_str()), (1, "error: there is no such approval\n"));
     assert_eq!(server.run(&["tools", "approve", "--all", "--revoke"]).0, 0);

@@ -278,7 +278,7 @@ fn import_keeps_existing_content() {
     assert_eq!(nothing.code, Some(2), "{nothing:?}");
     test_home.write("empty.json", "{\"a\": 1}");
     let nothing = test_home.run(&["servers", "import", "empty.json"]);
-    assert!(nothing.code == Some(2) && nothing.stderr.contains("holds no servers"), "{nothing:?}");
+    assert!(nothing.code == Some(2) && nothing.stderr.contains("contains no servers"), "{nothing:?}");
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn next_run_ends_children_of_killed_hub() {
     let grandchild = u32::try_from(seen.events("child")[0]["child"].as_u64().unwrap()).unwrap();
     signal(&child, "-KILL");
     child.wait().unwrap();
-    assert!(processes::alive(grandchild), "nobody was there to end it");
+    assert!(processes::alive(grandchild), "its hub was killed and could not end it");
     assert_eq!(cli.run(&["call", "quick"]).code, Some(0));
     for pid in left.into_iter().chain([grandchild]) {
         assert!(processes::gone_within(pid, Duration::from_secs(5)), "{pid} is still there");

@@ -327,7 +327,7 @@ fn configured_client_skips_registration() {
     assert_eq!(setup.run(&["call", "write_note"]).code, Some(0));
     let counts = setup.server.counts();
     assert_eq!((counts.registered, counts.refreshed), (0, 1));
-    assert!(!setup.tokens().contains("pass:word"), "what stands in the config is not written again");
+    assert!(!setup.tokens().contains("pass:word"), "values of the config are not written again");
     setup.close();
 }
 
@@ -439,7 +439,7 @@ fn unreadable_token_file_affects_only_servers_with_login() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("tokens.json` cannot be read at line 1"), "{ran:?}");
     let (ran, visits) = setup.login(&[]);
-    assert_eq!((ran.code, visits.len()), (Some(1), 0), "nobody is sent to a browser for nothing: {ran:?}");
+    assert_eq!((ran.code, visits.len()), (Some(1), 0), "no browser is opened without need: {ran:?}");
     assert!(ran.stderr.contains("mend it, or remove it and log in again"), "{ran:?}");
     assert!(!setup.output.borrow().contains("hunter2"));
     assert!(setup.tokens().contains("hunter2"), "it is left as it is");

@@ -163,7 +163,7 @@ fn disabled_native_tools_are_neither_listed_nor_called() {
 }
 
 #[test]
-fn serve_listens_where_bind_says() {
+fn serve_listens_at_the_configured_address() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let cli = with_settings(&format!("[serve]\nbind = \"127.0.0.1:{port}\"\n"));
     let mut child = cli.command(&["serve", "--json"]).spawn().unwrap();

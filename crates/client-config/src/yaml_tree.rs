@@ -103,7 +103,7 @@ pub(crate) fn tree(file: &Path, text: &str) -> Result<Option<Node>, ConfigError>
             (Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd, _) => {}
             (_, span) if root.is_some() => {
                 let message = LocalizedText::new(
-                    "the file holds more than one YAML document",
+                    "the file contains more than one YAML document",
                     "文件含有多个 YAML 文档",
                 );
                 return Err(builder.error_at(span, message));

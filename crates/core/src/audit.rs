@@ -44,6 +44,24 @@ pub enum AuditAction {
 }
 
 impl AuditAction {
+    /// The object of the action, and what happened to it.
+    pub fn object_and_state(&self) -> (String, String) {
+        match self {
+            Self::Login(login) => {
+                let state = if login.accepted { "accepted" } else { "refused" };
+                let reason = login.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                (login.method.clone(), format!("{state}{reason}"))
+            }
+            Self::Refusal(refusal) => (refusal.resource.clone(), format!("{} refused", refusal.operation)),
+            Self::Call(call) => (call.tool.clone(), call.status.name().to_owned()),
+            Self::HeldCall(held) => (held.tool.clone(), held.decision.name().to_owned()),
+            Self::Change(change) => {
+                let detail = change.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+                (change.name.clone(), format!("{}{detail}", change.change.name()))
+            }
+        }
+    }
+
     /// The kind of the action.
     pub fn kind(&self) -> AuditKind {
         match self {

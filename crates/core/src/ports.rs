@@ -123,8 +123,8 @@ pub trait Synthesizer: Send + Sync {
     fn merge(&self, request: MergeRequest) -> BoxFuture<'_, Result<String, ToolError>>;
 }
 
-/// The last known tool list of a server.
-#[derive(Debug, Clone)]
+/// The last known tool list of a server. The default is that of a server that was never listed.
+#[derive(Debug, Clone, Default)]
 pub struct CachedList {
     /// Hash of the configuration under which it was listed; a different configuration invalidates the list.
     pub fingerprint: String,

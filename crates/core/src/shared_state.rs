@@ -22,7 +22,7 @@ pub enum StateKind {
     /// The capabilities of a client that do not fit into its session id, under their digest.
     Capabilities,
     /// The replica that has rebuilt a session.
-    SessionHome,
+    SessionOwner,
     /// A session that its client has ended.
     EndedSession,
     /// The session of a browser at the console.
@@ -40,7 +40,7 @@ impl StateKind {
         Self::Task,
         Self::SessionKey,
         Self::Capabilities,
-        Self::SessionHome,
+        Self::SessionOwner,
         Self::EndedSession,
         Self::BrowserSession,
         Self::ConsoleTicket,
@@ -54,7 +54,8 @@ impl StateKind {
             Self::Task => "task",
             Self::SessionKey => "session-key",
             Self::Capabilities => "capabilities",
-            Self::SessionHome => "session-home",
+            // An earlier term; renaming it would orphan stored entries.
+            Self::SessionOwner => "session-home",
             Self::EndedSession => "ended-session",
             Self::BrowserSession => "browser-session",
             Self::ConsoleTicket => "console-ticket",

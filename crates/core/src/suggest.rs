@@ -5,11 +5,11 @@ pub const MAX_SUGGESTIONS: usize = 3;
 /// Longer names are not compared: the cost is the product of both lengths.
 const MAX_NAME_BYTES: usize = 256;
 
-/// The names most similar to `requested`, best first, at most `most`. Dissimilar names and `requested` itself are omitted.
+/// The names most similar to `requested`, best first, at most `max_results`. Dissimilar names and `requested` itself are omitted.
 pub fn similar_names<'a>(
     requested: &str,
     names: impl IntoIterator<Item = &'a str>,
-    most: usize,
+    max_results: usize,
 ) -> Vec<String> {
     if requested.len() > MAX_NAME_BYTES {
         return Vec::new();
@@ -27,7 +27,7 @@ pub fn similar_names<'a>(
     // Beside a very good match, mediocre ones are noise.
     let best = scored.first().map_or(0.0, |(score, _)| *score);
     scored.retain(|(score, _)| *score >= best - 0.2);
-    scored.into_iter().take(most).map(|(_, name)| name.to_owned()).collect()
+    scored.into_iter().take(max_results).map(|(_, name)| name.to_owned()).collect()
 }
 
 fn similarity(requested: &str, name: &str) -> f64 {

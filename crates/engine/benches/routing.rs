@@ -75,7 +75,7 @@ fn swapping(criterion: &mut Criterion) {
         cell.replace_source(&source, &own);
     }
     let mut group = criterion.benchmark_group("catalog of 10,000 tools");
-    group.bench_function("snapshot, nobody swaps", |bencher| bencher.iter(|| black_box(cell.snapshot())));
+    group.bench_function("snapshot, no swaps", |bencher| bencher.iter(|| black_box(cell.snapshot())));
     let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let writer = std::thread::spawn({
         let (cell, stop, swaps, first) =

@@ -1,6 +1,6 @@
 //! How many of many tools are found suspicious, and why: tools as JSON lines on standard input, with `parameters` or
 //! `inputSchema` as their schema. `cargo run -p toolhub-engine --example suspicious < tools.jsonl`
-#![expect(clippy::print_stdout, reason = "a program whose answer is what it prints")]
+#![expect(clippy::print_stdout, reason = "the program prints its result")]
 
 use std::collections::BTreeMap;
 use std::io::BufRead as _;

@@ -70,11 +70,7 @@ impl<'s> Coercer<'s> {
                 && !required(schema, name)
                 && !self.expected_types(property).accepts("null")
             {
-                self.note(
-                    &location,
-                    "`null` stands for nothing, so it is left out",
-                    "`null` 表示没有值，已去掉",
-                );
+                self.note(&location, "`null` means no value, so it is left out", "`null` 表示没有值，已去掉");
                 continue;
             }
             coerced.set(name.to_owned(), self.value(property, value, &location));

@@ -9,9 +9,9 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use toolhub_core::worker::{self, PerWorker};
+use toolhub_core::io_thread::{self, PerIoThread};
 
-/// The timer tasks of an engine: one per runtime and worker, running only while a waker is registered. Dropping this aborts them.
+/// The timer tasks of an engine: one per runtime and I/O thread, running only while a waker is registered. Dropping this aborts them.
 #[derive(Default)]
 pub(crate) struct DeadlineTimers {
     shards: Arc<TimerShards>,
@@ -21,14 +21,14 @@ pub(crate) struct DeadlineTimers {
 /// A registered waker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimerKey {
-    worker: usize,
+    io_thread: usize,
     shard: u64,
     slot: usize,
 }
 
-/// The shards of each worker. A lock is held for well under a microsecond, and never while a waker is called.
+/// The shards of each I/O thread. A lock is held for well under a microsecond, and never while a waker is called.
 #[derive(Default)]
-struct TimerShards(PerWorker<Mutex<Vec<TimerShard>>>);
+struct TimerShards(PerIoThread<Mutex<Vec<TimerShard>>>);
 
 struct TimerShard {
     /// Unique, so that a key of a shard that has ended never matches a later one.
@@ -53,11 +53,11 @@ impl DeadlineTimers {
     pub(crate) fn register(&self, due: Instant, waker: &Waker) -> TimerKey {
         let runtime = Handle::current().id();
         let slot = Slot::Waiting(due, waker.clone());
-        let worker = worker::number();
-        let mut shards = self.shards.lock(worker);
+        let io_thread = io_thread::number();
+        let mut shards = self.shards.lock(io_thread);
         if let Some(shard) = shards.iter_mut().find(|shard| shard.runtime == runtime) {
             let (shard, slot) = shard.add(due, slot);
-            return TimerKey { worker, shard, slot };
+            return TimerKey { io_thread, shard, slot };
         }
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -73,14 +73,14 @@ impl DeadlineTimers {
         drop(shards);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        let task = TimerTask { shards: Arc::clone(&self.shards), worker, number };
+        let task = TimerTask { shards: Arc::clone(&self.shards), io_thread, number };
         tasks.spawn(async move { task.run(&rescheduled).await });
-        TimerKey { worker, shard: number, slot: 0 }
+        TimerKey { io_thread, shard: number, slot: 0 }
     }
 
     /// Returns whether the deadline has fired; if not, `waker` replaces the registered one.
     pub(crate) fn has_fired(&self, key: TimerKey, waker: &Waker) -> bool {
-        let mut shards = self.shards.lock(key.worker);
+        let mut shards = self.shards.lock(key.io_thread);
         // A timer task that has ended would never wake the caller, so its keys count as fired.
         let shard = find(&mut shards, key.shard);
         let Some(slot) = shard.and_then(|shard| shard.slots.get_mut(key.slot)) else { return true };
@@ -94,7 +94,7 @@ impl DeadlineTimers {
 
     /// Removes a registered waker.
     pub(crate) fn unregister(&self, key: TimerKey) {
-        let mut shards = self.shards.lock(key.worker);
+        let mut shards = self.shards.lock(key.io_thread);
         let removed = find(&mut shards, key.shard).and_then(|shard| {
             let slot = shard.slots.get_mut(key.slot)?;
             shard.free.push(key.slot);
@@ -106,8 +106,8 @@ impl DeadlineTimers {
 }
 
 impl TimerShards {
-    fn lock(&self, worker: usize) -> MutexGuard<'_, Vec<TimerShard>> {
-        self.0.at(worker).lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self, io_thread: usize) -> MutexGuard<'_, Vec<TimerShard>> {
+        self.0.at(io_thread).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -153,7 +153,7 @@ impl TimerShard {
 /// The timer task of a shard. The shard is removed when the task ends, for whatever reason; the next deadline starts another.
 struct TimerTask {
     shards: Arc<TimerShards>,
-    worker: usize,
+    io_thread: usize,
     number: u64,
 }
 
@@ -169,7 +169,7 @@ impl TimerTask {
 
     /// Wakes the callers whose deadline has passed. Returns the next deadline, or `None` after removing an empty shard.
     fn fire(&self) -> Option<Instant> {
-        let mut shards = self.shards.lock(self.worker);
+        let mut shards = self.shards.lock(self.io_thread);
         let index = shards.iter().position(|shard| shard.number == self.number)?;
         let (expired, next) = shards[index].take_expired(Instant::now());
         match next {
@@ -189,7 +189,7 @@ impl TimerTask {
 
 impl Drop for TimerTask {
     fn drop(&mut self) {
-        let mut shards = self.shards.lock(self.worker);
+        let mut shards = self.shards.lock(self.io_thread);
         let index = shards.iter().position(|shard| shard.number == self.number);
         let removed = index.map(|index| shards.swap_remove(index));
         drop(shards);

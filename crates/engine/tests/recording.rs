@@ -1,6 +1,6 @@
 //! The records of a call, with a call log that has room or is full.
 
-#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test, and says with what")]
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test with its message")]
 
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;

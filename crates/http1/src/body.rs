@@ -140,9 +140,9 @@ impl Chunk {
 }
 
 /// Takes a line without its CRLF.
-fn line(from: &mut BytesMut, most: usize) -> Result<Option<BytesMut>, FramingError> {
-    let Some(end) = from.iter().take(most).position(|byte| *byte == b'\n') else {
-        return if from.len() >= most { framing_error("a line is too long") } else { Ok(None) };
+fn line(from: &mut BytesMut, max_bytes: usize) -> Result<Option<BytesMut>, FramingError> {
+    let Some(end) = from.iter().take(max_bytes).position(|byte| *byte == b'\n') else {
+        return if from.len() >= max_bytes { framing_error("a line is too long") } else { Ok(None) };
     };
     let mut line = from.split_to(end + 1);
     // A bare CR is ambiguous: some parsers accept it as the end of a line.

@@ -62,7 +62,7 @@ fn structure(function: &Function) -> TokenStream {
     quote! {
         #(#docs)*
         #(#conditions)*
-        #[allow(non_camel_case_types, reason = "a tool is called what its function is called")]
+        #[allow(non_camel_case_types, reason = "the tool has the name of the function")]
         #[derive(::core::clone::Clone #copy)]
         #visibility struct #name #(#fields)*;
 
@@ -137,7 +137,7 @@ fn default_function(path: &Ident, kind: &Type, value: &Expr) -> TokenStream {
         value => value.to_token_stream(),
     };
     quote! {
-        #[allow(non_snake_case, reason = "a parameter is called what its author calls it")]
+        #[allow(non_snake_case, reason = "the parameter has the name that its author chose")]
         fn #path() -> #kind { #value }
     }
 }

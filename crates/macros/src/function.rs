@@ -36,7 +36,7 @@ impl Function {
     pub(crate) fn parse(item: TokenStream) -> Result<Self> {
         let item = syn::parse2::<Item>(item)?;
         let Item::Fn(ItemFn { attrs, vis, sig, block }) = item else {
-            return Err(Error::new(item.span(), "`#[tool]` stands on an async function"));
+            return Err(Error::new(item.span(), "`#[tool]` needs an async function"));
         };
         let mut problems = Problems::default();
         check_signature(&sig, &mut problems);
@@ -47,7 +47,7 @@ impl Function {
         }
         let states = parameters.iter().filter(|parameter| matches!(parameter.kind, Kind::State(_)));
         for second in states.skip(1) {
-            problems.add(second.pattern.span(), "a tool holds one state: put both in one struct");
+            problems.add(second.pattern.span(), "a tool has one state: put both in one struct");
         }
         problems.into_result()?;
         let mut attributes = Attributes::default();

@@ -61,7 +61,7 @@ impl Parameter {
             (Type::Reference(reference), None) => {
                 return Err(Error::new(
                     reference.span(),
-                    "an argument owns what it holds: write `String` for `&str`, or mark the parameter `#[state]`",
+                    "an argument must own its data: write `String` for `&str`, or mark the parameter `#[state]`",
                 ));
             }
             (Type::ImplTrait(generic), None) => {

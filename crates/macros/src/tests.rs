@@ -30,7 +30,7 @@ fn rejects_invalid_tools_with_messages() {
     check("crate = \"x\"", fine, &["write `crate = path::to::module`"]);
 
     check("", "fn f() {}", &["a tool is an async function: write `async fn f`"]);
-    check("", "struct F;", &["`#[tool]` stands on an async function"]);
+    check("", "struct F;", &["`#[tool]` needs an async function"]);
     check("", "async fn f<T>(a: T) {}", &["a tool has no generics: its schema needs one type"]);
     check("", "async fn f(a: impl Into<u8>) {}", &["a tool has no generics: its schema needs one type"]);
     check("", "async unsafe fn f() {}", &["a tool is safe to call: put the `unsafe` block inside"]);
@@ -40,13 +40,12 @@ fn rejects_invalid_tools_with_messages() {
     check("", "async fn f((a, b): (u8, u8)) {}", &[pattern]);
     check("", "async fn f(_: u8) {}", &[pattern]);
     check("", "async fn f(ref a: u8) {}", &[pattern]);
-    let borrow =
-        "an argument owns what it holds: write `String` for `&str`, or mark the parameter `#[state]`";
+    let borrow = "an argument must own its data: write `String` for `&str`, or mark the parameter `#[state]`";
     check("", "async fn f(a: &str) {}", &[borrow]);
     check("", "async fn f(c: CallContext) {}", &["the context is borrowed: write `&CallContext`"]);
     check("", "async fn f(#[state] a: u8) {}", &["`#[state]` needs a type of the form `&T`"]);
     check("", "async fn f(#[state] a: &mut u8) {}", &["`#[state]` needs a type of the form `&T`"]);
-    let both = "a tool holds one state: put both in one struct";
+    let both = "a tool has one state: put both in one struct";
     check("", "async fn f(#[state] a: &u8, #[state] b: &u8) {}", &[both]);
     let meaning = "state is not an argument: this has no meaning here";
     check("", "async fn f(#[state] #[default(1)] a: &u8) {}", &[meaning]);

@@ -15,7 +15,7 @@ use toolhub_mcp_wire::{Era, McpError, headers};
 use crate::request_origin::{InFlightRequests, RequestOrigin};
 use crate::request_state::StateTarget;
 use crate::server_requests::ServerRequests;
-use crate::task_call::requires_task;
+use crate::task_support::requires_task;
 use crate::transport::{Listener, OutgoingRequest, Repeat, StderrRing, Transport};
 
 /// The JSON-RPC error code "Invalid params".

@@ -384,7 +384,7 @@ impl Connector<'_> {
     async fn open_sse(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
         if self.spec.era == Some(Era::Modern) {
             return Err(McpError::permanent(LocalizedText::new(
-                "nobody is modern over `sse`: take `era = \"modern\"` away, or use `\"type\": \"http\"`",
+                "no server over `sse` is modern: remove `era = \"modern\"`, or use `\"type\": \"http\"`",
                 "`sse` 没有 modern 版本：请去掉 `era = \"modern\"`，或改用 `\"type\": \"http\"`",
             )));
         }

@@ -2,8 +2,7 @@
 //! are not shared, stopped when idle, and limited in number.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
@@ -12,40 +11,12 @@ use toolhub_core::{CallerHandle, Principal, Secret};
 use toolhub_mcp_wire::McpError;
 use toolhub_oauth::{CredentialOwner, OAuthError, TokenManager};
 
-use crate::config::{Credentials, Instances};
+use crate::config::Credentials;
+use crate::instance_pool::PooledInstance;
 use crate::supervisor::Server;
 
 /// A principal whose tokens are exchanged has at most this part of the instances: one for each of its tokens.
 const EXCHANGE_SHARES: usize = 4;
-
-/// The instances of one server, by principal.
-#[derive(Debug)]
-pub(crate) struct InstancePool {
-    max: usize,
-    by_principal: Mutex<HashMap<Box<str>, PooledInstance>>,
-}
-
-/// The instance of a principal.
-#[derive(Debug)]
-struct PooledInstance {
-    server: Arc<Server>,
-    /// The key that it was created for.
-    key: Option<Arc<Principal>>,
-}
-
-impl InstancePool {
-    /// The pool for this setting; `None` if all callers share one instance.
-    pub(crate) fn of(setting: Instances) -> Option<Self> {
-        match setting {
-            Instances::Shared => None,
-            Instances::Caller { max } => Some(Self { max: max.max(1), by_principal: Mutex::default() }),
-        }
-    }
-
-    fn by_principal(&self) -> MutexGuard<'_, HashMap<Box<str>, PooledInstance>> {
-        self.by_principal.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Server {
     /// The instance for this caller: its own, or this one, which also serves calls without a principal.
@@ -77,7 +48,7 @@ impl Server {
         }
         if let CredentialOwner::Exchange { .. } = owner {
             // A principal with many tokens must not take the instances of others.
-            let share = pool.max.div_ceil(EXCHANGE_SHARES);
+            let share = pool.max().div_ceil(EXCHANGE_SHARES);
             let is_own = |name: &str| name.split('\n').next() == Some(principal);
             if instances.keys().filter(|name| is_own(name)).count() >= share {
                 instances.retain(|name, own| {
@@ -92,7 +63,7 @@ impl Server {
                 return Err(self.too_many_instances(share));
             }
         }
-        if instances.len() >= pool.max {
+        if instances.len() >= pool.max() {
             // Removes stopped instances. One that was just returned to a caller is still referenced by it. An instance with an
             // exchanged token has no state that would be lost.
             let is_exchange = self.spec().credentials == Credentials::Exchange;
@@ -105,8 +76,8 @@ impl Server {
                 !is_idle && !may_end
             });
         }
-        if instances.len() >= pool.max {
-            return Err(self.too_many_instances(pool.max));
+        if instances.len() >= pool.max() {
+            return Err(self.too_many_instances(pool.max()));
         }
         let secret = key.and_then(|key| key.key_sha256.as_deref()).unwrap_or_default();
         let own = Arc::new(self.new_instance(owner, digest(&format!("{name}\n\n{secret}"))));
@@ -190,20 +161,6 @@ impl Server {
                  或等待某个实例闲置超过 `idle_timeout`"
             ),
         ))
-    }
-
-    /// All per-caller instances.
-    pub(crate) fn instances(&self) -> Vec<Arc<Self>> {
-        self.pool()
-            .map(|pool| pool.by_principal().values().map(|own| Arc::clone(&own.server)).collect())
-            .unwrap_or_default()
-    }
-
-    /// Removes and returns all per-caller instances; the caller disconnects them.
-    pub(crate) fn take_instances(&self) -> Vec<Arc<Self>> {
-        self.pool()
-            .map(|pool| pool.by_principal().drain().map(|(_, own)| own.server).collect())
-            .unwrap_or_default()
     }
 }
 

@@ -12,12 +12,15 @@ mod handler;
 mod handshake;
 mod host;
 mod initialize;
+mod instance_pool;
 mod instances;
 mod listing;
+mod listing_flight;
 mod relay;
 pub mod remote;
 mod request_origin;
 mod request_state;
+mod server_context;
 mod server_requests;
 mod server_status;
 mod singleflight;
@@ -25,19 +28,21 @@ pub mod skills;
 mod subscription_stream;
 mod supervisor;
 mod task_call;
+mod task_support;
 mod transport;
 
 pub use forward::ForwardedRequest;
 pub use handler::{ClientHandler, HandlerAnswer, RejectingHandler};
 pub use host::McpHost;
 pub use listing::Listing;
+pub use listing_flight::Listed;
 pub use relay::{
     Dialer, HubStream, LiveServer, Relay, RelayStream, RestartOutcome, live_servers,
     restart as restart_at_hub,
 };
+pub use server_context::ServerContext;
 pub use server_status::{FailureHistory, ServerState};
-pub use singleflight::Listed;
-pub use supervisor::{Server, ServerContext};
+pub use supervisor::Server;
 pub use transport::last_lines;
 
 /// Kills child processes left behind by a killed hub, on systems that allow identifying them (Linux). Blocks.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use toolhub_core::caller::Answer;
-use toolhub_core::worker::PerWorker;
+use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::{CallContext, CallerHandle, EventKind, RawJson, Source, TraceContext};
 
 use crate::transport::Listener;
@@ -135,7 +135,7 @@ const UNANSWERED_LINGER: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct InFlightRequests {
     /// By request id. The request that ends is mostly among the newest, and the list is short: removal searches from its end.
-    in_flight: PerWorker<WorkerRequests>,
+    in_flight: PerIoThread<ThreadRequests>,
     /// The users of the connection.
     users: Users,
     /// The users of the server over any connection. Used if the server cannot distinguish our connections.
@@ -205,8 +205,8 @@ impl User {
     }
 }
 
-/// The requests in flight of one worker.
-type WorkerRequests = Mutex<Vec<(u64, RequestOrigin)>>;
+/// The requests in flight of one I/O thread.
+type ThreadRequests = Mutex<Vec<(u64, RequestOrigin)>>;
 
 impl InFlightRequests {
     /// An empty list for an HTTP connection to a server with these users.
@@ -229,9 +229,9 @@ impl InFlightRequests {
         if self.session.load(Ordering::Relaxed) != session {
             self.switch_session(session);
         }
-        let worker_requests = self.in_flight.current();
-        lock(worker_requests).push((request, origin));
-        InFlightGuard { in_flight: self, worker_requests, request, session, answered: false }
+        let thread_requests = self.in_flight.current();
+        lock(thread_requests).push((request, origin));
+        InFlightGuard { in_flight: self, thread_requests, request, session, answered: false }
     }
 
     /// Records a call without a client.
@@ -267,19 +267,19 @@ impl InFlightRequests {
     /// Returns the origin of a message if it is certain. `via` is the request on whose response stream the message arrived.
     pub(crate) fn origin_of(&self, via: Option<u64>) -> Option<RequestOrigin> {
         if let Some(via) = via {
-            let find = |worker_requests: &WorkerRequests| {
-                lock(worker_requests).iter().find(|(request, _)| *request == via).cloned()
+            let find = |thread_requests: &ThreadRequests| {
+                lock(thread_requests).iter().find(|(request, _)| *request == via).cloned()
             };
             return self.in_flight.all().find_map(find).map(|(_, origin)| origin);
         }
-        // Blocks `register` and `drop` on all workers. All code that takes several of these locks takes them in this order.
+        // Blocks `register` and `drop` on all threads. All code that takes several of these locks takes them in this order.
         let all: Vec<_> = self.in_flight.all().map(lock).collect();
         // Checked with the locks held: a concurrent `register` is visible in the users or in the list.
         if self.is_shared() || self.others_until.load(Ordering::Relaxed) > now() {
             return None;
         }
         let all: Vec<&(u64, RequestOrigin)> =
-            all.iter().flat_map(|worker_requests| worker_requests.iter()).collect();
+            all.iter().flat_map(|thread_requests| thread_requests.iter()).collect();
         let (_, newest) = all.iter().max_by_key(|(request, _)| *request)?;
         all.iter().all(|(_, origin)| origin.link.client() == newest.link.client()).then(|| newest.clone())
     }
@@ -291,15 +291,15 @@ fn now() -> u64 {
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-fn lock(worker_requests: &WorkerRequests) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
-    worker_requests.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(thread_requests: &ThreadRequests) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
+    thread_requests.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Guard of a request in the list.
 pub(crate) struct InFlightGuard<'a> {
     in_flight: &'a InFlightRequests,
-    /// The list that holds it, also if it ends on another worker.
-    worker_requests: &'a WorkerRequests,
+    /// The list that holds it, also if it ends on another thread.
+    thread_requests: &'a ThreadRequests,
     request: u64,
     session: u64,
     /// Whether the server has answered. A cancelled or timed-out request may still be running on the server.
@@ -323,7 +323,7 @@ impl Drop for InFlightGuard<'_> {
         if !self.answered && self.session != 0 && !self.in_flight.users.is_shared() {
             self.linger();
         }
-        let mut all = lock(self.worker_requests);
+        let mut all = lock(self.thread_requests);
         let index = all.iter().rposition(|(request, _)| *request == self.request);
         let removed = index.map(|index| all.swap_remove(index));
         drop(all);

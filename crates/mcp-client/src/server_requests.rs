@@ -67,7 +67,9 @@ impl ServerRequests {
                 None => self.handler.request(&self.server, request.method, request.params).await,
             };
             let answer = answer.map_err(|(_, why)| {
-                McpError::unreadable(format!("it asks for `{method}`, which nobody here can give: {why}"))
+                McpError::unreadable(format!(
+                    "it requests `{method}`, which this client cannot answer: {why}"
+                ))
             })?;
             responses.set(key.to_owned(), answer);
         }

@@ -14,7 +14,7 @@ use toolhub_mcp_wire::{Era, McpError};
 
 use crate::breaker::{Breaker, Decision, TimePoint};
 use crate::connection::Connection;
-use crate::singleflight::ListingFlight;
+use crate::listing_flight::ListingFlight;
 
 /// The connection state of a server, as it is shown to users.
 #[derive(Debug, Clone)]

@@ -5,36 +5,15 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared, WeakShared};
+use futures_util::future::Shared;
 use toolhub_client_config::TransportSpec;
 use toolhub_core::{EventKind, RawJson};
-use toolhub_mcp_wire::{Era, McpError, Offer};
+use toolhub_mcp_wire::{McpError, Offer};
 
-use crate::listing::{self, Listing};
+use crate::listing;
+use crate::listing_flight::{Listed, ListingFlight, ListingResult};
 use crate::server_status::Purpose;
 use crate::supervisor::Server;
-
-/// The result of listing a server, with the identity that it reports.
-#[derive(Debug, Clone)]
-pub struct Listed {
-    /// The tools.
-    pub listing: Listing,
-    /// When the server answered.
-    pub at: SystemTime,
-    /// The protocol era; `None` if it is doubtful.
-    pub era: Option<Era>,
-    /// Name and version that the server reports.
-    pub peer: String,
-}
-
-type Answer = BoxFuture<'static, Result<Listed, McpError>>;
-
-/// A listing in progress. It is cancelled when its last waiter is dropped.
-pub(crate) struct ListingFlight {
-    /// The change counter when the listing started.
-    seen: u64,
-    waiting: WeakShared<Answer>,
-}
 
 impl Server {
     /// Lists the tools, connecting if necessary.
@@ -74,7 +53,7 @@ impl Server {
     }
 
     /// Returns the listing in progress, or starts one.
-    fn join_listing(self: &Arc<Self>) -> (u64, Shared<Answer>) {
+    fn join_listing(self: &Arc<Self>) -> (u64, Shared<ListingResult>) {
         let mut status = self.lock_status();
         if let Some(join_listing) = &status.listing
             && let Some(waiting) = join_listing.waiting.upgrade().filter(|waiting| waiting.peek().is_none())

@@ -13,19 +13,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_client_config::TransportSpec;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{Event, EventKind, EventSink, ServerId};
-use toolhub_mcp_wire::{Era, McpError, worker};
-use toolhub_oauth::{Authorizer, CredentialOwner, OAuthError, TokenManager, TokenManagerContext, TokenStore};
+use toolhub_core::{Event, EventKind, ServerId};
+use toolhub_mcp_wire::{Era, McpError, io_thread};
+use toolhub_oauth::{Authorizer, CredentialOwner, OAuthError, TokenManager, TokenManagerContext};
 
 use crate::breaker::Decision;
 use crate::config::{Instances, ServerSpec};
 use crate::connection::Connection;
-use crate::handler::ClientHandler;
 use crate::handshake::Connector;
-use crate::instances::InstancePool;
-use crate::relay::Dialer;
-use crate::remote::RemoteServers;
+use crate::instance_pool::InstancePool;
 use crate::request_origin::{InFlightRequests, Users};
+use crate::server_context::ServerContext;
 use crate::server_requests::{Roots, ServerRequests};
 use crate::server_status::{
     ConnectAttempt, FailureHistory, FailureMark, LiveConnection, Purpose, RequestGuard, ServerState,
@@ -39,31 +37,6 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Interval at which `Server::drain` checks for requests in flight.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Resources that all servers of a hub share.
-#[derive(Clone)]
-pub struct ServerContext {
-    /// Receives events.
-    pub events: Arc<dyn EventSink>,
-    /// Answers requests that servers send to the client (sampling, elicitation, roots).
-    pub handler: Arc<dyn ClientHandler>,
-    /// Whether to keep a stream open for unsolicited messages of servers. A program that exits after one call does not need it.
-    pub listen: bool,
-    /// Stores OAuth tokens.
-    pub logins: Arc<TokenStore>,
-    /// Whether the hub has exactly one client, so that a shared server serves this client only.
-    pub single_client: bool,
-    /// Dials hubs that are already running, whose connections are used instead of new ones; `None` disables this.
-    pub relay: Option<Arc<dyn Dialer>>,
-    /// Connects to servers that other processes of a cluster run; `None` without a cluster.
-    pub remote: Option<Arc<dyn RemoteServers>>,
-}
-
-impl std::fmt::Debug for ServerContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerContext").field("listen", &self.listen).finish_non_exhaustive()
-    }
-}
 
 /// One configured server.
 pub struct Server {
@@ -81,7 +54,7 @@ pub struct Server {
     /// URIs of the resources with a subscription.
     watched: watch::Sender<BTreeSet<String>>,
     /// The instances per caller, if configured.
-    pool: Option<InstancePool>,
+    pool: Option<InstancePool<Server>>,
     /// Of an instance of a caller: a digest of the caller.
     owner: Option<Box<str>>,
     /// The principals that have used this server, through any instance and over any connection.
@@ -160,8 +133,12 @@ impl Server {
     }
 
     /// The instances per caller, if configured.
-    pub(crate) fn pool(&self) -> Option<&InstancePool> {
+    pub(crate) fn pool(&self) -> Option<&InstancePool<Self>> {
         self.pool.as_ref()
+    }
+
+    fn instances(&self) -> Vec<Arc<Self>> {
+        self.pool.as_ref().map(InstancePool::all).unwrap_or_default()
     }
 
     /// Whether it is connected, connecting, or has a request in flight.
@@ -322,8 +299,8 @@ impl Server {
             }
             if status.connecting.is_none() {
                 // A separate task: a caller that is cancelled does not abort the attempt for others. The connection serves
-                // calls of all workers.
-                let task = self.tasks.spawn_on(Arc::clone(self).connect(), &worker::home());
+                // calls on all threads.
+                let task = self.tasks.spawn_on(Arc::clone(self).connect(), &io_thread::main_runtime());
                 let abort = task.abort_handle();
                 let waiting = task.map(|joined| joined.unwrap_or_else(|_| Err(given_up()))).boxed().shared();
                 status.connecting = Some(ConnectAttempt { waiting, abort });
@@ -384,25 +361,6 @@ impl Server {
             let status = self.lock_status();
             (status.era, status.failure_mark())
         };
-        let server_requests = ServerRequests {
-            server: server.clone(),
-            events: Arc::clone(&self.context.events),
-            handler: Arc::clone(&self.context.handler),
-            changes: self.changes.clone(),
-            in_flight: Arc::new(match self.spec.transport {
-                // Each connection is a new process.
-                TransportSpec::Stdio(_) => InFlightRequests::default(),
-                TransportSpec::Http(_) | TransportSpec::Sse(_) => {
-                    InFlightRequests::over_http(Arc::clone(&self.users))
-                }
-            }),
-            roots: match (&self.spec.roots, &self.spec.instances) {
-                (Some(roots), _) => Roots::Configured(roots.clone()),
-                (None, Instances::Caller { .. }) => Roots::Client,
-                (None, Instances::Shared) if self.context.single_client => Roots::Client,
-                (None, Instances::Shared) => Roots::None,
-            },
-        };
         let connector = Connector {
             spec: &self.spec,
             relay: self.context.relay.as_deref(),
@@ -410,7 +368,7 @@ impl Server {
             owner: self.owner.as_deref(),
             killed: &self.killed,
             known_era,
-            server_requests: Arc::new(server_requests),
+            server_requests: Arc::new(self.server_requests()),
             authorizer: self
                 .token_manager
                 .as_ref()
@@ -439,23 +397,49 @@ impl Server {
             }
             Err(error) => {
                 let tail = stderr.lock().unwrap_or_else(PoisonError::into_inner).tail();
-                let mut error = error.while_connecting(tail);
-                {
-                    let mut status = self.lock_status();
-                    status.connecting = None;
-                    // A missing login does not count as a failure.
-                    if matches!(error, McpError::LoginNeeded { .. }) {
-                        status.record_error(&error);
-                    } else {
-                        status.record_failure(began, &error);
-                    }
-                    if let Decision::Reject(_) = status.breaker.decision(Instant::now()) {
-                        error = error.into_permanent();
-                    }
-                }
+                let error = self.record_failed_connect(began, error.while_connecting(tail));
                 self.emit(EventKind::ConnectFailed { server, cause: error.text() });
                 Err(error)
             }
+        }
+    }
+
+    /// What answers the requests of the server on a new connection.
+    fn server_requests(&self) -> ServerRequests {
+        ServerRequests {
+            server: self.spec.id.clone(),
+            events: Arc::clone(&self.context.events),
+            handler: Arc::clone(&self.context.handler),
+            changes: self.changes.clone(),
+            in_flight: Arc::new(match self.spec.transport {
+                // Each connection is a new process.
+                TransportSpec::Stdio(_) => InFlightRequests::default(),
+                TransportSpec::Http(_) | TransportSpec::Sse(_) => {
+                    InFlightRequests::over_http(Arc::clone(&self.users))
+                }
+            }),
+            roots: match (&self.spec.roots, &self.spec.instances) {
+                (Some(roots), _) => Roots::Configured(roots.clone()),
+                (None, Instances::Caller { .. }) => Roots::Client,
+                (None, Instances::Shared) if self.context.single_client => Roots::Client,
+                (None, Instances::Shared) => Roots::None,
+            },
+        }
+    }
+
+    /// Records a failed attempt. Returns its error, which is permanent if the circuit is open now.
+    fn record_failed_connect(&self, began: FailureMark, error: McpError) -> McpError {
+        let mut status = self.lock_status();
+        status.connecting = None;
+        // A missing login does not count as a failure.
+        if matches!(error, McpError::LoginNeeded { .. }) {
+            status.record_error(&error);
+        } else {
+            status.record_failure(began, &error);
+        }
+        match status.breaker.decision(Instant::now()) {
+            Decision::Reject(_) => error.into_permanent(),
+            Decision::Allow | Decision::Delay(_) => error,
         }
     }
 
@@ -582,7 +566,12 @@ impl Server {
     /// Closes the connections, and waits up to `timeout` for their tasks to end. A later request opens a new one.
     pub async fn stop(&self, timeout: Duration) {
         self.disconnect();
-        self.take_instances().iter().for_each(|instance| instance.disconnect());
+        self.pool
+            .as_ref()
+            .map(InstancePool::take_all)
+            .unwrap_or_default()
+            .iter()
+            .for_each(|instance| instance.disconnect());
         self.tasks.close();
         let _ = tokio::time::timeout(timeout, self.tasks.wait()).await;
         self.tasks.reopen();

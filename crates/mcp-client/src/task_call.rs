@@ -1,7 +1,7 @@
 //! Calls of tools that must run as a task (2025-11-25, basic/utilities/tasks): creates the task and waits for its result.
 //! Clients of the gateway create and poll tasks themselves.
 
-use toolhub_core::{RawJson, RawObject, ToolDefinition};
+use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::{Era, McpError};
 
 use crate::connection::{Connection, McpRequest};
@@ -9,19 +9,6 @@ use crate::transport::Repeat;
 
 /// The requested lifetime of the task and its result, in milliseconds.
 const TASK_TTL_MS: u64 = 3_600_000;
-
-/// Whether a tool can only be called as a task.
-pub(crate) fn requires_task(tool: &ToolDefinition) -> bool {
-    let raw = tool.raw();
-    // Few definitions have this member; a substring search avoids parsing the others.
-    raw.get().contains("taskSupport")
-        && raw
-            .object()
-            .and_then(|members| {
-                members.get("execution")?.object()?.get("taskSupport")?.decode::<String>().ok()
-            })
-            .is_some_and(|support| support == "required")
-}
 
 impl Connection {
     /// Calls a tool as a task, and returns the result of the tool.
@@ -48,22 +35,4 @@ impl Connection {
 /// The id of the task that a result creates; `None` for other results.
 fn task_id(result: &RawJson) -> Option<String> {
     result.object()?.get("task")?.object()?.get("taskId")?.decode().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recognises_tools_that_require_a_task() {
-        let check = |text: &str, expect: bool| {
-            let tool = ToolDefinition::parse(RawJson::parse(text.to_owned()).unwrap()).unwrap();
-            assert_eq!(requires_task(&tool), expect, "{text}");
-        };
-        let schema = r#""inputSchema":{"type":"object"}"#;
-        check(&format!(r#"{{"name":"a",{schema},"execution":{{"taskSupport":"required"}}}}"#), true);
-        check(&format!(r#"{{"name":"a",{schema},"execution":{{"taskSupport":"optional"}}}}"#), false);
-        check(&format!(r#"{{"name":"a",{schema},"description":"taskSupport required"}}"#), false);
-        check(&format!(r#"{{"name":"a",{schema}}}"#), false);
-    }
 }

@@ -30,6 +30,9 @@ pub(crate) const INVALID_REQUEST: i64 = -32600;
 /// The message is not valid JSON.
 pub(crate) const PARSE_ERROR: i64 = -32700;
 
+/// The result of a request.
+pub(crate) type RpcResult = Result<RawJson, RpcError>;
+
 impl RpcError {
     /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {

@@ -4,9 +4,8 @@
 use bytes::Bytes;
 use toolhub_core::RawJson;
 
-use crate::backend::RpcError;
+use crate::backend::{RpcError, RpcResult};
 use crate::budget::QuotaExceeded;
-use crate::in_flight::RpcResult;
 use crate::message::error_response;
 
 /// Results longer than this are sent without copying.

@@ -1,7 +1,7 @@
 //! Budgets of principals: how much of the shared resources one principal may hold. The budgets are owned by the table
 //! here; a `PrincipalHandle` refers to its own, so that requests need no lookup.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use toolhub_core::Principal;
 use toolhub_core::principal::Origin;
 
 use crate::backend::RpcError;
-use crate::event_log::EventLog;
+use crate::replays::{Replay, Replays};
 
 /// Maximum number of addresses with a separate budget if no token is required. Further addresses share one budget.
 const MAX_ADDRESSES: usize = 256;
@@ -22,8 +22,6 @@ const MAX_ADDRESSES: usize = 256;
 const MAX_PRINCIPALS: usize = 4_096;
 /// All principals together may hold this many times the share of one.
 const TOTAL_SHARES: usize = 4;
-/// Maximum number of streams with discardable events before the entries of dropped streams are removed.
-const MAX_REPLAY_ENTRIES: usize = 1_024;
 /// The JSON-RPC error code for an exhausted budget.
 const OVER_BUDGET: i64 = -32000;
 
@@ -182,13 +180,13 @@ struct Budget {
     /// The token bucket of the rate limit: the messages left, and the time of the last update.
     token_bucket: Mutex<(f64, Instant)>,
     /// Streams whose events can be discarded once they have ended, oldest first.
-    replays: Mutex<VecDeque<Weak<EventLog>>>,
+    replays: Replays,
 }
 
 impl Budget {
     fn new(limits: Limits, total: Arc<Used>) -> Self {
         let token_bucket = Mutex::new((limits.per_second.map_or(0.0, f64::from), Instant::now()));
-        Self { limits, used: Used::default(), total, token_bucket, replays: Mutex::default() }
+        Self { limits, used: Used::default(), total, token_bucket, replays: Replays::default() }
     }
 }
 
@@ -320,34 +318,19 @@ impl PrincipalHandle {
         Err(RateLimitExceeded { setting: "per_second", wait })
     }
 
-    fn replays(&self) -> MutexGuard<'_, VecDeque<Weak<EventLog>>> {
-        self.0.budget.replays.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Registers a stream whose events may be discarded once it has ended.
-    pub(crate) fn may_discard(&self, log: &Arc<EventLog>) {
-        let mut replays = self.replays();
-        if replays.len() >= MAX_REPLAY_ENTRIES {
-            replays.retain(|log| log.strong_count() > 0);
-        }
-        replays.push_back(Arc::downgrade(log));
+    pub(crate) fn may_discard(&self, replay: Weak<dyn Replay>) {
+        self.0.budget.replays.register(replay);
     }
 
     /// Discards the events of the oldest ended streams until `needed` bytes are free.
     pub(crate) fn discard_replays(&self, needed: usize) {
         let limit = self.0.budget.limits.replay_bytes;
-        let mut logs = Vec::new();
-        self.replays().retain(|log| {
-            let live = log.upgrade().filter(|log| !log.is_discarded());
-            let is_kept = live.is_some();
-            logs.extend(live.filter(|log| log.is_ended()));
-            is_kept
-        });
-        for log in logs {
+        for replay in self.0.budget.replays.ended() {
             if self.used(Resource::Replay).saturating_add(needed) <= limit {
                 return;
             }
-            log.discard();
+            replay.discard();
         }
     }
 }

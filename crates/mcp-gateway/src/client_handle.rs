@@ -12,10 +12,9 @@ use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
 use toolhub_mcp_wire::{Era, wire};
 
 use crate::ABORTED;
-use crate::backend::RpcError;
+use crate::backend::{RpcError, RpcResult};
 use crate::budget::PrincipalHandle;
-use crate::client_queue::{ClientQueue, QueuedMessage};
-use crate::in_flight::RpcResult;
+use crate::client_queue::{ClientQueue, QueuedMessage, ServerRequest};
 use crate::level::Level;
 use crate::message::{self, Params};
 use crate::request_context::RequestContext;
@@ -27,14 +26,6 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 const UNSUPPORTED_BY_CLIENT: i64 = -32601;
 /// The request needs a capability that the client does not declare.
 const MISSING_CAPABILITY: i64 = -32021;
-
-/// A server request to a modern client.
-#[derive(Debug)]
-pub(crate) struct ServerRequest {
-    pub(crate) method: String,
-    pub(crate) params: Option<RawJson>,
-    pub(crate) reply: oneshot::Sender<Answer>,
-}
 
 /// The open server requests to a legacy client, by id.
 #[derive(Debug, Default)]
@@ -104,7 +95,7 @@ pub(crate) struct ClientHandle {
     extras: RawObject,
     /// The progress token of the request, if the client sent one.
     progress: Mutex<Option<RawJson>>,
-    /// Whether the client wants log messages.
+    /// Whether the client has requested log messages.
     wants_log: bool,
     /// The capability that the server needed and the client does not declare.
     missing_capability: Mutex<Option<String>>,

@@ -5,14 +5,22 @@ use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use tokio::sync::Notify;
-
-use crate::client_handle::ServerRequest;
+use tokio::sync::{Notify, oneshot};
+use toolhub_core::RawJson;
+use toolhub_core::caller::Answer;
 
 /// Maximum number of queued messages; further notifications are dropped.
 const MAX_QUEUED_MESSAGES: usize = 256;
 /// Maximum size of the queued messages in bytes. A single message is accepted regardless of its length.
 const MAX_QUEUED_BYTES: usize = 1 << 20;
+
+/// A server request to a modern client.
+#[derive(Debug)]
+pub(crate) struct ServerRequest {
+    pub(crate) method: String,
+    pub(crate) params: Option<RawJson>,
+    pub(crate) reply: oneshot::Sender<Answer>,
+}
 
 /// A message for a client.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::stream::{self, Stream};
@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::budget::{Permit, PrincipalHandle, Resource};
+use crate::replays::Replay;
 
 /// Maximum number of events kept for resumption.
 const MAX_EVENTS: usize = 1_024;
@@ -78,7 +79,8 @@ impl EventLog {
         let (changed, readers) = (Notify::new(), watch::Sender::new(0));
         let log = Self { stream, principal: principal.clone(), state: Mutex::default(), changed, readers };
         let log = Arc::new(log);
-        principal.may_discard(&log);
+        let replay = Arc::downgrade(&log) as Weak<dyn Replay>;
+        principal.may_discard(replay);
         log
     }
 
@@ -131,21 +133,6 @@ impl EventLog {
         }
     }
 
-    /// Discards the events, so that the stream cannot be resumed.
-    pub(crate) fn discard(&self) {
-        let mut state = self.state();
-        state.discarded = true;
-        state.bytes = 0;
-        let discarded = std::mem::take(&mut state.events);
-        drop(state);
-        drop(discarded);
-    }
-
-    /// Returns whether the events were discarded.
-    pub(crate) fn is_discarded(&self) -> bool {
-        self.state().discarded
-    }
-
     /// Returns whether there is, or may still be, an event after `after`.
     pub(crate) fn can_resume(&self, after: u64) -> bool {
         let state = self.state();
@@ -156,10 +143,6 @@ impl EventLog {
     pub(crate) fn finish(&self) {
         self.state().ended = true;
         self.changed.notify_waiters();
-    }
-
-    pub(crate) fn is_ended(&self) -> bool {
-        self.state().ended
     }
 
     /// Returns for how long there has been no reader; `None` if there never was one.
@@ -222,6 +205,25 @@ impl EventLog {
                 }
             }
         })
+    }
+}
+
+impl Replay for EventLog {
+    fn is_ended(&self) -> bool {
+        self.state().ended
+    }
+
+    fn discard(&self) {
+        let mut state = self.state();
+        state.discarded = true;
+        state.bytes = 0;
+        let discarded = std::mem::take(&mut state.events);
+        drop(state);
+        drop(discarded);
+    }
+
+    fn is_discarded(&self) -> bool {
+        self.state().discarded
     }
 }
 

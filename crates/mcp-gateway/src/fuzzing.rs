@@ -33,14 +33,14 @@ pub fn gateway_messages(data: &[u8]) {
             return;
         }
     };
-    assert_eq!(repeated_key(text), None, "a key stands twice in an object");
+    assert_eq!(repeated_key(text), None, "a key occurs twice in an object");
     let all = Members::of(text);
     assert!(all.is_some(), "this is no object");
     let Some(all) = all else { return };
     let member = |name: &str| {
         let mut named = all.iter().filter(|(other, _)| other == name).map(|(_, value)| value.as_str());
         let value = named.next();
-        assert!(named.next().is_none(), "`{name}` stands there twice");
+        assert!(named.next().is_none(), "`{name}` occurs twice");
         value.filter(|value| *value != "null")
     };
     assert_eq!(member("jsonrpc"), Some("\"2.0\""));
@@ -170,7 +170,7 @@ fn session(id: &str, owner: &str) -> Arc<Session> {
     };
     Arc::new(Session::new(NewSession {
         id: id.to_owned(),
-        ticket: None,
+        stamp: None,
         epoch: 0,
         principal: PrincipalHandle::new(toolhub_core::Principal::of_key(owner)),
         version: "2025-11-25",

@@ -1,84 +1,38 @@
 //! The Streamable HTTP transport, for both eras on one endpoint. The response to a request is JSON if it consists of the
 //! result alone, and becomes an event stream as soon as another message is sent first.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use futures_util::stream::{self, Stream, StreamExt as _};
 use toolhub_core::RawJson;
 use toolhub_mcp_wire::era::LEGACY;
 
-use crate::backend::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RpcError};
+use crate::backend::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::body::Body;
-use crate::budget::{Permit, Resource};
+use crate::budget::Resource;
 use crate::client_handle::VERSION;
 use crate::event_log::parse_event_id;
 use crate::header_lookup::HeaderLookup;
-use crate::in_flight::{RpcResult, Step};
+use crate::in_flight::Step;
 use crate::listen::{NotificationFilter, all_lists_changed};
 use crate::message::{
     self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line, response,
 };
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
-use crate::replica_link::{LinkError, RequestMethod};
+use crate::replica_link::{
+    ForwardedHeaders, LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod,
+};
+use crate::reply::{Reply, session_ended, with_permit};
+use crate::request_context::{RequestContext, StepUp};
 use crate::session::{Reason, Session};
 use crate::session_place::{Incoming, Instead, SessionUse};
 use crate::streams::run_to_log;
-use crate::{ABORTED, Client, Gateway, PrincipalHandle, modern};
+use crate::{Client, Gateway, PrincipalHandle, modern};
 
 /// The first revision with events of empty data, from which a client can resume (2025-11-25, transports). Clients of
 /// older revisions parse the data of each event as JSON.
 const EMPTY_EVENTS_SINCE: &str = "2025-11-25";
-
-/// Serialized server-sent events.
-pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;
-
-/// The response to an HTTP request.
-pub enum Reply {
-    /// A status and an optional JSON body.
-    Body {
-        /// The status.
-        status: u16,
-        /// The JSON.
-        body: Body,
-        /// The id of a new session.
-        session: Option<String>,
-    },
-    /// An event stream.
-    Events(Events),
-}
-
-impl std::fmt::Debug for Reply {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Body { status, body, .. } => f.debug_tuple("Body").field(status).field(body).finish(),
-            Self::Events(_) => f.write_str("Events"),
-        }
-    }
-}
-
-impl Reply {
-    /// Returns the response with the result of a request.
-    pub(super) fn answer(status: u16, id: &RawJson, outcome: RpcResult) -> Self {
-        Self::Body { status, body: Body::of(id.clone(), outcome), session: None }
-    }
-
-    pub(super) fn empty(status: u16) -> Self {
-        Self::Body { status, body: Body::None, session: None }
-    }
-
-    /// A stream that ends without an event: a cancelled request gets no response, and the HTTP response to a request must
-    /// be JSON or a stream (2025-11-25, transports).
-    fn no_events() -> Self {
-        Self::Events(Box::pin(stream::empty()))
-    }
-
-    pub(super) fn error_reply(status: u16, id: Option<&RawJson>, error: &RpcError) -> Self {
-        Self::Body { status, body: Body::error_response(id, error), session: None }
-    }
-}
 
 impl Gateway {
     /// Handles a POST request: one message, or a batch of an older client.
@@ -231,6 +185,32 @@ impl Gateway {
         }
     }
 
+    /// Serves a request that another replica has authenticated and sent here.
+    pub async fn serve_replica(
+        self: &Arc<Self>,
+        request: ReplicaRequest,
+        principal: &PrincipalHandle,
+    ) -> ReplicaResponse {
+        let ReplicaRequest { method, headers, body, .. } = request;
+        let headers = ForwardedHeaders(headers);
+        let incoming = Incoming { headers: &headers, principal, is_forwarded: true };
+        let context =
+            RequestContext { principal: principal.clone(), trace: None, step_up: StepUp::of(principal) };
+        let serving = async {
+            match method {
+                RequestMethod::Post => self.receive(incoming, body).await,
+                RequestMethod::Get => self.open_stream(incoming).await,
+                RequestMethod::Delete => self.end(incoming).await,
+            }
+        };
+        match context.scope(serving).await {
+            Reply::Body { status, body, .. } => {
+                ReplicaResponse { status, body: ReplicaBody::Json(body.parts().concat()) }
+            }
+            Reply::Events(events) => ReplicaResponse { status: 200, body: ReplicaBody::Events(events) },
+        }
+    }
+
     /// Handles a notification or a response.
     async fn handle_message(
         self: &Arc<Self>,
@@ -251,7 +231,7 @@ impl Gateway {
                 }
             };
         }
-        // A question that the client answers is at the home of its session, if anywhere.
+        // A question that the client answers is at the owner replica of its session, if anywhere.
         let usage = match &message {
             Message::Answer { .. } => SessionUse::Continuation,
             Message::Notification { .. } | Message::Request(..) => SessionUse::Request,
@@ -419,12 +399,12 @@ impl Gateway {
                 }
             };
         }
-        if let Some(home) = self.home_of_input(&params).filter(|_| !is_forwarded) {
+        if let Some(owner) = self.owner_of_input(&params).filter(|_| !is_forwarded) {
             let body = text.as_bytes().clone();
-            match self.send_to(home, incoming, RequestMethod::Post, body).await {
+            match self.send_to(owner, incoming, RequestMethod::Post, body).await {
                 Ok(reply) => return reply,
                 // What waited there has ended with it: the state is not known any more, which is answered below.
-                Err(LinkError::Unreachable) if self.has_ended(home).await => {}
+                Err(LinkError::Unreachable) if self.has_ended(owner).await => {}
                 Err(error) => return Instead::of_link(error).for_request(&request.id),
             }
         }
@@ -439,19 +419,6 @@ impl Gateway {
         };
         self.run(in_flight, identity).await
     }
-}
-
-/// Returns a stream that holds a permit until it is dropped.
-pub(super) fn with_permit(permit: Permit, events: impl Stream<Item = String> + Send + 'static) -> Events {
-    Box::pin(events.inspect(move |_| {
-        let _held = &permit;
-    }))
-}
-
-/// The error of a request that was running when its session ended.
-pub(super) fn session_ended() -> RpcError {
-    let why = "the session ended before this was done; what had begun may have had its effect";
-    RpcError::new(ABORTED, why)
 }
 
 fn client_of(session: &Arc<Session>) -> Client {
@@ -471,13 +438,4 @@ fn is_modern(headers: &dyn HeaderLookup) -> bool {
 /// Refuses a header with an unknown revision (2025-11-25, transports: an invalid revision is answered with 400).
 fn check_revision(headers: &dyn HeaderLookup) -> Result<(), RpcError> {
     modern_revision(headers).map_or(Ok(()), modern::check_supported)
-}
-
-/// Returns the HTTP status of an error (2026-07-28, transports/streamable-http).
-pub(super) fn status_of(error: &RpcError) -> u16 {
-    match error.code {
-        METHOD_NOT_FOUND => 404,
-        -32022..=-32020 => 400,
-        _ => 200,
-    }
 }

@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use toolhub_core::{BoxFuture, RawJson};
 
-use crate::backend::RpcError;
+use crate::backend::RpcResult;
 use crate::budget::{Permit, Resource};
-use crate::client_handle::{ClientHandle, ServerRequest};
-use crate::client_queue::QueuedMessage;
+use crate::client_handle::ClientHandle;
+use crate::client_queue::{QueuedMessage, ServerRequest};
 
 /// Server requests that follow one another within this time are sent to a modern client together.
 const GATHER_WINDOW: Duration = Duration::from_millis(10);
-
-/// The result of a request.
-pub(crate) type RpcResult = Result<RawJson, RpcError>;
 
 /// The next step of a request.
 #[derive(Debug)]

@@ -9,10 +9,9 @@ use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::LEGACY;
 
-use crate::backend::RpcError;
+use crate::backend::{RpcError, RpcResult};
 use crate::budget::Resource;
 use crate::client_handle::{ClientInfo, PendingClientRequests};
-use crate::in_flight::RpcResult;
 use crate::known_clients::Protocol;
 use crate::listen::check_uri;
 use crate::session::{NewSession, RemovedSessions, Session};
@@ -52,8 +51,8 @@ impl Gateway {
             Some(ids) => ids.issue(principal, version, &declared).await,
             None => None,
         };
-        let (id, ticket) = match issued {
-            Some((id, ticket)) => (id, Some(ticket)),
+        let (id, stamp) = match issued {
+            Some((id, stamp)) => (id, Some(stamp)),
             None => {
                 let no_randomness = || RpcError::new(-32603, "no session could be made");
                 (secret().ok_or_else(no_randomness)?, None)
@@ -69,7 +68,7 @@ impl Gateway {
         let protocol = Protocol { era: Era::Legacy, revision: version };
         self.known_clients.record(params.get("clientInfo"), principal.identity(), &protocol);
         let principal = principal.clone();
-        let session = Session::new(NewSession { id, ticket, epoch: 0, principal, version, info });
+        let session = Session::new(NewSession { id, stamp, epoch: 0, principal, version, info });
         let session = Arc::new(session);
         let mut greeting = RawObject::default()
             .with("protocolVersion", version)
@@ -89,8 +88,8 @@ impl Gateway {
 
     fn note_evicted(&self, removed: &RemovedSessions) {
         for session in &removed.evicted {
-            if let Some(ticket) = &session.ticket {
-                self.session_ids.end(&session.principal, ticket);
+            if let Some(stamp) = &session.stamp {
+                self.session_ids.end(&session.principal, stamp);
             }
         }
     }
@@ -103,9 +102,9 @@ impl Gateway {
         principal: &PrincipalHandle,
         resumable: Resumable,
     ) -> Option<Arc<Session>> {
-        let Resumable { ticket, version, capabilities, .. } = resumable;
+        let Resumable { stamp, version, capabilities, .. } = resumable;
         let create = || {
-            if self.session_ids.is_ended(principal, &ticket) {
+            if self.session_ids.is_ended(principal, &stamp) {
                 return None;
             }
             // Milliseconds increase faster than the number of restarts, streams and server requests of one client.
@@ -118,8 +117,8 @@ impl Gateway {
                 server_requests: Arc::new(PendingClientRequests::starting_after(epoch)),
                 level: Arc::default(),
             };
-            let (id, ticket, principal) = (id.to_owned(), Some(ticket), principal.clone());
-            Some(Arc::new(Session::new(NewSession { id, ticket, epoch, principal, version, info })))
+            let (id, stamp, principal) = (id.to_owned(), Some(stamp), principal.clone());
+            Some(Arc::new(Session::new(NewSession { id, stamp, epoch, principal, version, info })))
         };
         let (session, removed) = self.sessions.get_or_insert(id, principal, create)?;
         self.note_evicted(&removed);
@@ -141,8 +140,8 @@ impl Gateway {
             let Ok(ended) = record.ended_since(since - CLOCK_TOLERANCE).await else { continue };
             since = now;
             let is_ended = |session: &Session| {
-                let ticket = session.ticket.as_ref();
-                ticket.is_some_and(|ticket| self.session_ids.is_among(&session.principal, ticket, &ended))
+                let stamp = session.stamp.as_ref();
+                stamp.is_some_and(|stamp| self.session_ids.is_among(&session.principal, stamp, &ended))
             };
             if !ended.is_empty() {
                 self.sessions.close_where(is_ended);
@@ -153,12 +152,12 @@ impl Gateway {
     /// Ends a session permanently, at the request of its client.
     pub(super) async fn end_session(&self, session: &Session) {
         // Recorded before it is removed, since it could be resumed in between.
-        if let Some(ticket) = &session.ticket {
-            self.session_ids.end(&session.principal, ticket);
+        if let Some(stamp) = &session.stamp {
+            self.session_ids.end(&session.principal, stamp);
         }
         self.sessions.remove(&session.id);
-        if let Some(ticket) = &session.ticket {
-            self.session_ids.persist_end(&session.principal, ticket).await;
+        if let Some(stamp) = &session.stamp {
+            self.session_ids.persist_end(&session.principal, stamp).await;
         }
     }
 

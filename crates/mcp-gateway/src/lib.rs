@@ -7,6 +7,7 @@ mod budget;
 mod client_handle;
 mod client_queue;
 mod duplex;
+mod ended_session;
 mod event_log;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -24,11 +25,14 @@ mod modern;
 mod outbox;
 mod pending_input;
 mod portable;
+mod replays;
 mod replica_link;
 mod replica_seal;
+mod reply;
 mod request_context;
 mod session;
 mod session_ids;
+mod session_owner;
 mod session_place;
 mod session_record;
 mod session_seal;
@@ -45,10 +49,10 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::json::folded;
 use toolhub_core::ports::boxed;
 use toolhub_core::shared_state::ReplicaId;
-use toolhub_core::worker::PerWorker;
 use toolhub_core::{CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE, client_info};
 use toolhub_mcp_wire::{Era, Offer, scan};
@@ -60,27 +64,28 @@ pub use budget::{
 };
 pub use duplex::Duplex;
 pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
-pub use http::{Events, Reply};
 pub use known_clients::KnownClient;
 pub use methods::{BackendMethod, method_names};
 pub use outbox::OutboundMessage;
 pub use portable::{PortabilityError, portable, portable_offer};
 pub use replica_link::{LinkError, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse, RequestMethod};
 pub use replica_seal::{ReplicaSeal, ResponseSeal};
+pub use reply::{Events, Reply};
 pub use request_context::{RequestContext, StepUp};
 pub use session_record::SessionRecord;
 pub use session_seal::SessionKey;
 
+use crate::backend::RpcResult;
 use crate::client_handle::{ClientHandle, ClientInfo, PendingClientRequests};
-use crate::in_flight::{InFlightRequest, RpcResult};
+use crate::in_flight::InFlightRequest;
 use crate::known_clients::KnownClients;
 use crate::level::Level;
 use crate::message::{Params, Request};
 use crate::methods::Method;
 use crate::pending_input::PendingInputs;
-use crate::replica_link::SessionHomes;
 use crate::session::{Session, Sessions};
 use crate::session_ids::SessionIds;
+use crate::session_owner::SessionOwners;
 
 /// The member of `_meta` that relates a message to a task (2025-11-25, basic/utilities/tasks).
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
@@ -94,7 +99,7 @@ pub struct Gateway {
     backend: Arc<dyn Backend>,
     sessions: Sessions,
     session_ids: SessionIds,
-    homes: SessionHomes,
+    session_owners: SessionOwners,
     /// The way to other replicas.
     link: OnceLock<Arc<dyn ReplicaLink>>,
     pending_inputs: PendingInputs,
@@ -106,7 +111,7 @@ pub struct Gateway {
     tasks: TaskTracker,
     closing: CancellationToken,
     /// Cancelled when the remaining requests are aborted. Every request waits for it.
-    abort_tokens: PerWorker<CancellationToken>,
+    abort_tokens: PerIoThread<CancellationToken>,
     /// The number of requests aborted that way.
     aborted_requests: AtomicUsize,
 }
@@ -137,7 +142,7 @@ impl Gateway {
             backend,
             sessions: Sessions::default(),
             session_ids: SessionIds::new("", Arc::new(SessionRecord::in_memory())),
-            homes: SessionHomes::default(),
+            session_owners: SessionOwners::default(),
             link: OnceLock::new(),
             pending_inputs: PendingInputs::at(ReplicaId(0)),
             clients: AtomicU64::new(1),
@@ -145,7 +150,7 @@ impl Gateway {
             placeholders: Default::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
-            abort_tokens: PerWorker::with(CancellationToken::new),
+            abort_tokens: PerIoThread::with(CancellationToken::new),
             aborted_requests: AtomicUsize::new(0),
         }
     }

@@ -6,9 +6,8 @@ use std::ops::Deref;
 use tokio::sync::mpsc;
 use toolhub_core::RawJson;
 
-use crate::backend::RpcError;
+use crate::backend::{RpcError, RpcResult};
 use crate::budget::{Permit, PrincipalHandle, Resource};
-use crate::in_flight::RpcResult;
 use crate::message::{error_response, one_line, response};
 
 /// Maximum number of queued messages.

@@ -12,7 +12,8 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::PrincipalHandle;
 use crate::backend::RpcError;
-use crate::client_handle::{ANSWER_TIMEOUT, ServerRequest};
+use crate::client_handle::ANSWER_TIMEOUT;
+use crate::client_queue::ServerRequest;
 use crate::in_flight::InFlightRequest;
 use crate::message::{Params, Request};
 

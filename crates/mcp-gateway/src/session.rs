@@ -14,8 +14,9 @@ use toolhub_core::{FastMap, RawJson, ServerId};
 
 use crate::budget::PrincipalHandle;
 use crate::client_handle::ClientInfo;
+use crate::ended_session::SessionStamp;
 use crate::event_log::{EventLog, StreamId};
-use crate::session_record::Ticket;
+use crate::replays::Replay as _;
 use crate::subscriptions::{Subscription, Subscriptions};
 
 /// A session expires after this time without use.
@@ -30,7 +31,7 @@ const MAX_STREAMS: usize = 64;
 pub(crate) struct Session {
     pub(crate) id: String,
     /// Identifies the session in the record of ended ones. `None` if it cannot be resumed after a restart.
-    pub(crate) ticket: Option<Ticket>,
+    pub(crate) stamp: Option<SessionStamp>,
     /// 0 unless the session was resumed. A resumed session uses other ids for events and server requests than before.
     epoch: u64,
     pub(crate) principal: PrincipalHandle,
@@ -64,7 +65,7 @@ impl State {
 /// The parameters of a new session.
 pub(crate) struct NewSession {
     pub(crate) id: String,
-    pub(crate) ticket: Option<Ticket>,
+    pub(crate) stamp: Option<SessionStamp>,
     pub(crate) epoch: u64,
     pub(crate) principal: PrincipalHandle,
     pub(crate) version: &'static str,
@@ -73,7 +74,7 @@ pub(crate) struct NewSession {
 
 impl Session {
     pub(crate) fn new(new: NewSession) -> Self {
-        let NewSession { id, ticket, epoch, principal, version, info } = new;
+        let NewSession { id, stamp, epoch, principal, version, info } = new;
         let state = State {
             last_used: Instant::now(),
             in_flight: Vec::new(),
@@ -82,7 +83,7 @@ impl Session {
             logs: HashMap::new(),
         };
         let (closing, streams) = (CancellationToken::new(), AtomicU64::new(1));
-        Self { id, ticket, epoch, principal, version, info, closing, state: Mutex::new(state), streams }
+        Self { id, stamp, epoch, principal, version, info, closing, state: Mutex::new(state), streams }
     }
 
     /// Returns whether the session was rebuilt from its id. Its client may have missed notifications in the meantime.
@@ -417,7 +418,7 @@ mod tests {
 
     fn with(id: &str, principal: PrincipalHandle, info: ClientInfo) -> Arc<Session> {
         let (id, version) = (id.to_owned(), "2025-11-25");
-        Arc::new(Session::new(NewSession { id, ticket: None, epoch: 0, principal, version, info }))
+        Arc::new(Session::new(NewSession { id, stamp: None, epoch: 0, principal, version, info }))
     }
 
     #[test]

@@ -19,7 +19,8 @@ use toolhub_mcp_wire::era::LEGACY;
 use toolhub_mcp_wire::length_prefixed;
 
 use crate::budget::PrincipalHandle;
-use crate::session_record::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionRecord, Ticket, hex, now};
+use crate::ended_session::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionStamp, hex, now};
+use crate::session_record::SessionRecord;
 use crate::session_seal::{MAX_SEALED_BYTES, PREFIX};
 
 /// Maximum length of the capabilities in an id with a signature.
@@ -44,7 +45,7 @@ const MAX_STORED_CAPABILITIES: usize = 64;
 /// The data from which a session is rebuilt.
 #[derive(Debug)]
 pub(super) struct Resumable {
-    pub(super) ticket: Ticket,
+    pub(super) stamp: SessionStamp,
     pub(super) version: &'static str,
     pub(super) capabilities: RawJson,
     /// The replica that issued the id; `None` in an id of an earlier version.
@@ -129,7 +130,7 @@ impl SessionIds {
         principal: &PrincipalHandle,
         version: &'static str,
         capabilities: &RawJson,
-    ) -> Option<(String, Ticket)> {
+    ) -> Option<(String, SessionStamp)> {
         let keys = self.record.seal_keys().await?;
         let fits = SEALED_BYTES + capabilities.get().len() <= MAX_SEALED_BYTES;
         let digest = if fits { None } else { Some(self.store_capabilities(principal, capabilities).await?) };
@@ -142,8 +143,8 @@ impl SessionIds {
             capabilities: digest.as_ref().map_or(capabilities.get().as_bytes(), |digest| digest.as_slice()),
         };
         let id = keys.seal(&sealed.to_bytes()?, &self.context())?;
-        let ticket = Ticket { created: sealed.created, nonce: nonce_of(&id) };
-        Some((id, ticket))
+        let stamp = SessionStamp { created: sealed.created, nonce: nonce_of(&id) };
+        Some((id, stamp))
     }
 
     /// Verifies an id and returns its data. Returns `None` if it has expired or was not issued by this profile to this
@@ -161,8 +162,8 @@ impl SessionIds {
             true => self.stored_capabilities(principal, sealed.capabilities).await?,
             false => RawJson::parse(std::str::from_utf8(sealed.capabilities).ok()?).ok()?,
         };
-        let ticket = Ticket { created: sealed.created, nonce: nonce_of(id) };
-        Some(Resumable { ticket, version: sealed.version, capabilities, replica: Some(sealed.replica) })
+        let stamp = SessionStamp { created: sealed.created, nonce: nonce_of(id) };
+        Some(Resumable { stamp, version: sealed.version, capabilities, replica: Some(sealed.replica) })
     }
 
     /// Verifies an id of an earlier version.
@@ -176,10 +177,10 @@ impl SessionIds {
         let (fixed, capabilities) = payload.split_first_chunk::<FIXED_BYTES>()?;
         let (revision, rest) = fixed.strip_prefix(&[SIGNED])?.split_at_checked(REVISION_BYTES)?;
         let (created, nonce) = rest.split_first_chunk::<8>()?;
-        let ticket = Ticket { created: u64::from_be_bytes(*created), nonce: nonce.try_into().ok()? };
+        let stamp = SessionStamp { created: u64::from_be_bytes(*created), nonce: nonce.try_into().ok()? };
         let version = LEGACY.iter().copied().find(|known| known.as_bytes() == revision)?;
         let capabilities = RawJson::parse(std::str::from_utf8(capabilities).ok()?).ok()?;
-        is_fresh(ticket.created).then_some(Resumable { ticket, version, capabilities, replica: None })
+        is_fresh(stamp.created).then_some(Resumable { stamp, version, capabilities, replica: None })
     }
 
     /// Returns the signed bytes. The first part separates the domain of session ids from other uses of the key.
@@ -246,23 +247,23 @@ impl SessionIds {
 
     /// Reads whether other processes have ended the session in the meantime. Returns false if that is not known: the session
     /// must not be rebuilt then.
-    pub(super) async fn refresh(&self, principal: &PrincipalHandle, ticket: &Ticket) -> bool {
-        self.record.refresh_ended(&self.ended(principal, ticket)).await
+    pub(super) async fn refresh(&self, principal: &PrincipalHandle, stamp: &SessionStamp) -> bool {
+        self.record.refresh_ended(&self.ended(principal, stamp)).await
     }
 
     /// Returns whether a session has ended or must be treated as ended.
-    pub(super) fn is_ended(&self, principal: &PrincipalHandle, ticket: &Ticket) -> bool {
-        self.record.contains(&self.ended(principal, ticket))
+    pub(super) fn is_ended(&self, principal: &PrincipalHandle, stamp: &SessionStamp) -> bool {
+        self.record.contains(&self.ended(principal, stamp))
     }
 
     /// Records the end of a session in this process.
-    pub(super) fn end(&self, principal: &PrincipalHandle, ticket: &Ticket) {
-        self.record.add(self.ended(principal, ticket));
+    pub(super) fn end(&self, principal: &PrincipalHandle, stamp: &SessionStamp) {
+        self.record.add(self.ended(principal, stamp));
     }
 
     /// Stores the end of a session, so that other processes know of it.
-    pub(super) async fn persist_end(&self, principal: &PrincipalHandle, ticket: &Ticket) {
-        let (record, ended) = (Arc::clone(&self.record), self.ended(principal, ticket));
+    pub(super) async fn persist_end(&self, principal: &PrincipalHandle, stamp: &SessionStamp) {
+        let (record, ended) = (Arc::clone(&self.record), self.ended(principal, stamp));
         match record.shared() {
             Some(state) => record.persist_shared(&**state, principal.as_str(), &ended).await,
             None => {
@@ -275,14 +276,14 @@ impl SessionIds {
     pub(super) fn is_among(
         &self,
         principal: &PrincipalHandle,
-        ticket: &Ticket,
+        stamp: &SessionStamp,
         ended: &[EndedSession],
     ) -> bool {
-        ended.contains(&self.ended(principal, ticket))
+        ended.contains(&self.ended(principal, stamp))
     }
 
-    fn ended(&self, principal: &PrincipalHandle, ticket: &Ticket) -> EndedSession {
-        EndedSession::new(&self.profile, principal.as_str(), ticket)
+    fn ended(&self, principal: &PrincipalHandle, stamp: &SessionStamp) -> EndedSession {
+        EndedSession::new(&self.profile, principal.as_str(), stamp)
     }
 }
 
@@ -358,13 +359,13 @@ mod tests {
         let (own, ann) = (ids("work", &record), PrincipalHandle::new(toolhub_core::Principal::of_key("ann")));
         let can = raw(r#"{"sampling":{},"elicitation":{"form":{}}}"#);
         for version in LEGACY {
-            let (id, ticket) = own.issue(&ann, version, &can).await.unwrap();
+            let (id, stamp) = own.issue(&ann, version, &can).await.unwrap();
             assert!(id.bytes().all(|byte| byte.is_ascii_graphic()) && id.len() <= 200, "{id}");
             let opened = own.verify(&id, &ann).await.unwrap();
             assert_eq!(opened.replica, Some(record.replica()));
             assert_eq!(
-                (opened.ticket, opened.version, opened.capabilities.get()),
-                (ticket, version, can.get())
+                (opened.stamp, opened.version, opened.capabilities.get()),
+                (stamp, version, can.get())
             );
         }
         let (id, _) = own.issue(&ann, LEGACY[0], &can).await.unwrap();

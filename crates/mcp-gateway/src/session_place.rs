@@ -12,19 +12,17 @@ use crate::backend::{INVALID_REQUEST, RpcError};
 use crate::body::Body;
 use crate::budget::Resource;
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID};
-use crate::http::{Reply, with_permit};
 use crate::message::Params;
 use crate::pending_input::replica_of_state;
-use crate::replica_link::{
-    ForwardedHeaders, Home, LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod,
-};
-use crate::request_context::{RequestContext, StepUp};
+use crate::replica_link::{LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod};
+use crate::reply::{Reply, with_permit};
 use crate::session::Session;
+use crate::session_owner::OwnerReplica;
 use crate::{ABORTED, Gateway, PrincipalHandle};
 
-/// How long a request waits for the home of its session, if that does not receive requests.
-const HOME_TIMEOUT: Duration = Duration::from_secs(5);
-const HOME_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a request waits for the owner of its session, if that does not receive requests.
+const OWNER_TIMEOUT: Duration = Duration::from_secs(5);
+const OWNER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// The headers that concern sessions.
 const SESSION_HEADERS: [&str; 3] = [SESSION_ID, PROTOCOL_VERSION, "last-event-id"];
 
@@ -98,7 +96,7 @@ impl Instead {
 }
 
 impl Gateway {
-    /// The session of a request. If it lives at another replica, that replica serves the request.
+    /// The session of a request. If another replica owns it, that replica serves the request.
     pub(super) async fn session_or_reply(
         self: &Arc<Self>,
         incoming: Incoming<'_>,
@@ -126,45 +124,45 @@ impl Gateway {
     ) -> Result<Arc<Session>, Instead> {
         let principal = incoming.principal;
         let resumable = self.session_ids.verify(id, principal).await.ok_or_else(Instead::not_found)?;
-        if !self.session_ids.refresh(principal, &resumable.ticket).await {
+        if !self.session_ids.refresh(principal, &resumable.stamp).await {
             return Err(Instead::unavailable("the store of the sessions cannot be read"));
         }
-        if self.session_ids.is_ended(principal, &resumable.ticket) {
+        if self.session_ids.is_ended(principal, &resumable.stamp) {
             return Err(Instead::not_found());
         }
         if let (Some(state), Some(issuer)) = (self.session_ids.record().shared(), resumable.replica) {
             let unreadable = |_| Instead::unavailable("the store of the sessions cannot be read");
             let since = Instant::now();
             loop {
-                let mut home = self.homes.find(&**state, id, issuer).await.map_err(unreadable)?;
-                if home == Home::Ended {
+                let mut owner = self.session_owners.find(&**state, id, issuer).await.map_err(unreadable)?;
+                if owner == OwnerReplica::Ended {
                     // Streams and questions have ended with their replica: the client begins anew (2025-11-25, transports).
                     if usage == SessionUse::Continuation {
                         return Err(Instead::not_found());
                     }
-                    home = self.homes.adopt(&**state, id, issuer).await.map_err(unreadable)?;
+                    owner = self.session_owners.adopt(&**state, id, issuer).await.map_err(unreadable)?;
                 }
-                match home {
-                    Home::Here => break,
-                    Home::At(replica) if self.link.get().is_some() && !incoming.is_forwarded => {
+                match owner {
+                    OwnerReplica::Own => break,
+                    OwnerReplica::Other(replica) if self.link.get().is_some() && !incoming.is_forwarded => {
                         let (method, body) = forwarded.clone();
                         let sent = self.send_to(replica, incoming, method, body).await;
                         if sent.is_err() {
-                            self.homes.forget(id);
+                            self.session_owners.forget(id);
                         }
                         match sent {
                             // Nothing has happened. A replica that ends does not receive requests for a moment before its
                             // sessions can be adopted.
-                            Err(LinkError::Unreachable) if since.elapsed() < HOME_TIMEOUT => {
-                                tokio::time::sleep(HOME_RETRY_INTERVAL).await;
+                            Err(LinkError::Unreachable) if since.elapsed() < OWNER_TIMEOUT => {
+                                tokio::time::sleep(OWNER_RETRY_INTERVAL).await;
                             }
                             sent => return Err(sent.map_or_else(Instead::of_link, Instead::Reply)),
                         }
                     }
                     // Without a link every replica serves requests; what began elsewhere cannot be continued here.
-                    Home::At(_) if usage == SessionUse::Request && !incoming.is_forwarded => break,
-                    Home::At(_) | Home::Ended => {
-                        return Err(Instead::unavailable("this session lives at another replica"));
+                    OwnerReplica::Other(_) if usage == SessionUse::Request && !incoming.is_forwarded => break,
+                    OwnerReplica::Other(_) | OwnerReplica::Ended => {
+                        return Err(Instead::unavailable("another replica owns this session"));
                     }
                 }
             }
@@ -181,7 +179,7 @@ impl Gateway {
         body: Bytes,
     ) -> Result<Reply, LinkError> {
         let link = self.link.get().ok_or(LinkError::Unreachable)?;
-        // A stream counts against the budget of its principal here as well as at its home: both keep it open.
+        // A stream counts against the budget of its principal here as well as at its owner replica: both keep it open.
         let permit = match method {
             RequestMethod::Get => match incoming.principal.take(Resource::Streams, 1) {
                 Ok(permit) => Some(permit),
@@ -210,37 +208,11 @@ impl Gateway {
         })
     }
 
-    /// Serves a request that another replica has authenticated and sent here.
-    pub async fn serve_replica(
-        self: &Arc<Self>,
-        request: ReplicaRequest,
-        principal: &PrincipalHandle,
-    ) -> ReplicaResponse {
-        let ReplicaRequest { method, headers, body, .. } = request;
-        let headers = ForwardedHeaders(headers);
-        let incoming = Incoming { headers: &headers, principal, is_forwarded: true };
-        let context =
-            RequestContext { principal: principal.clone(), trace: None, step_up: StepUp::of(principal) };
-        let serving = async {
-            match method {
-                RequestMethod::Post => self.receive(incoming, body).await,
-                RequestMethod::Get => self.open_stream(incoming).await,
-                RequestMethod::Delete => self.end(incoming).await,
-            }
-        };
-        match context.scope(serving).await {
-            Reply::Body { status, body, .. } => {
-                ReplicaResponse { status, body: ReplicaBody::Json(body.parts().concat()) }
-            }
-            Reply::Events(events) => ReplicaResponse { status: 200, body: ReplicaBody::Events(events) },
-        }
-    }
-
     /// The replica at which a request waits for the input that these parameters bring; `None` if that is this one.
-    pub(super) fn home_of_input(&self, params: &Params) -> Option<ReplicaId> {
+    pub(super) fn owner_of_input(&self, params: &Params) -> Option<ReplicaId> {
         let own = self.session_ids.record().shared()?.replica();
         let token = params.text("requestState")?;
-        replica_of_state(&token).filter(|home| *home != own)
+        replica_of_state(&token).filter(|owner| *owner != own)
     }
 
     /// Whether a replica does not run any more. If that cannot be decided, it may run.

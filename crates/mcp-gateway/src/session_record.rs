@@ -7,50 +7,30 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use ring::hmac::{HMAC_SHA256, Key};
 use ring::rand::SystemRandom;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 use toolhub_core::RawJson;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{EntryFilter, NewEntry, ReplicaId, SharedState, StateKind};
-use toolhub_mcp_wire::length_prefixed;
 
+use crate::ended_session::{
+    EndedSession, MAX_ENDED, NONCE_BYTES, Owner, RESUMABLE_FOR, SessionStamp, hex, now, unhex,
+};
 use crate::replica_seal::ReplicaSeal;
 use crate::session_seal::{SealKeys, SessionKey};
 use crate::shared_sessions::{bound_ended, is_stored_as_ended, stored_key};
 
-/// How long a session id can be resumed after `initialize`. A session in memory may live longer.
-pub(super) const RESUMABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
-pub(super) const NONCE_BYTES: usize = 16;
-pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 const KEY_FILE: &str = "sessions.key";
 const ENDED_FILE: &str = "sessions.ended";
 const LOCK_FILE: &str = "sessions.lock";
 const KEY_BYTES: usize = 32;
-/// Maximum number of ended sessions that are remembered per principal and profile. Beyond that, the principal's sessions
-/// older than the oldest remembered one cannot be resumed, so that an ended session never returns and no principal fills
-/// the record of another.
-pub(super) const MAX_ENDED: usize = 1_024;
 /// Number of superfluous lines in the file that triggers its compaction.
 const MAX_EXTRA_LINES: usize = 4_096;
 /// One of this many ended sessions bounds the entries of its principal in a shared store.
 const TRIM_INTERVAL: u8 = 16;
-
-/// Identifies a resumable session in the record of ended ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ticket {
-    /// The time of `initialize`, in seconds since 1970.
-    pub(super) created: u64,
-    pub(super) nonce: [u8; NONCE_BYTES],
-}
-
-/// Returns the seconds since 1970.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
 
 /// The keys and the ended sessions, shared by all profiles of a hub.
 pub struct SessionRecord {
@@ -76,57 +56,6 @@ impl fmt::Debug for SessionRecord {
     }
 }
 
-/// An ended session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EndedSession {
-    pub(super) owner: Owner,
-    pub(super) ticket: Ticket,
-}
-
-impl EndedSession {
-    /// The id of its entry in a shared store.
-    pub(super) fn id(&self) -> String {
-        let Self { owner, ticket } = self;
-        format!("{}{:016x}{}", hex(&owner.0), ticket.created, hex(&ticket.nonce))
-    }
-
-    /// The session of an entry.
-    pub(super) fn parse_id(id: &str) -> Option<Self> {
-        let (owner, rest) = id.split_at_checked(16)?;
-        let (created, nonce) = rest.split_at_checked(16)?;
-        let ticket = Ticket { created: u64::from_str_radix(created, 16).ok()?, nonce: unhex(nonce)? };
-        Some(Self { owner: Owner(unhex(owner)?), ticket })
-    }
-
-    /// The id of the entry with the time before which all sessions of its owner count as ended.
-    pub(super) fn watermark_id(&self) -> String {
-        format!("before-{}", hex(&self.owner.0))
-    }
-
-    /// When its id expires, and nothing needs to be known about it any more.
-    fn expires_at(&self) -> SystemTime {
-        // A creation time of an id is never far in the future, but a stored one must not overflow.
-        UNIX_EPOCH + Duration::from_secs(self.ticket.created.min(1 << 40)) + RESUMABLE_FOR + DAY
-    }
-
-    pub(super) fn new(profile: &str, principal: &str, ticket: &Ticket) -> Self {
-        Self { owner: Owner::of(profile, principal), ticket: *ticket }
-    }
-}
-
-/// A principal in a profile, hashed because names may have any length and any characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Owner(pub(super) [u8; 8]);
-
-impl Owner {
-    fn of(profile: &str, principal: &str) -> Self {
-        let digest = Sha256::digest(length_prefixed([profile, principal].map(|part| Some(part.as_bytes()))));
-        let mut owner = [0; 8];
-        owner.copy_from_slice(&digest[..8]);
-        Self(owner)
-    }
-}
-
 /// The ended sessions of one owner.
 #[derive(Debug, Default)]
 struct OwnerSessions {
@@ -137,13 +66,13 @@ struct OwnerSessions {
 }
 
 impl OwnerSessions {
-    fn contains(&self, ticket: &Ticket) -> bool {
-        ticket.created <= self.before || self.sessions.contains(&(ticket.created, ticket.nonce))
+    fn contains(&self, stamp: &SessionStamp) -> bool {
+        stamp.created <= self.before || self.sessions.contains(&(stamp.created, stamp.nonce))
     }
 
-    fn add(&mut self, ticket: &Ticket) {
-        if !self.contains(ticket) {
-            self.sessions.insert((ticket.created, ticket.nonce));
+    fn add(&mut self, stamp: &SessionStamp) {
+        if !self.contains(stamp) {
+            self.sessions.insert((stamp.created, stamp.nonce));
         }
         while self.sessions.len() > MAX_ENDED {
             if let Some((created, _)) = self.sessions.pop_first() {
@@ -170,7 +99,7 @@ struct Ended {
 impl Ended {
     fn apply(&mut self, line: &Line) {
         match line {
-            Line::Ended(EndedSession { owner, ticket }) => self.owners.entry(*owner).or_default().add(ticket),
+            Line::Ended(EndedSession { owner, stamp }) => self.owners.entry(*owner).or_default().add(stamp),
             Line::Before(owner, created) => self.owners.entry(*owner).or_default().end_before(*created),
         }
     }
@@ -199,8 +128,8 @@ impl Ended {
                 add(Line::Before(*owner, owner_sessions.before));
             }
             for (created, nonce) in &owner_sessions.sessions {
-                let ticket = Ticket { created: *created, nonce: *nonce };
-                add(Line::Ended(EndedSession { owner: *owner, ticket }));
+                let stamp = SessionStamp { created: *created, nonce: *nonce };
+                add(Line::Ended(EndedSession { owner: *owner, stamp }));
             }
         }
         text
@@ -216,8 +145,8 @@ enum Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ended(EndedSession { owner, ticket }) => {
-                write!(f, "ended {} {} {}", hex(&owner.0), ticket.created, hex(&ticket.nonce))
+            Self::Ended(EndedSession { owner, stamp }) => {
+                write!(f, "ended {} {} {}", hex(&owner.0), stamp.created, hex(&stamp.nonce))
             }
             Self::Before(owner, created) => write!(f, "before {} {created}", hex(&owner.0)),
         }
@@ -231,28 +160,13 @@ impl Line {
             (fields.next()?, Owner(unhex(fields.next()?)?), fields.next()?.parse().ok()?);
         match (kind, fields.next()) {
             ("ended", Some(nonce)) => {
-                let ticket = Ticket { created, nonce: unhex(nonce)? };
-                Some(Self::Ended(EndedSession { owner, ticket }))
+                let stamp = SessionStamp { created, nonce: unhex(nonce)? };
+                Some(Self::Ended(EndedSession { owner, stamp }))
             }
             ("before", None) => Some(Self::Before(owner, created)),
             _ => None,
         }
     }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex<const LENGTH: usize>(text: &str) -> Option<[u8; LENGTH]> {
-    let mut bytes = [0; LENGTH];
-    if text.len() != 2 * LENGTH || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 impl SessionRecord {
@@ -356,7 +270,7 @@ impl SessionRecord {
             expires_at: ended.expires_at(),
         };
         let _ = state.create_entry(entry).await;
-        if ended.ticket.nonce[0].is_multiple_of(TRIM_INTERVAL) {
+        if ended.stamp.nonce[0].is_multiple_of(TRIM_INTERVAL) {
             let _ = bound_ended(state, principal, ended).await;
         }
     }
@@ -386,7 +300,7 @@ impl SessionRecord {
     }
 
     pub(super) fn contains(&self, ended: &EndedSession) -> bool {
-        self.ended().owners.get(&ended.owner).is_some_and(|owner| owner.contains(&ended.ticket))
+        self.ended().owners.get(&ended.owner).is_some_and(|owner| owner.contains(&ended.stamp))
     }
 
     /// Adds an ended session in memory.
@@ -494,14 +408,14 @@ fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    fn ticket(created: u64) -> Ticket {
+    fn stamp(created: u64) -> SessionStamp {
         let mut nonce = [0; NONCE_BYTES];
         nonce[..8].copy_from_slice(&created.to_be_bytes());
-        Ticket { created, nonce }
+        SessionStamp { created, nonce }
     }
 
     fn ended(principal: &str, created: u64) -> EndedSession {
-        EndedSession::new("work", principal, &ticket(created))
+        EndedSession::new("work", principal, &stamp(created))
     }
 
     #[test]

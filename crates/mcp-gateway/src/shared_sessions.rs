@@ -6,7 +6,7 @@ use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, SharedState, StateKind};
 use toolhub_core::{RawJson, Secret};
 
-use crate::session_record::{DAY, EndedSession, MAX_ENDED, RESUMABLE_FOR, hex};
+use crate::ended_session::{DAY, EndedSession, MAX_ENDED, RESUMABLE_FOR, hex};
 use crate::session_seal::SessionKey;
 
 /// The id of the entry with the key that seals session ids.
@@ -48,7 +48,7 @@ pub(super) async fn is_stored_as_ended(
     }
     let watermark = state.entry(StateKind::EndedSession, &ended.watermark_id()).await?;
     let before = watermark.and_then(|entry| entry.value.decode::<u64>().ok()).unwrap_or(0);
-    Ok(ended.ticket.created <= before)
+    Ok(ended.stamp.created <= before)
 }
 
 /// Deletes the oldest ended sessions of a principal beyond the limit, after all of its sessions of that age count as ended.
@@ -63,7 +63,7 @@ pub(super) async fn bound_ended(
     let entries = state.entries(filter).await?;
     let excess = entries.len().saturating_sub(MAX_ENDED);
     let oldest = entries.iter().take(excess).filter_map(|entry| EndedSession::parse_id(&entry.id));
-    let Some(before) = oldest.map(|ended| ended.ticket.created).max() else { return Ok(()) };
+    let Some(before) = oldest.map(|ended| ended.stamp.created).max() else { return Ok(()) };
     let id = ended.watermark_id();
     let expires_at = SystemTime::now() + RESUMABLE_FOR + DAY;
     let (value, slot) = (RawJson::from(before), None);

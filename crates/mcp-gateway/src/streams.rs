@@ -10,11 +10,12 @@ use crate::Gateway;
 use crate::backend::RpcError;
 use crate::budget::{Permit, PrincipalHandle};
 use crate::event_log::{EventLog, KEEP_ALIVE, KEEP_ALIVE_COMMENT, event};
-use crate::http::{Events, Reply, session_ended, status_of};
 use crate::in_flight::{InFlightRequest, Step};
 use crate::listen::{ListenPermits, NotificationFilter, closing_result};
 use crate::message::{error_response, one_line, response};
 use crate::pending_input::RequestIdentity;
+use crate::replays::Replay as _;
+use crate::reply::{Events, Reply, session_ended, status_of};
 use crate::session::{Reason, RequestGuard};
 use crate::subscriptions::Subscriptions;
 

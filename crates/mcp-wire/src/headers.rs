@@ -105,7 +105,7 @@ fn walk(
         })?;
         if reach == Reach::Other || path.is_empty() {
             return Err(LocalizedText::new(
-                format!("`x-mcp-header` `{name}` stands where its value cannot be found"),
+                format!("`x-mcp-header` `{name}` is at a place where its value cannot be found"),
                 format!("`x-mcp-header` `{name}` 所在位置无法取值"),
             ));
         }

@@ -7,11 +7,11 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod headers;
+pub mod io_thread;
 mod length_prefixed;
 mod offer;
 pub mod scan;
 pub mod wire;
-pub mod worker;
 
 pub use era::Era;
 pub use error::McpError;

@@ -196,7 +196,7 @@ impl Localize for OAuthError {
             Self::TimedOut(after) => {
                 let minutes = after.as_secs() / 60;
                 lang.choose(
-                    format!("nobody came back from the browser within {minutes} minutes"),
+                    format!("the login was not completed in the browser within {minutes} minutes"),
                     format!("{minutes} 分钟内没有收到浏览器的回答"),
                 )
             }

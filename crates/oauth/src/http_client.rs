@@ -20,7 +20,7 @@ pub fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, St
     let builder = Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
-        // Redirects are followed by `send`, which knows whether the request may be repeated.
+        // Redirects are followed by `send`, which decides whether the request may be repeated.
         .redirect(Policy::none())
         // Retries are decided by the caller, depending on the effect of the request.
         .retry(reqwest::retry::never());

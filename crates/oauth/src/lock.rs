@@ -55,7 +55,7 @@ impl Lock {
                     tokio::time::sleep(RETRY_INTERVAL).await;
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(LockError::Held(error("another toolhub holds it".to_owned())));
+                    return Err(LockError::Held(error("another toolhub process holds the lock".to_owned())));
                 }
                 Err(TryLockError::Error(why)) => return Err(failed(why)),
             }
@@ -89,7 +89,7 @@ mod tests {
         let LockError::Held(error) = Lock::take(file.clone(), Duration::ZERO).await.unwrap_err() else {
             panic!()
         };
-        assert!(error.to_string().contains("another toolhub holds it"), "{error}");
+        assert!(error.to_string().contains("another toolhub process holds the lock"), "{error}");
         drop(lock);
         Lock::take(file.clone(), Duration::ZERO).await.unwrap();
         let impossible = Lock::take(file.join("under/a/file"), Duration::ZERO).await;

@@ -195,7 +195,7 @@ impl TokenStore {
         let Some(entry) = blocking(move || read(&file)).await?.issuers.remove(key) else { return Ok(None) };
         // An invalid entry must not count as unbound.
         let invalid =
-            |_| OAuthError::Store(format!("`{}` has an odd entry in `issuers`", self.file().display()));
+            |_| OAuthError::Store(format!("`{}` has an invalid entry in `issuers`", self.file().display()));
         Binding::deserialize(entry).map(Some).map_err(invalid)
     }
 

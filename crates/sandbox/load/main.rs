@@ -1,5 +1,5 @@
 //! A program around the sandbox: runs another in it, for tests as another user, and measures what it costs.
-#![expect(clippy::print_stdout, reason = "what it prints is what it is for")]
+#![expect(clippy::print_stdout, reason = "the program prints its measurements")]
 
 use std::error::Error;
 use std::process::{Command, ExitCode, Stdio};
@@ -36,7 +36,7 @@ fn by_name(name: &str) -> Result<Isolation, String> {
     }
 }
 
-/// Runs a program with nothing granted; the last line says what the verdict was.
+/// Runs a program with nothing granted; the last line is the verdict.
 fn run(isolation: Isolation, program: &str, arguments: &[&str]) -> Result<ExitCode, Box<dyn Error>> {
     let policy = Policy { isolation, ..Policy::default() };
     let mut command = Command::new(program);

@@ -26,7 +26,7 @@ pub enum SandboxError {
     },
     /// A symbolic link would make a grant wider than its path suggests.
     #[error(
-        "`{}` was granted and is a link to `{}`, which holds more than that: grant the folder that is meant by its own path",
+        "`{}` was granted and is a link to `{}`, which contains more than that: grant the intended folder by its own path",
         path.display(), target.display()
     )]
     TooWide {
@@ -62,7 +62,7 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// An argument, a variable or a path contains a NUL byte.
-    #[error("`{0}` holds a zero byte: leave it out")]
+    #[error("`{0}` contains a zero byte: leave it out")]
     ZeroByte(String),
 }
 

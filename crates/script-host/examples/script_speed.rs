@@ -1,6 +1,6 @@
 //! Measures scripts: `cargo run --release -p toolhub-script-host --example script_speed`. Prints the time of a trivial
 //! script with a new and with a waiting host, and the time of nested calls beside that of the same calls without a script.
-#![expect(clippy::print_stdout, reason = "prints its result")]
+#![expect(clippy::print_stdout, reason = "the program prints its result")]
 
 use std::error::Error;
 use std::time::{Duration, Instant};

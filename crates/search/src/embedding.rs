@@ -119,7 +119,7 @@ impl Vectors {
     }
 
     /// The similarity of each document to a text, from 0 to 1; empty if the model fails.
-    pub(crate) fn closeness(&self, text: &str) -> Vec<f32> {
+    pub(crate) fn similarities(&self, text: &str) -> Vec<f32> {
         let Some(requested) = self.embed(&[text]).ok().and_then(|mut vectors| vectors.pop()) else {
             return Vec::new();
         };

@@ -50,7 +50,7 @@ pub struct Report {
     pub refused: Option<f64>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }

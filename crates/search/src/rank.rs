@@ -106,7 +106,7 @@ fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
 
     // The supported encoders are English: for Chinese they degrade the results (docs/explanation/search.md).
     let vectors = index.vectors.as_ref().filter(|_| !text.chars().any(is_han));
-    let closeness = vectors.map(|vectors| vectors.closeness(text)).unwrap_or_default();
+    let closeness = vectors.map(|vectors| vectors.similarities(text)).unwrap_or_default();
     for (score, close) in scores.iter_mut().zip(&closeness) {
         *score += close * unit * index.settings.meaning;
     }

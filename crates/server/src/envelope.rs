@@ -1,5 +1,5 @@
-//! Reads the envelope of a JSON-RPC message for access records and traces, and only if these are enabled. The gateway
-//! parses the message independently.
+//! Reads the envelope of a JSON-RPC message: whether it is a batch, and, only for access records and traces, its id and method. The
+//! gateway parses the message independently.
 
 use std::borrow::Cow;
 
@@ -9,6 +9,11 @@ use toolhub_core::TraceContext;
 
 /// Maximum length of a recorded string in characters.
 const MAX_RECORDED_CHARS: usize = 200;
+
+/// Returns whether a body is a JSON-RPC batch.
+pub(crate) fn is_batch(body: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
 
 /// The envelope of a JSON-RPC message.
 #[derive(Debug, Default)]

@@ -16,6 +16,8 @@ mod fast_path;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod io_threads;
+mod legacy_clients;
 mod metrics;
 mod metrics_text;
 mod request_record;
@@ -29,7 +31,6 @@ mod shedding;
 mod stream_recorder;
 mod telemetry;
 mod web_app;
-mod workers;
 
 pub use access::Access;
 pub use access_log::{AccessLog, LogDestination, ReportProblem};

@@ -1,9 +1,10 @@
 //! The metrics of the HTTP server, for Prometheus.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use toolhub_core::worker::PerWorker;
+use toolhub_core::access_record::AccessRecord;
+use toolhub_core::io_thread::PerIoThread;
 
 use crate::metrics_text::{Kind, MetricsText};
 
@@ -11,9 +12,9 @@ use crate::metrics_text::{Kind, MetricsText};
 const BUCKET_BOUNDS_MICROS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000, 60_000_000];
 
-/// Counts requests, separately for each worker.
+/// Counts requests, separately for each I/O thread.
 #[derive(Debug, Default)]
-pub struct ServerMetrics(PerWorker<Counts>);
+pub struct ServerMetrics(PerIoThread<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -25,11 +26,13 @@ struct Counts {
 }
 
 impl ServerMetrics {
-    pub(crate) fn begin(&self) {
+    /// Counts a request that began at `began`, until the returned timer is dropped.
+    pub(crate) fn begin(&self, began: Instant) -> RequestTimer<'_> {
         self.0.current().in_flight.fetch_add(1, Ordering::Relaxed);
+        RequestTimer { metrics: self, began, status: AccessRecord::CLIENT_CLOSED_REQUEST }
     }
 
-    pub(crate) fn end(&self, status: u16, took: Duration) {
+    fn end(&self, status: u16, took: Duration) {
         let counts = self.0.current();
         counts.in_flight.fetch_sub(1, Ordering::Relaxed);
         let index = usize::from(status / 100).min(counts.statuses.len() - 1);
@@ -41,7 +44,7 @@ impl ServerMetrics {
         }
     }
 
-    /// Returns the sum of a counter over all workers.
+    /// Returns the sum of a counter over all threads.
     fn sum(&self, of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
         self.0.all().fold(0, |sum, counts| sum.wrapping_add(of(counts).load(Ordering::Relaxed)))
     }
@@ -79,5 +82,25 @@ impl ServerMetrics {
         seconds.part_labelled("_bucket", "le", "+Inf", all);
         seconds.part("_sum", self.sum(|counts| &counts.sum) as f64 / 1e6);
         seconds.part("_count", all);
+    }
+}
+
+/// Counts a request as it ends, also if its client disconnects before the response.
+pub(crate) struct RequestTimer<'a> {
+    metrics: &'a ServerMetrics,
+    began: Instant,
+    status: u16,
+}
+
+impl RequestTimer<'_> {
+    /// Ends the request with the status of its response.
+    pub(crate) fn end_with(mut self, status: u16) {
+        self.status = status;
+    }
+}
+
+impl Drop for RequestTimer<'_> {
+    fn drop(&mut self) {
+        self.metrics.end(self.status, self.began.elapsed());
     }
 }

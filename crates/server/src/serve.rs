@@ -25,12 +25,12 @@ use crate::api_app::ApiApp;
 use crate::connection::{Command, ConnectionGuard, Connections, MonitoredStream, Timeouts};
 use crate::error::ServeError;
 use crate::fast_path::{FastPathConnection, FastPathExit};
+use crate::io_threads::{ConnectionAffinity, IoThreads};
 use crate::service::HubService;
 use crate::shared::{RequestLimits, Shared};
 use crate::shedding::Admission;
 use crate::telemetry::Sampler;
 use crate::web_app::WebApp;
-use crate::workers::{Placement, Workers};
 
 /// Pause between attempts to accept while descriptors or memory are exhausted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -218,7 +218,7 @@ impl HubServer {
             () = refusing => {}
             _ = tokio::time::timeout(drain.max(notice), for_ever) => {}
         }
-        Ok(PendingConnections { tasks, _workers: Arc::clone(&shared.workers) })
+        Ok(PendingConnections { tasks, _io_threads: Arc::clone(&shared.io_threads) })
     }
 }
 
@@ -227,7 +227,7 @@ impl HubServer {
 #[derive(Debug)]
 pub struct PendingConnections {
     tasks: TaskTracker,
-    _workers: Arc<Workers>,
+    _io_threads: Arc<IoThreads>,
 }
 
 impl PendingConnections {
@@ -297,18 +297,20 @@ fn is_peer_error(error: &std::io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
 }
 
-/// Serves a connection on a worker until it ends or should return to the main runtime.
-async fn on_worker(stream: TcpStream, fast_path: &FastPathConnection<'_>) -> FastPathExit {
-    let Some(worker) = fast_path.shared.workers.register() else { return FastPathExit::OtherRuntime(stream) };
+/// Serves a connection on an I/O thread until it ends or should return to the main runtime.
+async fn on_io_thread(stream: TcpStream, fast_path: &FastPathConnection<'_>) -> FastPathExit {
+    let Some(io_thread) = fast_path.shared.io_threads.register() else {
+        return FastPathExit::OtherRuntime(stream);
+    };
     let Ok(stream) = stream.into_std() else { return FastPathExit::Closed };
     let (shared, state) = (Arc::clone(fast_path.shared), Arc::clone(fast_path.state));
     let (client, waker) = (fast_path.client, fast_path.waker.clone());
     let serving = async move {
         let Ok(stream) = TcpStream::from_std(stream) else { return FastPathExit::Closed };
         let fast_path = FastPathConnection { shared: &shared, client, state: &state, waker };
-        fast_path.serve(stream, Placement::on_worker()).await.with(TcpStream::into_std)
+        fast_path.serve(stream, ConnectionAffinity::on_io_thread()).await.with(TcpStream::into_std)
     };
-    worker.run(serving).await.unwrap_or(FastPathExit::Closed).with(TcpStream::from_std)
+    io_thread.run(serving).await.unwrap_or(FastPathExit::Closed).with(TcpStream::from_std)
 }
 
 /// Serves one connection until it ends.
@@ -325,8 +327,8 @@ async fn serve_connection(
         if !shared.fast_path {
             break (stream, Bytes::new());
         }
-        let exit = match fast_path.serve(stream, shared.workers.initial_placement()).await {
-            FastPathExit::OtherRuntime(stream) => Box::pin(on_worker(stream, &fast_path)).await,
+        let exit = match fast_path.serve(stream, shared.io_threads.initial_affinity()).await {
+            FastPathExit::OtherRuntime(stream) => Box::pin(on_io_thread(stream, &fast_path)).await,
             exit => exit,
         };
         match exit {

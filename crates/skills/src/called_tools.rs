@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// What the text of a script says about its calls.
+/// The calls that occur in the text of a script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CalledTools {
     /// The tools as it writes them, such as `tools.shop.list_orders`.

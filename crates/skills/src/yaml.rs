@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
             let (event, span) = self.next()?;
             let node = self.node(event, span, depth + 1)?;
             if let Some(first) = members.iter().find(|member| member.key == key) {
-                let problem = format!("`{key}` stands here and on line {}", first.line);
+                let problem = format!("`{key}` is defined here and on line {}", first.line);
                 return Err(YamlError { line, problem });
             }
             members.push(Member { key, line, node });
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!((b.line, b.node.get("c").unwrap().line), (2, 3));
         assert_eq!(
             parse("a: 1\na: 2\n").unwrap_err(),
-            YamlError { line: 2, problem: "`a` stands here and on line 1".to_owned() }
+            YamlError { line: 2, problem: "`a` is defined here and on line 1".to_owned() }
         );
         assert_eq!(parse("a: b: c\n").unwrap_err().line, 1);
         assert!(parse("").unwrap().is_null());

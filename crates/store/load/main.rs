@@ -1,7 +1,7 @@
 //! Puts load on a store: for tests that kill it or fill its disk, and for benchmarks. The first argument selects the mode.
 
-#![expect(clippy::unwrap_used, reason = "a program for tests: what fails must be seen")]
-#![expect(clippy::print_stdout, reason = "it reports on stdout")]
+#![expect(clippy::unwrap_used, reason = "a test program: failures must be visible")]
+#![expect(clippy::print_stdout, reason = "the program reports on stdout")]
 
 mod calls;
 mod full_disk;

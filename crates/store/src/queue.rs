@@ -221,7 +221,7 @@ impl Queue {
                     false => Next::Write(Group { pending: state.take(), ..Group::default() }),
                 };
             }
-            // Before the workers are sealed: a call that is added to a sealed worker sets `due` again.
+            // Before the buffers are sealed: a call that is added to a sealed buffer sets `due` again.
             (state.due, state.writing) = (None, true);
             all
         };

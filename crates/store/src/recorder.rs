@@ -1,4 +1,4 @@
-//! Buffers finished calls for the database. Each worker thread appends a call to its own journal, which survives the
+//! Buffers finished calls for the database. Each I/O thread appends a call to its own journal, which survives the
 //! end of the process, and adds it to a block; sealed blocks wait here for the writer. The buffer is bounded: beyond
 //! the soft limit callers wait, and beyond the hard limit calls are counted without their details, unless they are
 //! audited.
@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::{CallEnd, CallStart};
+use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::outcome::AttemptRecord;
-use toolhub_core::worker::PerWorker;
 
 use crate::blocks::{Block, BlockBuilder, frame};
 use crate::journal::{JournalFolder, Kind, Tail};
@@ -34,9 +34,9 @@ const MAX_SAMPLED: u32 = 100;
 /// Maximum bytes of blocks in one transaction, unless a caller waits for all of them.
 const MAX_GROUP_BYTES: usize = 8 << 20;
 
-/// The calls that one worker thread has recorded since the last write.
+/// The calls that one I/O thread has recorded since the last write.
 #[derive(Debug, Default)]
-struct Worker {
+struct ThreadBuffer {
     builder: BlockBuilder,
     tail: Option<Tail>,
     /// Statistics of calls without details.
@@ -44,7 +44,7 @@ struct Worker {
     dropped: u64,
 }
 
-impl Worker {
+impl ThreadBuffer {
     fn is_empty(&self) -> bool {
         self.builder.is_empty() && self.dropped == 0
     }
@@ -90,7 +90,7 @@ impl RecordedCalls {
 /// Collects finished calls.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    workers: PerWorker<Mutex<Worker>>,
+    buffers: PerIoThread<Mutex<ThreadBuffer>>,
     sealed: Mutex<(VecDeque<Block>, PendingStatistics)>,
     /// Bytes in `sealed` and in blocks that the writer has taken.
     waiting_bytes: AtomicUsize,
@@ -107,13 +107,13 @@ impl Recorder {
     /// With `journal`, every call survives the end of the process once it is added.
     pub(crate) fn new(detail: Detail, journal: Option<&Arc<JournalFolder>>, audit: bool) -> Self {
         let detail = if audit { Detail::All } else { detail };
-        let worker = || {
+        let buffer = || {
             let tail = |folder| Tail::new(Arc::clone(folder), Kind::Calls, Durability::Program);
             let builder = BlockBuilder::new(audit);
-            Mutex::new(Worker { builder, tail: journal.map(tail), ..Worker::default() })
+            Mutex::new(ThreadBuffer { builder, tail: journal.map(tail), ..ThreadBuffer::default() })
         };
         Self {
-            workers: PerWorker::with(worker),
+            buffers: PerIoThread::with(buffer),
             sealed: Mutex::default(),
             waiting_bytes: AtomicUsize::new(0),
             drained: Notify::new(),
@@ -125,24 +125,24 @@ impl Recorder {
         }
     }
 
-    /// Adds a finished call. Returns whether it is the first of its worker since the last write, so that the writer
+    /// Adds a finished call. Returns whether it is the first of its thread since the last write, so that the writer
     /// must be woken.
     pub(crate) fn add(&self, start: &CallStart, end: &CallEnd) -> bool {
-        let mut worker = lock(self.workers.current());
-        let was_empty = worker.is_empty();
+        let mut buffer = lock(self.buffers.current());
+        let was_empty = buffer.is_empty();
         if self.closed.load(Ordering::Relaxed)
             || (!self.audit && self.waiting_bytes.load(Ordering::Relaxed) >= HARD_LIMIT_BYTES)
         {
-            drop(worker);
+            drop(buffer);
             return self.count_lost(start, end);
         }
-        worker.add(start, end);
+        buffer.add(start, end);
         if self.detail == Detail::Sample {
             self.sampled.fetch_add(1, Ordering::Relaxed);
         }
-        if worker.builder.is_full() {
-            let block = worker.seal();
-            drop(worker);
+        if buffer.builder.is_full() {
+            let block = buffer.seal();
+            drop(buffer);
             self.push(block);
         }
         was_empty
@@ -150,19 +150,19 @@ impl Recorder {
 
     /// Counts a call without its details. Returns the same as [`Recorder::add`].
     pub(crate) fn count(&self, attempts: &[AttemptRecord], at: SystemTime) -> bool {
-        let mut worker = lock(self.workers.current());
-        let was_empty = worker.is_empty();
-        worker.counted.count_tried(attempts, at);
-        worker.dropped += 1;
+        let mut buffer = lock(self.buffers.current());
+        let was_empty = buffer.is_empty();
+        buffer.counted.count_tried(attempts, at);
+        buffer.dropped += 1;
         was_empty
     }
 
     /// Counts a call whose details cannot be stored. Returns the same as [`Recorder::add`].
     pub(crate) fn count_lost(&self, start: &CallStart, end: &CallEnd) -> bool {
-        let mut worker = lock(self.workers.current());
-        let was_empty = worker.is_empty();
-        worker.counted.count(&end.attempts, start.at);
-        worker.dropped += 1;
+        let mut buffer = lock(self.buffers.current());
+        let was_empty = buffer.is_empty();
+        buffer.counted.count(&end.attempts, start.at);
+        buffer.dropped += 1;
         was_empty
     }
 
@@ -196,15 +196,15 @@ impl Recorder {
         self.waiting_bytes.load(Ordering::Relaxed) >= SOFT_LIMIT_BYTES && !self.closed.load(Ordering::Relaxed)
     }
 
-    /// Seals the blocks of all workers. [`Recorder::take`] then returns everything added before.
+    /// Seals the blocks of all threads. [`Recorder::take`] then returns everything added before.
     pub(crate) fn seal(&self) {
         self.sampled.store(0, Ordering::Relaxed);
-        for worker in self.workers.all() {
-            let mut worker = lock(worker);
+        for buffer in self.buffers.all() {
+            let mut buffer = lock(buffer);
             let (counted, dropped) =
-                (std::mem::take(&mut worker.counted), std::mem::take(&mut worker.dropped));
-            let block = worker.seal();
-            drop(worker);
+                (std::mem::take(&mut buffer.counted), std::mem::take(&mut buffer.dropped));
+            let block = buffer.seal();
+            drop(buffer);
             self.dropped.fetch_add(dropped, Ordering::Relaxed);
             self.push(block);
             if !counted.is_empty() {
@@ -268,8 +268,8 @@ impl Recorder {
 
     /// Number of calls counted without their details.
     pub(crate) fn dropped(&self) -> u64 {
-        let workers: u64 = self.workers.all().map(|worker| lock(worker).dropped).sum();
-        self.dropped.load(Ordering::Relaxed) + workers
+        let buffers: u64 = self.buffers.all().map(|buffer| lock(buffer).dropped).sum();
+        self.dropped.load(Ordering::Relaxed) + buffers
     }
 
     /// Rejects new calls.

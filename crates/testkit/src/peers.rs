@@ -11,7 +11,7 @@ pub fn peers() -> PathBuf {
     let named = std::env::var_os("TOOLHUB_PEERS").map(PathBuf::from);
     let beside = || {
         let test = std::env::current_exe().expect("a test knows its own path");
-        test.ancestors().nth(3).expect("a test stands in `target/debug/deps`").join("peers")
+        test.ancestors().nth(3).expect("a test binary is in `target/debug/deps`").join("peers")
     };
     let folder = named.unwrap_or_else(beside);
     assert!(folder.is_dir(), "no peers in {}: run `cargo xtask peers` first", folder.display());

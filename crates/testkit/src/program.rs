@@ -32,7 +32,7 @@ fn find_or_build(name: &str) -> PathBuf {
 /// `target/debug` for a test in `target/debug/deps`.
 pub(crate) fn profile_folder() -> PathBuf {
     let test = env::current_exe().expect("a test knows its own path");
-    let folder = test.parent().expect("a program stands in a folder");
+    let folder = test.parent().expect("a program is in a folder");
     match folder.file_name() {
         Some(name) if name == "deps" || name == "examples" => {
             folder.parent().expect("`deps` has a parent").to_owned()

@@ -1,93 +1,14 @@
-//! Approvals: the definitions that the owner approved, and the approval status of each tool of a server.
+//! Approvals of tools by the owner: listed, given, revoked, and read again when another process has changed them.
 
-use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use toolhub_core::approval::{Approval, Pin};
-use toolhub_core::lang::LocalizedText;
+use toolhub_core::approval::Approval;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::tool::ApprovalStatus;
-use toolhub_core::{Event, EventKind, Source, Tool, ToolDefinition, ToolName};
-use toolhub_mcp_client::config::ServerSpec;
+use toolhub_core::{Event, EventKind, Source, Tool, ToolName};
 
+use crate::approved::Approved;
 use crate::hub::Hub;
-
-/// The approved definitions.
-#[derive(Debug, Default)]
-pub(crate) struct Approved {
-    by_source: HashMap<Source, HashMap<ToolName, Approval>>,
-    /// Whether the approvals could not be read: then all tools of servers with `pin = "block"` are quarantined.
-    unknown: bool,
-}
-
-impl Approved {
-    /// Approvals of skills apply to files, and are handled by the skill registry.
-    fn new(mut approvals: Vec<Approval>) -> Self {
-        approvals.retain(|approval| approval.source != Source::Skill);
-        let mut approved = Self::default();
-        approvals.into_iter().for_each(|approval| approved.put(approval));
-        approved
-    }
-
-    fn put(&mut self, approval: Approval) {
-        let tools = self.by_source.entry(approval.source.clone()).or_default();
-        tools.insert(approval.tool.clone(), approval);
-    }
-
-    fn get(&self, source: &Source, tool: &str) -> Option<&Approval> {
-        self.by_source.get(source)?.get(tool)
-    }
-
-    /// Loads the approvals when a hub is built.
-    pub(crate) async fn load(
-        store: Option<&dyn HubStore>,
-        servers: &[ServerSpec],
-        notes: &mut Vec<LocalizedText>,
-    ) -> Self {
-        // Only tools of servers are approved, so nothing is read without servers.
-        if servers.is_empty() {
-            return Self::default();
-        }
-        let read = match store {
-            Some(store) => store.approvals().await,
-            None => Err(StoreError("there is none".into())),
-        };
-        match read {
-            Ok(approvals) => Self::new(approvals),
-            Err(error) => {
-                if servers.iter().any(|server| server.pin == Pin::Block) {
-                    notes.push(LocalizedText::new(
-                        format!("what was approved cannot be read, so pinned tools are held back: {error}"),
-                        format!("无法读取批准记录，已固定的工具暂被隔离：{error}"),
-                    ));
-                }
-                Self { unknown: true, ..Self::default() }
-            }
-        }
-    }
-
-    /// Compares a definition with the approved one.
-    pub(crate) fn trust(&self, server: &ServerSpec, definition: &ToolDefinition) -> ApprovalStatus {
-        if self.unknown && server.pin == Pin::Block {
-            return ApprovalStatus::Quarantined;
-        }
-        let source = Source::Server(server.id.clone());
-        let Some(approval) = self.get(&source, definition.name().as_str()) else {
-            return ApprovalStatus::Unseen;
-        };
-        match (agrees(approval, definition), server.pin) {
-            (true, _) => ApprovalStatus::Approved,
-            (false, Pin::Warn) => ApprovalStatus::Changed,
-            (false, Pin::Block) => ApprovalStatus::Quarantined,
-        }
-    }
-}
-
-/// Whether a definition is the approved one. Comparing the texts first avoids hashing at most starts.
-fn agrees(approval: &Approval, definition: &ToolDefinition) -> bool {
-    approval.definition.get() == definition.raw().get() || approval.version == definition.digest()
-}
 
 impl Hub {
     pub(crate) fn approved(&self) -> MutexGuard<'_, Approved> {
@@ -96,8 +17,7 @@ impl Hub {
 
     /// All approvals, by source and tool.
     pub fn approvals(&self) -> Vec<Approval> {
-        let mut all: Vec<Approval> =
-            self.approved().by_source.values().flat_map(HashMap::values).cloned().collect();
+        let mut all: Vec<Approval> = self.approved().all().cloned().collect();
         all.sort_by(|one, other| (&one.source, &one.tool).cmp(&(&other.source, &other.tool)));
         all
     }
@@ -125,9 +45,7 @@ impl Hub {
     /// Revokes an approval. Returns whether there was one.
     pub async fn revoke(&self, source: &Source, tool: &ToolName) -> Result<bool, StoreError> {
         let revoked = self.approval_store()?.revoke(source, tool).await?;
-        if let Some(tools) = self.approved().by_source.get_mut(source) {
-            tools.remove(tool);
-        }
+        self.approved().remove(source, tool);
         self.refresh_source(source);
         Ok(revoked)
     }
@@ -150,7 +68,7 @@ impl Hub {
         read.sort();
         let new = Approved::new(approvals);
         let known: Vec<_> = self.approvals().iter().map(key).collect();
-        let changed = read != known || self.approved().unknown;
+        let changed = read != known || self.approved().is_unknown();
         if changed {
             *self.approved() = new;
             self.servers.load().iter().for_each(|server| self.refresh_server(server));

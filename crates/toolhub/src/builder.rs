@@ -1,6 +1,5 @@
 //! Builds a hub. All components are connected here.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -14,9 +13,9 @@ use toolhub_core::call_log::CallLog;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use toolhub_core::model::LanguageModel;
-use toolhub_core::ports::{CachedList, HubStore};
-use toolhub_core::{BoxFuture, EventSink, NativeTool, Outcome, ServerId, ToolError, ToolHost};
-use toolhub_engine::{Deadlines, Engine, Tagger};
+use toolhub_core::ports::HubStore;
+use toolhub_core::{BoxFuture, EventSink, NativeTool, Outcome, ToolError, ToolHost};
+use toolhub_engine::{Engine, Tagger};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{ClientHandler, Dialer, RejectingHandler, Server, ServerContext};
 use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
@@ -27,20 +26,21 @@ use toolhub_skills::{CallingScripts, Fetch, SkillHost, SkillOptions, SkillRegist
 use toolhub_store::private_file::PrivateError;
 use toolhub_store::{AuditedStore, OpenError, StoreLocation};
 
-use crate::approvals::Approved;
+use crate::approved::Approved;
 use crate::disk_space::free_bytes;
-use crate::failures::stored_failure_history;
 use crate::features;
 use crate::finder::{Encoder, Finder};
 use crate::hub::Hub;
 use crate::listeners::Listeners;
-use crate::model::{ChosenModel, ModelMerger, Models};
+use crate::models::{ChosenModel, ModelMerger, Models};
 use crate::progress::ProgressCell;
-use crate::reload::{add_host, server_for};
+use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns, SkillScripts};
+use crate::server_hosts::{add_host, cached_lists, limits_of, server_for, stored_failure_history};
 use crate::server_set::ServerSet;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
-use crate::skills::{ServerSkills, has_skills_needing_approval, read_approvals};
+use crate::skills::servers::ServerSkills;
+use crate::skills::{has_skills_needing_approval, read_approvals};
 use crate::unavailable_call_log::UnavailableCallLog;
 
 /// Why a hub could not be built.
@@ -116,6 +116,13 @@ impl std::fmt::Debug for HubBuilder {
             .field("config", &self.config)
             .field("home", &self.home)
             .finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// Returns a builder with default options.
+    pub fn builder() -> HubBuilder {
+        HubBuilder::default()
     }
 }
 
@@ -254,29 +261,16 @@ impl HubBuilder {
             let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
             let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
 
-            let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
-            let policy = settings.routing.policy(enabled);
-            let mut engine =
-                Engine::new(policy, Arc::clone(&events)).with_tagger(Tagger::with(&settings.tags));
-            engine = engine.with_reserved_servers(specs.iter().map(|spec| &spec.id));
-            let required = !self.without_store && settings.store.required.unwrap_or(true);
-            engine = match &store {
-                Some(store) => engine.with_call_log(Arc::clone(store) as Arc<dyn CallLog>),
-                None if required => engine
-                    .with_call_log(Arc::new(UnavailableCallLog(store_problem.clone().unwrap_or_default()))),
-                None => engine,
+            let call_log = match &store {
+                Some(store) => Some(Arc::clone(store) as Arc<dyn CallLog>),
+                None if !self.without_store && settings.store.required.unwrap_or(true) => {
+                    Some(Arc::new(UnavailableCallLog(store_problem.clone().unwrap_or_default())) as _)
+                }
+                None => None,
             };
             let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::provided));
-            if models.is_wanted() {
-                engine = engine.with_synthesizer(Arc::new(ModelMerger(Arc::clone(&models))));
-            }
-            let engine = Arc::new(engine);
-            let mut model = settings.search.model_folder(&places.config);
-            if let (Some(_), Some(note)) = (&model, features::missing_encoder()) {
-                notes.push(note);
-                model = None;
-            }
-            let encoder = model.map(|model| Encoder { model, vectors: places.vectors() });
+            let engine = Arc::new(new_engine(&settings, &specs, &events, call_log, &models));
+            let encoder = encoder(&settings, &places, &mut notes);
             let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), encoder));
             let limits = limits_of(&settings);
 
@@ -367,8 +361,36 @@ impl HubBuilder {
     }
 }
 
-#[cfg(feature = "postgres")]
-pub(crate) use toolhub_cluster::Replica;
+/// The engine, before its hosts are added.
+fn new_engine(
+    settings: &Settings,
+    specs: &[ServerSpec],
+    events: &Arc<dyn EventSink>,
+    call_log: Option<Arc<dyn CallLog>>,
+    models: &Arc<Models>,
+) -> Engine {
+    let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
+    let mut engine = Engine::new(settings.routing.policy(enabled), Arc::clone(events))
+        .with_tagger(Tagger::with(&settings.tags))
+        .with_reserved_servers(specs.iter().map(|spec| &spec.id));
+    if let Some(call_log) = call_log {
+        engine = engine.with_call_log(call_log);
+    }
+    if models.is_wanted() {
+        engine = engine.with_synthesizer(Arc::new(ModelMerger(Arc::clone(models))));
+    }
+    engine
+}
+
+/// The sentence encoder of the settings, if this build has encoders.
+fn encoder(settings: &Settings, places: &Places, notes: &mut Vec<LocalizedText>) -> Option<Encoder> {
+    let model = settings.search.model_folder(&places.config)?;
+    if let Some(note) = features::missing_encoder() {
+        notes.push(note);
+        return None;
+    }
+    Some(Encoder { model, vectors: places.vectors() })
+}
 
 #[cfg(feature = "postgres")]
 async fn join_cluster(
@@ -378,9 +400,6 @@ async fn join_cluster(
 ) -> Result<Replica, BuildError> {
     crate::cluster::join(settings, places, store).await.map_err(|error| BuildError::Cluster(error.0))
 }
-
-#[cfg(not(feature = "postgres"))]
-pub(crate) use crate::features::Replica;
 
 #[cfg(not(feature = "postgres"))]
 async fn join_cluster(_: &Settings, _: &Places, _: Option<&dyn HubStore>) -> Result<Replica, BuildError> {
@@ -441,12 +460,6 @@ fn caller_of(engine: &Arc<Engine>) -> Caller {
         })
     });
     caller
-}
-
-pub(crate) fn limits_of(settings: &Settings) -> Deadlines {
-    let defaults = Deadlines::default();
-    let call = settings.limits.call.map_or(defaults.call, |span| span.0);
-    Deadlines { call, cap: settings.limits.call_cap.map_or(defaults.cap, |span| span.0).max(call) }
 }
 
 fn native_host(settings: &Settings, deps: BuiltinDeps, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {
@@ -532,24 +545,4 @@ fn store_problem(home: &Path, error: &OpenError) -> LocalizedText {
             "无法在 `{folder}` 保存数据：{error}{cause}：请检查该文件夹是否可写，或用 `--home` 换一个文件夹"
         ),
     )
-}
-
-/// The cached lists whose server configuration is unchanged.
-pub(crate) async fn cached_lists(
-    store: Option<&dyn HubStore>,
-    specs: &[ServerSpec],
-    notes: &mut Vec<LocalizedText>,
-) -> HashMap<ServerId, CachedList> {
-    // Without servers nothing is read, which makes the most common call faster.
-    let (Some(store), false) = (store, specs.is_empty()) else { return HashMap::new() };
-    let stored = match store.load().await {
-        Ok(lists) => lists,
-        Err(error) => {
-            notes.push(LocalizedText::new(error.to_string(), format!("无法读取缓存：{error}")));
-            return HashMap::new();
-        }
-    };
-    let configured: HashMap<&ServerId, String> =
-        specs.iter().map(|spec| (&spec.id, spec.fingerprint())).collect();
-    stored.into_iter().filter(|(id, list)| configured.get(id) == Some(&list.fingerprint)).collect()
 }

@@ -16,7 +16,7 @@ use crate::cluster_reading::read_status;
 use crate::cluster_status::{ClusterError, ClusterStatus, WorkerOverrides};
 use crate::gateway::NotificationBus;
 use crate::listeners::Listeners;
-use crate::reload::server_for;
+use crate::server_hosts::server_for;
 use crate::settings::{Places, Settings, load_servers};
 
 fn error(en: impl Into<String>, zh: impl Into<String>) -> ClusterError {

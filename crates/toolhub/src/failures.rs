@@ -84,28 +84,7 @@ fn is_unsaved(failure_history: &FailureHistory, known: Option<&CachedList>) -> b
     failure_history.failures != known || newer
 }
 
-/// The failure history stored by an earlier run.
-pub(crate) fn stored_failure_history(list: Option<&CachedList>) -> FailureHistory {
-    list.map_or_else(FailureHistory::default, |list| FailureHistory {
-        era: list.era.parse().ok(),
-        failures: list.failures,
-        last_failure: list.failure.clone(),
-    })
-}
-
 /// An empty list for a server that was never listed.
 pub(crate) fn empty_list(server: &Server) -> CachedList {
-    CachedList {
-        fingerprint: server.spec().fingerprint(),
-        era: String::new(),
-        peer: String::new(),
-        listed_at: None,
-        ttl: None,
-        tools: Vec::new(),
-        skipped: Vec::new(),
-        failure: None,
-        failures: 0,
-        late_at: None,
-        late_after: None,
-    }
+    CachedList { fingerprint: server.spec().fingerprint(), ..CachedList::default() }
 }

@@ -25,9 +25,7 @@ use toolhub_mcp_wire::McpError;
 use toolhub_native::NativeHost;
 use toolhub_skills::SkillRegistry;
 
-use crate::approvals::Approved;
-use crate::builder::HubBuilder;
-use crate::builder::Replica;
+use crate::approved::Approved;
 #[cfg(feature = "postgres")]
 use crate::cluster_reading::replica_status;
 use crate::cluster_status::{ClusterError, ClusterStatus};
@@ -35,13 +33,14 @@ use crate::cluster_status::{ClusterError, ClusterStatus};
 use crate::features::replica_status;
 use crate::finder::Finder;
 use crate::held_calls::HeldCalls;
-use crate::model::Models;
+use crate::models::Models;
 use crate::progress::ProgressCell;
+use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns};
 use crate::server_set::ServerSet;
 use crate::server_view::ServerView;
 use crate::settings::{Places, ServerExtras, Settings};
-use crate::skills::ServerSkills;
+use crate::skills::servers::ServerSkills;
 
 /// How long a server may take to stop when the hub is shut down.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -105,11 +104,6 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Returns a builder with default options.
-    pub fn builder() -> HubBuilder {
-        HubBuilder::default()
-    }
-
     /// Runs a call. Dropping the future cancels it.
     // Boxed, like other large futures of this crate: the code of an async function is generated again in every crate that awaits
     // it, including everything it awaits; that of a boxed future is generated once, where it is boxed.

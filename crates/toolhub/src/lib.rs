@@ -22,6 +22,7 @@
 mod access_control;
 mod agent_setup;
 mod approvals;
+mod approved;
 mod audit_trail;
 mod builder;
 mod call_tree;
@@ -44,14 +45,17 @@ mod listeners;
 mod login;
 mod memory;
 mod model;
+mod models;
 mod process_sandbox;
 mod progress;
 mod reload;
+mod replica;
 mod resources;
 mod rule_check;
 #[cfg(unix)]
 mod running_hub;
 mod script;
+mod server_hosts;
 mod server_restart;
 mod server_set;
 mod server_view;
@@ -78,7 +82,7 @@ pub use gateway::{
 pub use hub::Hub;
 pub use listeners::Listeners;
 pub use login::LoginError;
-pub use model::ChosenModel;
+pub use models::ChosenModel;
 pub use progress::Progress;
 pub use reload::ServerChanges;
 #[cfg(unix)]

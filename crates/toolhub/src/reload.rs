@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use toolhub_client_config::{ConfigError, TransportSpec};
+use toolhub_client_config::ConfigError;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{BoxFuture, ServerId, Source, ToolHost};
-use toolhub_engine::{Deadlines, Engine, Policy};
+use toolhub_core::{BoxFuture, ServerId, Source};
+use toolhub_engine::{Deadlines, Policy};
+use toolhub_mcp_client::Server;
 use toolhub_mcp_client::config::ServerSpec;
-use toolhub_mcp_client::{FailureHistory, McpHost, Server, ServerContext};
 
-use crate::builder::{cached_lists, limits_of};
-use crate::failures::stored_failure_history;
 use crate::hub::{Hub, SHUTDOWN_TIMEOUT};
+use crate::server_hosts::{
+    add_host, cached_lists, deadlines_of, limits_of, server_for, stored_failure_history,
+};
 use crate::settings::{Places, Settings, load_servers};
 
 /// Grace period for calls of a changed or removed server before it is disconnected.
@@ -151,29 +152,4 @@ impl Hub {
         };
         server.spec().is_same_entry(spec) && sandbox(&self.server_settings()) == sandbox(&settings.servers)
     }
-}
-
-/// Creates the server of a configured entry, not yet connected.
-pub(crate) fn server_for(
-    mut spec: ServerSpec,
-    places: &Places,
-    failure_history: FailureHistory,
-    context: &ServerContext,
-) -> Arc<Server> {
-    if let TransportSpec::Stdio(stdio) = &mut spec.transport {
-        stdio.log_file = Some(places.log_of(spec.id.as_str()));
-    }
-    Arc::new(Server::new(spec, failure_history, context.clone()))
-}
-
-/// Registers a server as the host of its source.
-pub(crate) fn add_host(engine: &Engine, server: &Arc<Server>, limits: Deadlines) {
-    let host: Arc<dyn ToolHost> = Arc::new(McpHost::new(Arc::clone(server)));
-    engine.add_host(&host, deadlines_of(Some(server), limits));
-}
-
-/// The deadlines of calls to a source; `server` is `None` for a source that is not a server.
-fn deadlines_of(server: Option<&Arc<Server>>, limits: Deadlines) -> Deadlines {
-    let call = server.and_then(|server| server.spec().call_timeout).unwrap_or(limits.call);
-    Deadlines { call, cap: limits.cap.max(call) }
 }

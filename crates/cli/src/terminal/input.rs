@@ -14,7 +14,7 @@ static TURN: Mutex<()> = Mutex::const_new(());
 static WITHDRAWN: AtomicBool = AtomicBool::new(false);
 
 /// The turn to ask one question: an answer belongs to the question that is shown last, so that no two are shown at the same time.
-/// [`PromptTurn::answered`] ends it; dropping it before says that the question was withdrawn.
+/// [`PromptTurn::answered`] ends it; dropping it before prints that the question was withdrawn.
 pub(crate) struct PromptTurn<'a> {
     screen: &'a Screen,
     _turn: MutexGuard<'static, ()>,

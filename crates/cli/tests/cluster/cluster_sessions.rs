@@ -1,5 +1,5 @@
-//! Sessions of legacy clients at replicas behind a load balancer: a request at another replica is served at the home of its session
-//! over NATS, and by another replica once the home is dead. Nothing runs twice, and no session sees messages of another one.
+//! Sessions of legacy clients at replicas behind a load balancer: a request at another replica is served at the owner replica of its session
+//! over NATS, and by another replica once the owner is dead. Nothing runs twice, and no session sees messages of another one.
 
 use std::time::{Duration, Instant};
 
@@ -139,12 +139,12 @@ fn ran(cluster: &TestCluster, id: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn session_is_served_at_its_home_through_every_replica() {
+async fn session_is_served_at_its_owner_through_every_replica() {
     let mut cluster = TestCluster::new(&keys());
     let ([one, other], _worker) = ready(&mut cluster).await;
     let ann = LegacyClient::connect(&one, KEYS[0]).await.unwrap();
     let bob = LegacyClient::connect(&other, KEYS[1]).await.unwrap();
-    for (id, replica) in [("at home", &one), ("elsewhere", &other)] {
+    for (id, replica) in [("at its owner", &one), ("elsewhere", &other)] {
         let answer = ann.append(replica, id).await;
         assert!(answer.contains("\"result\"") && ran(&cluster, id) == 1, "{answer}");
     }
@@ -188,7 +188,7 @@ async fn session_is_served_at_its_home_through_every_replica() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn session_of_a_killed_home_goes_on_at_another_replica_at_once() {
+async fn session_of_a_killed_owner_goes_on_at_another_replica_at_once() {
     let mut cluster = TestCluster::new(&keys());
     let ([mut one, other], _worker) = ready(&mut cluster).await;
     let ann = LegacyClient::connect(&one, KEYS[0]).await.unwrap();
@@ -208,7 +208,7 @@ async fn session_of_a_killed_home_goes_on_at_another_replica_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn call_at_a_frozen_home_is_not_made_again() {
+async fn call_at_a_frozen_owner_is_not_made_again() {
     let mut cluster = TestCluster::new(&keys());
     let ([one, other], _worker) = ready(&mut cluster).await;
     let ann = LegacyClient::connect(&one, KEYS[0]).await.unwrap();
@@ -218,14 +218,14 @@ async fn call_at_a_frozen_home_is_not_made_again() {
     assert!(lost.contains("may have had its effect"), "{lost}");
     one.signal(Signal::CONT);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    // The home noticed that the request is late.
+    // The owner detected that the request is late.
     assert_eq!(ran(&cluster, "frozen"), 0);
     assert!(ann.append(&other, "later").await.contains("\"result\""));
     assert_eq!(ran(&cluster, "later"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_call_of_a_session_fails_while_its_home_ends() {
+async fn no_call_of_a_session_fails_while_its_owner_ends() {
     let mut cluster = TestCluster::new(&keys());
     let ([mut one, other], _worker) = ready(&mut cluster).await;
     let ann = LegacyClient::connect(&one, KEYS[0]).await.unwrap();

@@ -6,7 +6,7 @@
     clippy::panic,
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a failed expectation fails the test, and what a real model did is worth reading"
+    reason = "a failed expectation fails the test, and the output of a real model is printed"
 )]
 
 mod judge;

@@ -101,7 +101,7 @@ fn names_in_rules_that_do_not_exist_are_warned_about() {
 }
 
 #[tokio::test]
-async fn refused_client_is_told_to_ask_the_owner_and_calls_are_counted_by_principal() {
+async fn refusal_names_the_owner_and_calls_are_counted_by_principal() {
     let cli = with_server(RULES);
     let (ann, owner) = (new_key(&cli, "ann", &[]), new_key(&cli, "olga", &["--role", "owner"]));
     let serving = Serving::start(cli);

@@ -241,7 +241,7 @@ async fn forbidden_prompts_and_resources_answer_like_unknown_ones() {
             assert!(error.is_none(), "{method}: {error:?}");
         }
         assert_eq!(forbidden, unknown);
-        // An unknown resource is requested from the server that is visible; the forbidden server hears nothing, see below.
+        // An unknown resource is requested from the server that is visible; the forbidden server receives no request, see below.
         let is_refused =
             |(method, error): &(&str, Option<String>)| error.is_some() || method.starts_with("resources/");
         assert!(forbidden.iter().all(is_refused), "{forbidden:?}");
@@ -386,10 +386,10 @@ async fn changed_keys_and_rules_apply_while_serving() {
     assert_eq!(anonymous.request("1", "tools/list", "").send().await.unwrap().status(), 401);
 }
 
-/// Every method of the gateway, also one that is added later: a principal that may use nothing learns nothing, and no server
-/// hears of its requests.
+/// Every method of the gateway, also one that is added later: a principal without permissions receives no data, and no server
+/// receives its requests.
 #[tokio::test]
-async fn every_method_asks_for_permission() {
+async fn every_method_requires_permission() {
     let rules = "[[auth.rules]]\neffect = \"forbid\"\nprincipals = [\"key:eve\"]\n\
         [[auth.rules]]\neffect = \"allow\"\nprincipals = [\"key:ann\"]\n";
     let (serving, keys) = start(rules, &["eve".to_owned(), "ann".to_owned()]);
@@ -454,7 +454,7 @@ async fn chosen_names_neither_grant_nor_evade() {
     }
 }
 
-/// The confidence of a search says nothing about tools that are not visible, and a completion reaches only the checked item.
+/// The confidence of a search does not depend on tools that are not visible, and a completion reaches only the checked item.
 #[tokio::test]
 async fn search_and_completion_reveal_nothing_hidden() {
     let rules =

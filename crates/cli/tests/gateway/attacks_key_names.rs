@@ -10,21 +10,7 @@ use toolhub_testkit::scripted::Journal;
 use crate::console::with_key;
 use crate::raw_client::{Era, RawClient};
 use crate::serving::{Serving, TEST_TIMEOUT};
-use crate::team_access::{NewKey, new_key, team};
-
-const HOLDING: &str = r#"
-[profiles.default]
-servers = ["s"]
-expose = "all"
-[[auth.rules]]
-name = "all"
-effect = "allow"
-servers = ["s"]
-[[auth.rules]]
-name = "writes are approved"
-effect = "ask"
-tools = ["write_sheet"]
-"#;
+use crate::team_access::{HOLDING, NewKey, new_key, team};
 
 const KEYS: [NewKey; 2] =
     [NewKey { name: "ann", options: &[] }, NewKey { name: "owner", options: &["--role", "owner"] }];

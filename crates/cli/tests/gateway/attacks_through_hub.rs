@@ -16,7 +16,7 @@ use crate::through_hub::{command, output};
 
 const KEY: &str = "thk_secret_of_this_test";
 
-/// A program that answers HTTP requests, and remembers what it received.
+/// A program that answers HTTP requests and records what it receives.
 struct Listening {
     url: String,
     received: Arc<Mutex<Vec<String>>>,

@@ -1,4 +1,4 @@
-//! Many concurrent callers: connections move to worker threads (lanes) and back when the load drops, without visible effects.
+//! Many concurrent callers: connections move to I/O threads and back when the load drops, without visible effects.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -20,25 +20,31 @@ fn slow(echoed: &str) -> String {
     message("slow", &json!({"name": "slow", "arguments": {"said": echoed}, "_meta": meta()}), "")
 }
 
-/// The number of connections on lanes.
-fn on_workers(serving: &Serving) -> usize {
+/// The number of connections on I/O threads.
+fn on_io_threads(serving: &Serving) -> usize {
     let mut wire = Wire::to(serving);
     wire.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let response = wire.receive();
-    let line = response.body.lines().find_map(|line| line.strip_prefix("toolhub_http_worker_connections "));
-    line.unwrap_or_else(|| panic!("{response:?}")).parse().unwrap()
+    let value = |name: &str| {
+        let line = response.body.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name}: {response:?}")).trim().parse().unwrap()
+    };
+    let count = value("toolhub_http_io_thread_connections ");
+    // The earlier name stays available.
+    assert_eq!(value("toolhub_http_worker_connections "), count);
+    count
 }
 
 /// Waits until that number satisfies `condition`.
-fn await_workers(serving: &Serving, condition: impl Fn(usize) -> bool) {
+fn await_on_io_threads(serving: &Serving, condition: impl Fn(usize) -> bool) {
     let until = Instant::now() + TEST_TIMEOUT;
-    while !condition(on_workers(serving)) {
-        assert!(Instant::now() < until, "{} are on lanes", on_workers(serving));
+    while !condition(on_io_threads(serving)) {
+        assert!(Instant::now() < until, "{} are on I/O threads", on_io_threads(serving));
     }
 }
 
-/// With one processor no lanes are used.
-fn has_workers() -> bool {
+/// With one processor there are no I/O threads.
+fn has_io_threads() -> bool {
     std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1)
 }
 
@@ -67,12 +73,12 @@ fn check_concurrent_callers(serving: &Serving) {
             }
         }
         let stopping = Stop(&stop);
-        if has_workers() {
-            await_workers(serving, |count| count == CALLERS);
+        if has_io_threads() {
+            await_on_io_threads(serving, |count| count == CALLERS);
         }
         drop(stopping);
         let mut wires: Vec<Wire> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
-        // On a lane, too, an unusual message is handled by the general path, with all bytes that were read.
+        // On an I/O thread, too, an unusual message is handled by the general path, with all bytes that were read.
         let mut wire = wires.pop().unwrap();
         wire.send(&[call("a", ""), chunked(&call("b", "")), call("c", "")].concat());
         for turn in ["a", "b", "c"] {
@@ -80,8 +86,8 @@ fn check_concurrent_callers(serving: &Serving) {
         }
         wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert_eq!(wire.receive().status, 200);
-        if has_workers() {
-            await_workers(serving, |count| count == CALLERS - 1);
+        if has_io_threads() {
+            await_on_io_threads(serving, |count| count == CALLERS - 1);
         }
         // Without concurrent calls a connection moves back.
         let mut wire = wires.pop().unwrap();
@@ -89,12 +95,12 @@ fn check_concurrent_callers(serving: &Serving) {
             wire.send(&call(&turn.to_string(), ""));
             assert_eq!(wire.receive().text(), echoed(&turn.to_string()));
         }
-        if has_workers() {
-            await_workers(serving, |count| count == CALLERS - 2);
+        if has_io_threads() {
+            await_on_io_threads(serving, |count| count == CALLERS - 2);
         }
-        // A connection that is closed while on a lane is removed from it.
+        // A connection that is closed while on an I/O thread no longer counts.
         drop(wires);
-        await_workers(serving, |count| count == 0);
+        await_on_io_threads(serving, |count| count == 0);
     });
 }
 

@@ -13,21 +13,7 @@ use crate::console::Browser;
 use crate::identity_provider::await_history;
 use crate::raw_client::{Era, RawClient};
 use crate::serving::{Serving, TEST_TIMEOUT};
-use crate::team_access::{NewKey, RealClient, report, team};
-
-const HOLDING: &str = r#"
-[profiles.default]
-servers = ["s"]
-expose = "all"
-[[auth.rules]]
-name = "all"
-effect = "allow"
-servers = ["s"]
-[[auth.rules]]
-name = "writes are approved"
-effect = "ask"
-tools = ["write_sheet"]
-"#;
+use crate::team_access::{HOLDING, NewKey, RealClient, report, team};
 
 fn holding() -> (Serving, PathBuf, String) {
     let (serving, journal, mut keys) = team(HOLDING, &[NewKey { name: "ann", options: &[] }]);

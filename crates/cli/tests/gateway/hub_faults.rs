@@ -131,7 +131,7 @@ async fn kill_leaves_consistent_records_and_no_children() {
     let grandchild = u32::try_from(seen.events("child")[0]["child"].as_u64().unwrap()).unwrap();
     let left: Vec<u32> = seen.pids().into_iter().chain([grandchild]).collect();
     let cli = serving.kill();
-    assert!(processes::alive(grandchild), "nobody was there to end it");
+    assert!(processes::alive(grandchild), "its hub was killed and could not end it");
 
     let serving = Serving::start(cli);
     for pid in left {

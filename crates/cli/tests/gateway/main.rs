@@ -6,7 +6,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a failed expectation fails the test, and says with what"
+    reason = "a failed expectation fails the test with its message"
 )]
 
 mod access;

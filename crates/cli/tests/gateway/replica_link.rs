@@ -194,7 +194,7 @@ async fn message(events: &mut Events) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_served_at_the_home_of_their_session() {
+async fn requests_are_served_at_the_owner_of_their_session() {
     let linked = Linked::start().await;
     let (mut ann, bob) = (Caller::new("ann", &linked), Caller::new("bob", &linked));
     ann.initialize(&linked, 0).await;
@@ -203,7 +203,7 @@ async fn requests_are_served_at_the_home_of_their_session() {
     assert!(text(linked.post(1, &ann, call(2, "work")).await).contains("\"result\""));
     assert_eq!(linked.sent(), 1);
     let second = linked.gateways[1].profile(None).unwrap();
-    assert_eq!(second.sessions(), 0, "the session has one home");
+    assert_eq!(second.sessions(), 0, "the session has one owner");
 
     // The call is made at one replica, its question answered at the other, whichever the client reaches.
     for (asked, answered) in [(0, 1), (1, 0), (1, 1)] {
@@ -224,7 +224,7 @@ async fn requests_are_served_at_the_home_of_their_session() {
         assert!(result["result"].to_string().contains("decline"), "{result}");
     }
 
-    // A key that is not in force at the home is refused there, whatever the other replica states. The session does not end: a changed
+    // A key that is not in force at the owner is refused there, whatever the other replica states. The session does not end: a changed
     // key may reach one replica before the other.
     let mut revoked = Principal::clone(ann.principal.identity());
     revoked.key_sha256 = Some(Arc::from(hash_of("another key")));
@@ -232,7 +232,7 @@ async fn requests_are_served_at_the_home_of_their_session() {
     other_key.principal = PrincipalHandle::new(revoked);
     assert_eq!(status(&linked.post(1, &other_key, call(5, "work")).await), 503);
 
-    // The end of the session is served at its home, too.
+    // The end of the session is served at its owner, too.
     let ended = second.delete(&ann.headers, &ann.principal).await;
     assert_eq!(status(&ended), 204);
     for replica in [0, 1] {
@@ -278,7 +278,7 @@ async fn input_of_a_modern_client_reaches_the_replica_that_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_done_while_the_home_cannot_be_reached() {
+async fn nothing_is_done_while_the_owner_cannot_be_reached() {
     let linked = Linked::start().await;
     let mut ann = Caller::new("ann", &linked);
     ann.initialize(&linked, 0).await;
@@ -286,7 +286,7 @@ async fn nothing_is_done_while_the_home_cannot_be_reached() {
     let refused = linked.post(1, &ann, call(1, "work")).await;
     assert_eq!(status(&refused), 503);
     assert!(text(refused).contains("nothing was done"));
-    // Its home serves it.
+    // Its owner serves it.
     assert!(text(linked.post(0, &ann, call(2, "work")).await).contains("\"result\""));
     linked.close().await;
 }

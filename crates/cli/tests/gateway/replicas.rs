@@ -11,7 +11,7 @@ use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
 use crate::raw_client::{Era, RawClient};
 use crate::serving::{Serving, TEST_TIMEOUT, hub};
-use crate::team_access::{NewKey, new_key};
+use crate::team_access::{HOLDING, NewKey, new_key};
 
 const ANN: NewKey = NewKey { name: "ann", options: &[] };
 const BOB: NewKey = NewKey { name: "bob", options: &[] };
@@ -94,20 +94,6 @@ fn sheets() -> Script {
     Script::both().plain_tool("read_sheet").plain_tool("write_sheet")
 }
 
-const HOLDING: &str = r#"
-[profiles.default]
-servers = ["s"]
-expose = "all"
-[[auth.rules]]
-name = "all"
-effect = "allow"
-servers = ["s"]
-[[auth.rules]]
-name = "writes are approved"
-effect = "ask"
-tools = ["write_sheet"]
-"#;
-
 fn waiting(cli: &CommandLine) -> Vec<Value> {
     cli.run(&["waiting", "--json"]).json().as_array().unwrap().clone()
 }
@@ -122,7 +108,7 @@ async fn statuses(client: &RawClient) -> [u16; 3] {
     ]
 }
 
-/// Waits until a client is told that its session has ended, without ending it.
+/// Waits until a client receives the end of its session, without ending it.
 async fn await_end(client: &RawClient, since: Instant) {
     while client.request("1", "ping", "").send().await.unwrap().status() != 404 {
         assert!(since.elapsed() < CHANGE_TIMEOUT, "it is ended everywhere");
@@ -240,7 +226,7 @@ async fn legacy_session_continues_at_another_replica_after_a_kill() {
     // Everything else goes on.
     assert_eq!(moved.call("read_sheet", r#"{"n":2}"#).await.text(), r#"{"n":2}"#);
     assert_eq!(replicas.calls(), [json!({"n": 1}), json!({"n": 2})]);
-    // The replica that comes back is another one, and the session has a home.
+    // The replica that comes back is another one, and the session has an owner.
     replicas.serving.push(Serving::start(first));
     let back = replicas.at(&client, 1);
     assert_eq!(back.call("read_sheet", r#"{"n":3}"#).await.text(), r#"{"n":3}"#);

@@ -1,5 +1,5 @@
 //! The official Rust SDK as a client, in both eras over Streamable HTTP and stdio.
-#![expect(deprecated, reason = "what 2026-07-28 deprecates, sampling above all, clients still answer")]
+#![expect(deprecated, reason = "clients still support features that 2026-07-28 deprecates, such as sampling")]
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};

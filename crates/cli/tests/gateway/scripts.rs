@@ -60,7 +60,7 @@ async fn clients_find_and_call_tools_in_scripts() {
 }
 
 #[tokio::test]
-async fn run_script_is_offered_only_where_a_profile_wants_it() {
+async fn run_script_is_offered_only_by_profiles_that_enable_it() {
     let settings = "[profiles.default]\nexpose = \"all\"\n[profiles.search]\nexpose = \"search\"\n\
         [profiles.named]\ntools = [\"read_*\", \"run_script\"]\nexpose = \"all\"\n\
         [profiles.denied]\nexpose = \"code\"\ndeny = [\"run_script\"]\n\

@@ -1,5 +1,5 @@
 //! Shutdown: the gateway completes running requests and accepts no new ones. Disconnects: servers are notified when a client
-//! gives up a call.
+//! cancels a call.
 
 use std::io::Write as _;
 use std::process::Stdio;

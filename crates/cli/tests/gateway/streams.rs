@@ -1,5 +1,5 @@
-//! The streams of legacy clients: taken up again where they broke off, each message told once, and nothing sent that older
-//! revisions do not know.
+//! The streams of legacy clients: resumed after the last received event, with each message delivered once, and without events that
+//! older revisions do not have.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -168,7 +168,7 @@ fn cancelled_request_over_stdio_gets_no_response() {
     assert!(child.wait().unwrap().success());
 }
 
-/// A client loses its stream in the middle of a call, and hears the rest on another.
+/// A client loses its stream in the middle of a call, and receives the rest on another one.
 #[tokio::test]
 async fn resumes_broken_stream_with_last_event_id() {
     // It goes on when a second one comes.
@@ -206,7 +206,7 @@ async fn resumes_broken_stream_with_last_event_id() {
     assert_eq!(theft.status(), 405);
 }
 
-/// A client that opens a second stream hears on that one alone, and not what it has heard.
+/// A client that opens a second stream receives messages on that one alone, and none that it has received before.
 #[tokio::test]
 async fn second_stream_receives_only_new_notifications() {
     let tools = |count: usize| {

@@ -18,6 +18,21 @@ use crate::identity_provider::{ProtectedGateway, ProtectedSettings, await_histor
 use crate::raw_client::{ERAS, Era, RawClient, http};
 use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
+/// A server whose changing calls are held for approval.
+pub(crate) const HOLDING: &str = r#"
+[profiles.default]
+servers = ["s"]
+expose = "all"
+[[auth.rules]]
+name = "all"
+effect = "allow"
+servers = ["s"]
+[[auth.rules]]
+name = "writes are approved"
+effect = "ask"
+tools = ["write_sheet"]
+"#;
+
 /// How long a revoked key may still be accepted, and a stream stay open.
 const REVOCATION_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a client may run.

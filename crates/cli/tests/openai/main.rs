@@ -16,7 +16,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed expectation fails the test, and says with what"
+    reason = "a failed expectation fails the test with its message"
 )]
 
 mod attacks;

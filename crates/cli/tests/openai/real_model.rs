@@ -21,7 +21,7 @@ const ENVIRONMENT: [(&str, &str); 5] = [
 ];
 
 /// Checks a library with each of its APIs.
-#[expect(clippy::print_stdout, reason = "what a real model did is worth reading")]
+#[expect(clippy::print_stdout, reason = "the output of a real model is printed")]
 fn check(script: &'static str, apis: &[&'static str]) {
     let url = std::env::var(VARIABLE)
         .unwrap_or_else(|_| panic!("`{VARIABLE}` is not set: run `cargo xtask e2e-model`"));

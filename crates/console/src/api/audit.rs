@@ -130,20 +130,7 @@ fn record(record: &AuditRecord) -> Record {
         AuditAction::Refusal(refusal) => (refusal.rule.as_deref(), None),
         AuditAction::Login(_) | AuditAction::Change(_) => (None, None),
     };
-    let (object, state) = match action {
-        AuditAction::Login(login) => {
-            let state = if login.accepted { "accepted" } else { "refused" };
-            let reason = login.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            (login.method.clone(), format!("{state}{reason}"))
-        }
-        AuditAction::Refusal(refusal) => (refusal.resource.clone(), format!("{} refused", refusal.operation)),
-        AuditAction::Call(call) => (call.tool.clone(), call.status.name().to_owned()),
-        AuditAction::HeldCall(held) => (held.tool.clone(), held.decision.name().to_owned()),
-        AuditAction::Change(change) => {
-            let detail = change.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
-            (change.name.clone(), format!("{}{detail}", change.change.name()))
-        }
-    };
+    let (object, state) = action.object_and_state();
     Record {
         sequence: record.sequence,
         at: timestamp(record.event.at),

@@ -92,7 +92,7 @@ pub(crate) fn profiles(context: &Context<'_>, frame: &Frame<'_>) -> (String, Mar
     (title.to_owned(), content)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a size for people")]
+#[expect(clippy::cast_precision_loss, reason = "a rounded size for display")]
 fn kilobytes(bytes: usize) -> f64 {
     bytes as f64 / 1_000.0
 }

@@ -458,8 +458,8 @@ pub(super) fn short(text: &str) -> String {
 }
 
 /// Formats a value up to a limit and stops there.
-fn clipped(value: impl fmt::Display, most: usize) -> String {
-    let mut clip = Clip { text: String::new(), left: most, complete: true };
+fn clipped(value: impl fmt::Display, max_chars: usize) -> String {
+    let mut clip = Clip { text: String::new(), left: max_chars, complete: true };
     let _ = write!(clip, "{value}");
     if !clip.complete {
         clip.text.pop();

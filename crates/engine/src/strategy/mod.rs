@@ -85,9 +85,9 @@ impl Run<'_> {
         self.left(Instant::now()).is_none_or(|left| !left.is_zero())
     }
 
-    /// Tries one candidate at most `most` times. Retries only if that is safe and the error is transient, within the
+    /// Tries one candidate at most `max_attempts` times. Retries only if that is safe and the error is transient, within the
     /// caller's own timeout.
-    pub(crate) async fn candidate(&self, candidate: &Candidate, most: u32) -> CandidateResult {
+    pub(crate) async fn candidate(&self, candidate: &Candidate, max_attempts: u32) -> CandidateResult {
         let mut attempts = Vec::with_capacity(1);
         loop {
             let started = Instant::now();
@@ -102,7 +102,7 @@ impl Run<'_> {
             let Err(error) = &result else { return CandidateResult { result, attempts, ended } };
             let tries = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
             let hints = candidate.entry.tool.hints();
-            let pause = retry::backoff(error, hints, tries, fastrand::f64()).filter(|_| tries < most);
+            let pause = retry::backoff(error, hints, tries, fastrand::f64()).filter(|_| tries < max_attempts);
             let Some(pause) = pause.filter(|pause| self.left(ended).is_none_or(|left| *pause < left)) else {
                 return CandidateResult { result, attempts, ended };
             };

@@ -137,7 +137,7 @@ fn is_at(endpoint: &Endpoint, api: Api, url: &str) -> bool {
 
 fn invalid_key(variable: &str) -> LocalizedText {
     LocalizedText::new(
-        format!("`{variable}` holds characters that no key has: copy the key again"),
+        format!("`{variable}` contains characters that a key cannot have: copy the key again"),
         format!("`{variable}` 含有密钥不该有的字符：请重新复制密钥"),
     )
 }

@@ -111,6 +111,6 @@ fn reports_configuration_errors() {
     check(&Case {
         choice: ModelChoice::default(),
         environment: &[("OPENAI_API_KEY", "sk-\u{1}hunter")],
-        expect: "wrong: `OPENAI_API_KEY` holds characters that no key has: copy the key again",
+        expect: "wrong: `OPENAI_API_KEY` contains characters that a key cannot have: copy the key again",
     });
 }

@@ -39,7 +39,7 @@ pub fn parse_servers(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigE
         let spec = reader.server(property)?;
         if found.iter().any(|known| known.id == spec.id) {
             let id = &spec.id;
-            let (en, zh) = (format!("server `{id}` stands here twice"), format!("服务器 `{id}` 出现了两次"));
+            let (en, zh) = (format!("server `{id}` is defined twice"), format!("服务器 `{id}` 出现了两次"));
             return Err(reader.error_at(property, en, zh));
         }
         found.push(spec);
@@ -239,7 +239,7 @@ mod tests {
         );
         check(
             "{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"a\": {\"url\": \"y\"}}}",
-            "`mcp.json`, line 1, column 40: server `a` stands here twice",
+            "`mcp.json`, line 1, column 40: server `a` is defined twice",
         );
         check(
             "{\"mcpServers\": {\"native\": {\"command\": \"x\"}}}",

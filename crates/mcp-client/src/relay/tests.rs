@@ -52,7 +52,7 @@ async fn silent_client_does_not_hold_a_link() {
     assert!(served.await.is_ok());
 }
 
-/// A request for states or a restart is answered only to a client that knows the secret.
+/// A request for states or a restart is answered only to a client that has the secret.
 #[tokio::test]
 async fn control_requires_the_secret_and_the_version() {
     let server = r#"{"id":"s","entry":"0"}"#;

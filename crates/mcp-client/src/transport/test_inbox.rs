@@ -1,4 +1,4 @@
-//! An inbox for tests: ignores requests, and passes the methods of notifications on if a test wants them.
+//! An inbox for tests: ignores requests, and forwards the methods of notifications if a test requests them.
 
 use tokio::sync::mpsc;
 use toolhub_core::{BoxFuture, RawJson};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use toolhub_core::{Digits, RawJson, RawObject};
+use toolhub_core::{RawJson, RawObject};
 
 use crate::era::{CAPABILITIES, CLIENT_INFO, INFO, LOG_LEVEL, VERSION};
 use crate::scan;
@@ -79,7 +79,7 @@ impl Meta<'_> {
         }
         if let Some(id) = self.progress {
             write_plain_name(text, PROGRESS_TOKEN, &mut comma);
-            text.push_str(Digits::of(id).as_str());
+            text.push_str(itoa::Buffer::new().format(id));
         }
     }
 }
@@ -90,7 +90,7 @@ pub fn request(id: u64, content: RequestContent<'_>, meta: &Meta<'_>) -> String 
     let mut text =
         String::with_capacity(BASE_CAPACITY + call.map_or(0, |(_, arguments)| arguments.get().len()));
     text.push_str(r#"{"jsonrpc":"2.0","id":"#);
-    text.push_str(Digits::of(id).as_str());
+    text.push_str(itoa::Buffer::new().format(id));
     text.push_str(r#","method":"#);
     write_text(&mut text, method);
     text.push_str(r#","params":{"#);

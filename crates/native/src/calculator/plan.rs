@@ -119,7 +119,7 @@ impl Planner<'_> {
         match lower.as_str() {
             "'" | "\"" if !matches!(pieces.last(), Some(Piece::Operand(_))) => {
                 return Err(LocalizedText::new(
-                    format!("`{word}` stands for feet or inches, after a number; there are no texts here"),
+                    format!("`{word}` means feet or inches, after a number; there are no texts here"),
                     format!("`{word}` 在数字之后表示英尺或英寸；这里不支持文本"),
                 ));
             }

@@ -160,7 +160,7 @@ fn target(choice: SearchConfig, lookup: &dyn Fn(&str) -> Option<String>) -> Resu
         Some(text) => Some(ApiKey::new(&text).ok_or_else(|| {
             let location = key_source.name();
             LocalizedText::new(
-                format!("{location} holds characters that no key has: copy the key again"),
+                format!("{location} contains characters that a key cannot have: copy the key again"),
                 format!("{location} 含有密钥不该有的字符：请重新复制密钥"),
             )
         })?),

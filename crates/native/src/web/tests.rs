@@ -151,7 +151,7 @@ fn checks_environment_variables_in_order() {
         &[("SEARXNG_URL", "localhost:8080")],
         "the address of `searxng` is wrong: it is neither http nor https",
     );
-    check(&[("BRAVE_API_KEY", "a\nb")], "`BRAVE_API_KEY` holds characters that no key has");
+    check(&[("BRAVE_API_KEY", "a\nb")], "`BRAVE_API_KEY` contains characters that a key cannot have");
 }
 
 #[test]

@@ -15,7 +15,7 @@ mod system;
 const KEYRING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The attributes of a keyring entry.
-#[cfg_attr(windows, expect(dead_code, reason = "there is no keyring to ask"))]
+#[cfg_attr(windows, expect(dead_code, reason = "Windows has no keyring support"))]
 struct Entry {
     home: String,
     key: String,

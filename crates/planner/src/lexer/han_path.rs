@@ -55,10 +55,10 @@ pub(crate) fn han_path(text: &str, at: usize) -> Option<(Literal, usize)> {
     let rest = &text[at..];
     let run = &rest[..rest.find(|c: char| !fits(c)).unwrap_or(rest.len())];
     // 填到 用电.xlsx: a blank before the name separates it from the words before.
-    let apart = before.ends_with(' ')
+    let is_separate = before.ends_with(' ')
         && before.trim_end().ends_with(is_han)
         && run.starts_with(['用', '对', '和', '与', '为']);
-    if !run.contains(is_han) || BEFORE_FILES.iter().any(|word| run.starts_with(word)) && !apart {
+    if !run.contains(is_han) || BEFORE_FILES.iter().any(|word| run.starts_with(word)) && !is_separate {
         return None;
     }
     run.match_indices('.').find_map(|(dot, _)| {

@@ -5,9 +5,9 @@ use libc::{EACCES, ENETUNREACH, ENOSYS, EPERM, c_long, sock_filter};
 use super::bpf::{Action, Filter, Test};
 use crate::policy::{Network, Policy};
 
-#[cfg(target_arch = "x86_64")]
 /// `which` of `ioprio_set` for one process; libc has no name for it.
 const IOPRIO_WHO_PROCESS: u32 = 1;
+#[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);

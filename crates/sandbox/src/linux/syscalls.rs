@@ -1,6 +1,6 @@
 //! System calls without a safe wrapper in the standard library. Each takes only values and borrowed memory, and makes a
 //! single system call without lock or allocation, so that it is async-signal-safe between fork and exec.
-#![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
+#![expect(unsafe_code, reason = "system calls; each block states why it is sound")]
 
 use std::ffi::CStr;
 use std::io;
@@ -293,39 +293,13 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
     checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) }).map(drop)
 }
 
-/// The kernel's `struct landlock_ruleset_attr`.
-#[repr(C)]
-#[derive(Default)]
-pub(super) struct RulesetAttributes {
-    pub(super) files: u64,
-    pub(super) network: u64,
-    pub(super) scopes: u64,
-}
-
 /// The Landlock ABI version of the kernel.
 pub(super) fn landlock_abi_version() -> io::Result<c_long> {
     const VERSION: u32 = 1;
     // SAFETY: with this flag the call returns the version and takes no structure.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            std::ptr::null::<RulesetAttributes>(),
-            0_usize,
-            VERSION,
-        )
-    };
-    checked(answer)
-}
-
-/// `size` is the size of the structure in the kernel's ABI version.
-pub(super) fn landlock_ruleset(attributes: &RulesetAttributes, size: usize) -> io::Result<OwnedFd> {
-    let size = size.min(size_of::<RulesetAttributes>());
-    // SAFETY: the structure outlives the call and has at least `size` bytes.
-    let answer = checked(unsafe {
-        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attributes), size, 0)
-    })?;
-    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
+    checked(unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0_usize, VERSION)
+    })
 }
 
 /// Allows `access` to a file, or to a folder and everything below it.

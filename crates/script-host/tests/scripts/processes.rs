@@ -22,7 +22,7 @@ fn hosts_of(program: &std::path::Path) -> BTreeSet<u32> {
         .collect()
 }
 
-/// The host program under a name of its own, so that its processes can be told from those of other tests.
+/// The host program under a name of its own, so that its processes can be distinguished from those of other tests.
 fn own_program() -> (tempfile::TempDir, RunnerConfig) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = folder.path().canonicalize().unwrap().join("script-host");

@@ -1,6 +1,6 @@
 //! The search benchmark: ranking quality beside baselines, cost by number of tools, names with typos, detection of requests
 //! without a fitting tool, and the gain of a sentence encoder.
-#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+#![expect(clippy::print_stdout, reason = "the benchmark prints its measurements")]
 
 mod bm25;
 mod calibrate;

@@ -1,6 +1,7 @@
 //! The fast path: serves the `POST /mcp` requests that nearly all clients send with a minimal HTTP/1.1 implementation.
 //! Any other request is passed to hyper, together with all bytes read so far.
 
+mod admission;
 #[cfg(test)]
 mod attacks;
 mod head;
@@ -28,17 +29,16 @@ use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{LAST_CHUNK, write_chunk};
 use toolhub_mcp_gateway::{Body, Events, PrincipalHandle, Reply, Resource};
 
-use self::head::{Missing, ParseOutcome, ParsedHead};
+use self::admission::{ConnectionIdentity, Taken, profile_of};
+use self::head::{Head, Missing, ParseOutcome, ParsedHead};
 use self::written::{MAX_COPIED_BODY_BYTES, ResponseHead};
 use crate::access::AccessRequest;
 use crate::body::MAX_UNCOUNTED;
 use crate::connection::{ActiveRequest, Command, ConnectionState};
+use crate::io_threads::ConnectionAffinity;
 use crate::request_record::RequestRecord;
 use crate::revocation::until_revoked;
-use crate::shared::{ConnectionIdentity, Shared, Taken, profile_of};
-use crate::workers::Placement;
-
-pub(crate) use self::head::Head;
+use crate::shared::Shared;
 
 /// How many bytes are read at a time once a message is longer than this.
 const READ_CHUNK_BYTES: usize = 4 << 10;
@@ -87,7 +87,11 @@ pub(crate) struct FastPathConnection<'a> {
 
 impl FastPathConnection<'_> {
     /// Serves requests until one needs hyper, the connection ends, or it should move to another runtime.
-    pub(crate) async fn serve(&self, mut stream: TcpStream, mut placement: Placement) -> FastPathExit {
+    pub(crate) async fn serve(
+        &self,
+        mut stream: TcpStream,
+        mut affinity: ConnectionAffinity,
+    ) -> FastPathExit {
         let (mut read, mut identity) = (BytesMut::new(), ConnectionIdentity::default());
         let mut cached: Option<ParsedHead> = None;
         loop {
@@ -134,7 +138,7 @@ impl FastPathConnection<'_> {
                 }
             }
             ParsedHead::admit(&mut cached);
-            if all && placement.may_move(|| self.shared.in_flight()) {
+            if all && affinity.may_move(|| self.shared.in_flight()) {
                 return FastPathExit::OtherRuntime(stream);
             }
         }

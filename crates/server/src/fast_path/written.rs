@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use http::StatusCode;
-use toolhub_core::Digits;
 use toolhub_http1::{write_content_length, write_date, write_header, write_status_line};
 use toolhub_mcp_gateway::Body;
 
@@ -27,7 +26,7 @@ impl ResponseHead<'_> {
         if length > 0 {
             out.extend_from_slice(b"content-type: application/json\r\n");
         }
-        write_content_length(Digits::of(length as u64).as_str(), out);
+        write_content_length(itoa::Buffer::new().format(length), out);
         if length <= MAX_COPIED_BODY_BYTES {
             body.parts().iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         }

@@ -13,6 +13,7 @@ use toolhub_mcp_gateway::{Gateway, PrincipalHandle, RequestContext, StepUp};
 use crate::access::AccessRequest;
 use crate::body::{self, BodyError};
 use crate::connection::ActiveRequest;
+use crate::envelope::is_batch;
 use crate::request_record::RequestRecord;
 use crate::responses::{empty, rate_limited, retry_later, text};
 use crate::revocation::StreamCredential;
@@ -119,11 +120,6 @@ impl Exchange<'_> {
         *self.body = None;
         Err(Box::new(response))
     }
-}
-
-/// Returns whether a body is a JSON-RPC batch.
-pub(crate) fn is_batch(body: &[u8]) -> bool {
-    body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
 /// Returns the number of messages in a batch. An invalid batch counts as one message, which is refused later.

@@ -20,12 +20,20 @@ pub(super) fn render(exchange: &Exchange<'_>) -> Response<Body> {
     let mut out = MetricsText::default();
     shared.metrics.write(&mut out);
     out.family("toolhub_http_connections", Kind::Gauge, "Open connections.").value(shared.connections.len());
+    let on_io_threads = shared.io_threads.len();
+    out.family(
+        "toolhub_http_io_thread_connections",
+        Kind::Gauge,
+        "Connections served by one of the I/O threads, which happens under load.",
+    )
+    .value(on_io_threads);
+    // The earlier name, for existing dashboards.
     out.family(
         "toolhub_http_worker_connections",
         Kind::Gauge,
-        "Connections served by a worker thread of their own, which happens when there are many.",
+        "Deprecated: the same as toolhub_http_io_thread_connections.",
     )
-    .value(shared.workers.len());
+    .value(on_io_threads);
     for (name, count) in &shared.losses {
         let help = format!("What could not be kept: {}.", name.replace('_', " "));
         out.family(&format!("toolhub_{name}_lost_total"), Kind::Counter, &help)

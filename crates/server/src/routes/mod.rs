@@ -10,21 +10,22 @@ mod metrics;
 mod resource_metadata;
 mod sse;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody as _};
 use futures_util::StreamExt as _;
 use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
 
 use crate::access::{AccessRequest, Refusal};
 use crate::api_app::in_form_of;
 use crate::connection::ActiveRequest;
 use crate::content_encoding::reject_encoding;
-use crate::request_record::RequestRecord;
+use crate::request_record::{RecordedBody, RequestRecord};
 use crate::responses::{
     access_denied, allow_origin, empty, method_not_allowed, rate_limited, shutting_down, text,
 };
@@ -32,8 +33,6 @@ use crate::shared::Shared;
 use crate::web_app::{WebApp, WebContext};
 
 use exchange::Exchange;
-pub(crate) use exchange::is_batch;
-pub(crate) use sse::LegacyClients;
 
 /// How much of an unwanted body is read before the response, in bytes and time.
 const MAX_DISCARDED_BYTES: usize = 64 << 20;
@@ -188,15 +187,42 @@ impl Route {
 }
 
 /// The client of a request.
-pub(crate) struct Peer<'a> {
-    pub(crate) address: IpAddr,
+struct Peer<'a> {
+    address: IpAddr,
     /// The request in progress on its connection.
-    pub(crate) active_request: &'a ActiveRequest,
+    active_request: &'a ActiveRequest,
 }
 
 impl Shared {
+    /// Handles one request that hyper has read.
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        client: SocketAddr,
+        active_request: ActiveRequest,
+    ) -> Response<RecordedBody> {
+        let timer = self.metrics.begin(Instant::now());
+        let (verb, path) = (request.method().as_str(), request.uri().path());
+        let path = match &self.web_app {
+            // The id of a link is for its caller only.
+            _ if path.starts_with("/login/") => "/login/…",
+            Some(app) => app.loggable_path(path),
+            None => path,
+        };
+        let mut record = RequestRecord::open(&self.events, client, verb, path);
+        let request = request.map(Body::new);
+        let peer = Peer { address: client.ip(), active_request: &active_request };
+        let response = self.respond(request, peer, record.as_deref_mut()).await;
+        let status = response.status().as_u16();
+        timer.end_with(status);
+        if let Some(record) = &mut record {
+            record.record_status(status);
+        }
+        response.map(|body| RecordedBody { body, record, _active_request: active_request })
+    }
+
     /// Answers a request, unless its body is encoded.
-    pub(crate) async fn respond(
+    async fn respond(
         &self,
         request: Request<Body>,
         peer: Peer<'_>,

@@ -227,7 +227,7 @@ impl BlockBuilder {
             self.outputs.extend_from_slice(output.get().as_bytes());
         }
         if let Some(records) = &mut self.records {
-            // Here and not in the writer, whose thread is shared by all workers.
+            // Here and not in the writer, whose thread is shared by all I/O threads.
             push_call(records, start, end);
         }
         self.calls += 1;

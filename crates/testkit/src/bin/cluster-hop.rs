@@ -1,10 +1,6 @@
 //! Measures what a worker adds to a call: latency and CPU of the same calls to a server of this process, and to one that a worker
 //! runs, over a real NATS server, for the benchmark `cluster`: `cluster-hop [CALLS] [CALLERS]`. Placements are in memory.
-#![expect(
-    clippy::print_stdout,
-    clippy::expect_used,
-    reason = "a measurement for people, which fails as a whole"
-)]
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "a measurement that fails as a whole")]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};

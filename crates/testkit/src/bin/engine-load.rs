@@ -32,7 +32,7 @@ async fn touch() -> String {
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::print_stdout, reason = "the answer is for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the output")]
 async fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::args_os().nth(1).context("usage: engine-load FOLDER")?);
     std::fs::create_dir_all(&folder)?;

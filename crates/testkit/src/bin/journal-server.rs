@@ -3,7 +3,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::expect_used,
-    reason = "a server of tests, which speaks on its standard output"
+    reason = "a test server that writes its protocol to stdout"
 )]
 
 use std::collections::HashMap;

@@ -11,7 +11,7 @@ use serde_json::json;
 use toolhub::{Hub, ToolCall};
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "the answer is for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the output")]
 async fn main() -> Result<()> {
     let mut folders = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(config), Some(home), None) = (folders.next(), folders.next(), folders.next()) else {

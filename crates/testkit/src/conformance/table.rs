@@ -73,7 +73,7 @@ fn rows(text: &str, heading: &str) -> Result<Rows, String> {
         let (Ok(fixture), Ok(gateway)) = (fixture.parse(), gateway.parse()) else { continue };
         let row = Row { fixture, gateway, reason: (*reason).to_owned() };
         if rows.insert((*scenario).trim_matches('`').to_owned(), row).is_some() {
-            return Err(format!("{heading}: {scenario} stands there twice"));
+            return Err(format!("{heading}: {scenario} is listed twice"));
         }
     }
     match rows.is_empty() {

@@ -42,7 +42,7 @@ fn fetch(address: &str) -> String {
     let url = Url::parse(address).expect("an address");
     let host = url.host_str().expect("a host");
     let port = url.port_or_known_default().expect("a port");
-    let mut stream = TcpStream::connect((host, port)).expect("somebody listens");
+    let mut stream = TcpStream::connect((host, port)).expect("a listener accepts connections");
     stream.set_read_timeout(Some(REQUEST_TIMEOUT)).expect("a deadline");
     let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
     let request = format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");

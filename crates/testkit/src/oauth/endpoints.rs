@@ -81,7 +81,7 @@ pub(super) fn register(oauth_state: &OAuthState, body: &[u8]) -> Response {
     let is_web = redirects.iter().any(|redirect| redirect.ends_with("/login/callback"));
     let expected_type = if is_web { "web" } else { "native" };
     if redirects.is_empty() || registration["application_type"] != expected_type {
-        authorization.record_violation(format!("an odd registration: {registration}"));
+        authorization.record_violation(format!("an unexpected registration: {registration}"));
         return json_with(400, &json!({"error": "invalid_redirect_uri"}));
     }
     authorization.counts.registered += 1;

@@ -1,4 +1,4 @@
-//! A client over a socket that knows just enough HTTP to see every byte.
+//! A client over a socket with a minimal HTTP implementation that exposes every byte.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -37,7 +37,7 @@ impl Reply {
         let text = self.text();
         let data =
             text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty());
-        data.map(|data| serde_json::from_str(data).expect("an event holds JSON")).collect()
+        data.map(|data| serde_json::from_str(data).expect("an event contains JSON")).collect()
     }
 }
 

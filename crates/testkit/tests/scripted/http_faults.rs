@@ -1,4 +1,4 @@
-//! Each action does what it says, over HTTP.
+//! Each action has its documented effect over HTTP.
 
 use std::{
     io::{BufRead, BufReader},

@@ -1,6 +1,7 @@
-//! Drives the program `scripted-mcp` raw, over pipes and sockets, and sees that it is as right and as wrong as told.
+//! Drives the program `scripted-mcp` over raw pipes and sockets, and checks that it is correct and faulty exactly as its script
+//! states.
 #![expect(clippy::expect_used, clippy::panic, reason = "a failed expectation must fail the test")]
-#![expect(clippy::needless_pass_by_value, reason = "`json!` reads best where it is used")]
+#![expect(clippy::needless_pass_by_value, reason = "tests pass `json!` values directly")]
 
 mod http_client;
 mod http_faults;

@@ -1,4 +1,4 @@
-//! A client over pipes that knows nothing of the protocol but lines.
+//! A client over pipes that sends and receives lines, without any further part of the protocol.
 
 use std::{
     io::{Read, Write},

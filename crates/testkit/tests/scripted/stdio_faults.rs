@@ -1,4 +1,4 @@
-//! Each action does what it says, over stdio.
+//! Each action has its documented effect over stdio.
 
 use std::{fs, time::Instant};
 

@@ -1,4 +1,4 @@
-//! The server behaves as a legacy one over stdio when the script says nothing else.
+//! The server behaves as a legacy one over stdio unless the script states otherwise.
 
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::Script;

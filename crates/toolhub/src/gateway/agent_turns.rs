@@ -36,7 +36,7 @@ pub struct AgentTurn<'a> {
     pub profile: Option<&'a str>,
     /// The agent of the configuration; `None` for the default agent.
     pub agent: Option<&'a str>,
-    /// Which tools the client wants.
+    /// Which tools the client requested.
     pub selection: &'a (dyn Fn(&Tool) -> bool + Send + Sync),
     /// Instructions of the client, which follow those of the owner.
     pub instructions: Option<&'a str>,
@@ -156,7 +156,7 @@ fn instructions(settings: &AgentSettings, client: Option<&str>) -> Option<String
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// Passes events on, and tells when a reply is complete.
+/// Forwards events, and signals when a reply is complete.
 struct ReplyEvents<'a> {
     hub: &'a Hub,
     replied: &'a (dyn Fn() + Send + Sync),
@@ -175,7 +175,7 @@ impl EventSink for ReplyEvents<'_> {
 struct PrincipalTools<'a> {
     backend: &'a HubBackend,
     view: Arc<View>,
-    /// The tools that the principal sees and the client wants.
+    /// The tools that the principal sees and the client requested.
     catalog: Arc<Catalog>,
     caller: CallerHandle,
 }

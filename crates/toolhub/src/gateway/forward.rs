@@ -16,8 +16,8 @@ use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
 use super::login_links::CallerLogin;
 use super::offers::{OfferedItem, fits_template};
+use super::own_task::TaskPlace;
 use super::profile_access::ProfileAccess;
-use super::tasks::TaskPlace;
 use super::view::Principals;
 
 /// Timeout of a forwarded request, including requests from the server to the client.

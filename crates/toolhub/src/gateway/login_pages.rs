@@ -43,7 +43,7 @@ impl PageText<'static> {
         };
 }
 
-/// What the form asks about.
+/// The contents of the confirmation form.
 pub(super) struct Form<'a> {
     pub(super) principal: &'a str,
     pub(super) server: &'a str,

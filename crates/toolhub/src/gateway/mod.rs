@@ -15,6 +15,7 @@ mod login_links;
 mod login_pages;
 mod notification_bus;
 mod offers;
+mod own_task;
 mod prepared_call;
 mod profile_access;
 mod profile_check;

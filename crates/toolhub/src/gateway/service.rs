@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use toolhub_core::worker::PerWorker;
+use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::{BoxFuture, Lang, Localize as _};
 use toolhub_mcp_gateway::Gateway;
 use toolhub_server::{Health, HubService, Kind, LoginPage, LoginPageRequest, MetricsText};
@@ -15,7 +15,7 @@ use super::Gateways;
 /// Counts finished calls, by success.
 #[derive(Debug, Default)]
 pub(super) struct CallCounts {
-    all: PerWorker<[AtomicU64; 2]>,
+    all: PerIoThread<[AtomicU64; 2]>,
     pub(super) by_principal: PrincipalCounts,
 }
 

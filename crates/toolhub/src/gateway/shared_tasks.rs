@@ -16,7 +16,7 @@ use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, ReplicaId, 
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::config::Instances;
 
-use super::tasks::{MAX_TASKS, OwnTask, TaskPlace};
+use super::own_task::{MAX_TASKS, OwnTask, TaskPlace};
 use crate::server_set::ServerSet;
 
 const KIND: StateKind = StateKind::Task;

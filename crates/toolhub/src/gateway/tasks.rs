@@ -1,7 +1,7 @@
 //! Records which principal created each task. A principal can access only its own tasks.
 //!
 //! A hub with a store of its own keeps the table in memory ([`TaskTable`]): tasks of child processes end with it. Hubs that share
-//! a store keep it there ([`SharedTasks`]), so that every hub knows the tasks that clients of another one have created.
+//! a store keep it there ([`SharedTasks`]), so that every hub finds the tasks that clients of another one have created.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,12 +9,10 @@ use toolhub_core::RawJson;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_mcp_client::Server;
 
+use super::own_task::{OwnTask, TaskPlace};
 use super::shared_tasks::SharedTasks;
 use super::task_table::TaskTable;
 use crate::server_set::ServerSet;
-
-/// Limit of recorded tasks per principal. The oldest is evicted first; a principal cannot evict tasks of another.
-pub(super) const MAX_TASKS: usize = 4_096;
 
 /// The recorded tasks of all profiles.
 pub(super) enum TaskOwners {
@@ -25,32 +23,6 @@ pub(super) enum TaskOwners {
 impl std::fmt::Debug for TaskOwners {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TaskOwners").finish_non_exhaustive()
-    }
-}
-
-/// A task of a principal.
-pub(super) struct OwnTask {
-    pub(super) task: Arc<str>,
-    pub(super) place: TaskPlace,
-}
-
-/// Where a task can be reached.
-pub(super) enum TaskPlace {
-    /// At this server.
-    Here(Arc<Server>),
-    /// At a child process of another hub, which still runs.
-    OtherHub,
-    /// At a child process of a hub that has ended.
-    EndedHub,
-}
-
-impl TaskPlace {
-    /// The server, if this hub can reach it.
-    pub(super) fn server(&self) -> Option<&Arc<Server>> {
-        match self {
-            Self::Here(server) => Some(server),
-            Self::OtherHub | Self::EndedHub => None,
-        }
     }
 }
 

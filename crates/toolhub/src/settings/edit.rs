@@ -98,7 +98,7 @@ impl MaskedConfig {
         if let Some(unknown) = unknown {
             return Err(LocalizedText::new(
                 format!(
-                    "`{unknown}` stands for no secret of the file: write the secret itself, or `${{VAR}}`"
+                    "`{unknown}` is not the placeholder of a secret in the file: write the secret itself, or `${{VAR}}`"
                 ),
                 format!("`{unknown}` 不对应文件中的任何密钥：请写入密钥本身，或 `${{VAR}}`"),
             ));

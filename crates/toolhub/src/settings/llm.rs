@@ -59,7 +59,7 @@ impl LlmSettings {
             api: self.api,
             // An empty key counts as unset: local servers often need none.
             key: match key.filter(|key| !key.trim().is_empty()) {
-                Some(key) => Some(ApiKey::new(&key).ok_or_else(odd_key)?),
+                Some(key) => Some(ApiKey::new(&key).ok_or_else(invalid_key)?),
                 None => None,
             },
             tool_calls: self.tool_calls,
@@ -77,9 +77,9 @@ fn unset(name: &str) -> LocalizedText {
     )
 }
 
-fn odd_key() -> LocalizedText {
+fn invalid_key() -> LocalizedText {
     LocalizedText::new(
-        "`key` in `[llm]` holds characters that no key has: copy the key again",
+        "`key` in `[llm]` contains characters that a key cannot have: copy the key again",
         "`[llm]` 中的 `key` 含有密钥不该有的字符：请重新复制密钥",
     )
 }
@@ -110,6 +110,6 @@ mod tests {
         let settings = |key: &str| LlmSettings { key: Some(Secret::new(key)), ..LlmSettings::default() };
         assert_eq!(settings("${NONE:-}").choice(&|_| None).unwrap().key, None);
         let error = settings("sk-\u{7}hunter2").choice(&|_| None).unwrap_err().to_string();
-        assert!(error.contains("no key has") && !error.contains("hunter2"), "{error}");
+        assert!(error.contains("a key cannot have") && !error.contains("hunter2"), "{error}");
     }
 }

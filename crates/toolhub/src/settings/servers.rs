@@ -25,7 +25,7 @@ pub fn load_servers(
         if let Some(first) = servers.iter().find(|known| known.id == spec.id) {
             let (id, used, left) = (&spec.id, first.origin.display(), spec.origin.display());
             notes.push(LocalizedText::new(
-                format!("server `{id}` stands in `{used}` and in `{left}`; the first one is used"),
+                format!("server `{id}` is defined in `{used}` and in `{left}`; the first one is used"),
                 format!("服务器 `{id}` 同时在 `{used}` 和 `{left}` 中；使用前者"),
             ));
         } else {

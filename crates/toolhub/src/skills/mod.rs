@@ -1,7 +1,7 @@
 //! The skills of a hub: found, approved by their owner, and added to the catalog.
 
 mod served;
-mod servers;
+pub(crate) mod servers;
 mod skill_scan;
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use toolhub_skills::{ApprovalState, FileKind, FileSet, Skill, SkillApprovals, Sk
 use crate::hub::Hub;
 
 pub(crate) use served::{ServedSkill, encoded};
-pub(crate) use servers::{ServerSkills, is_manifest};
+pub(crate) use servers::is_manifest;
 pub(crate) use skill_scan::{chunks, scan_text};
 
 /// The changes of a skill since its approval.

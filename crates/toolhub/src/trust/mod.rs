@@ -14,6 +14,7 @@ mod notice;
 mod python_files;
 mod record;
 mod review;
+mod review_folder;
 mod scan;
 mod steering;
 mod tree;
@@ -342,7 +343,7 @@ impl Workspace {
         let review = |folder: &Folder| Review {
             changes: folder.changes.clone(),
             is_here: folder.is_here,
-            ..review::review(&folder.scan, &folder.status)
+            ..review_folder::review(&folder.scan, &folder.status)
         };
         self.folders.iter().map(review).collect()
     }

@@ -77,6 +77,11 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
+    /// A path relative to the folder.
+    pub(super) fn relative(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(&self.location.folder).unwrap_or(path).to_owned()
+    }
+
     /// Scans a folder.
     pub(crate) fn of(location: FolderLocation, depth: Depth) -> Self {
         let owner = std::fs::metadata(&location.folder).ok().and_then(|found| files::owner_of(&found));

@@ -8,7 +8,7 @@ use toolhub_engine::definition_scan::{FindingKind, escape_invisible};
 use url::{Host, Url};
 
 use super::files;
-use super::review::{Address, Program, Review, short};
+use super::review::{Address, Program, Review};
 use super::scan::{Part, Scan};
 use crate::skills::{chunks, scan_text};
 
@@ -159,7 +159,7 @@ fn check_text(name: &str, text: &str, found: &mut Vec<LocalizedText>) {
 fn check_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
     let me = files::current_user();
     for ((part, file), state) in &scan.parts {
-        let path = short(scan, file);
+        let path = scan.relative(file);
         let path = path.display();
         if state.owner != me && state.owner != Some(0) {
             let uid = state.owner.unwrap_or_default();

@@ -125,7 +125,7 @@ pub(crate) struct ShownRecord {
 
 impl From<&AuditRecord> for ShownRecord {
     fn from(record: &AuditRecord) -> Self {
-        let (object, state) = details(record);
+        let (object, state) = record.event.action.object_and_state();
         let event = &record.event;
         let (rule, approver) = match &event.action {
             AuditAction::Call(call) => (call.rule.as_deref(), call.approver.as_deref()),
@@ -182,24 +182,6 @@ fn reference(record: &AuditRecord) -> Option<&str> {
         AuditAction::HeldCall(held) => Some(&held.reference),
         AuditAction::Call(call) => Some(&call.record),
         AuditAction::Login(_) | AuditAction::Change(_) => None,
-    }
-}
-
-/// What the record is about: an object, and what happened to it.
-fn details(record: &AuditRecord) -> (String, String) {
-    match &record.event.action {
-        AuditAction::Login(login) => {
-            let state = if login.accepted { "accepted" } else { "refused" };
-            let reason = login.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            (login.method.clone(), format!("{state}{reason}"))
-        }
-        AuditAction::Refusal(refusal) => (refusal.resource.clone(), format!("{} refused", refusal.operation)),
-        AuditAction::Call(call) => (call.tool.clone(), call.status.name().to_owned()),
-        AuditAction::HeldCall(held) => (held.tool.clone(), held.decision.name().to_owned()),
-        AuditAction::Change(change) => {
-            let detail = change.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
-            (change.name.clone(), format!("{}{detail}", change.change.name()))
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use toolhub::settings::folder_note;
-use toolhub::{Hub, free_bytes};
+use toolhub::{Hub, Lang, free_bytes};
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 use toolhub_engine::Entry;
@@ -88,52 +88,8 @@ async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow:
             return Ok(());
         }
     };
-    let places = hub.places();
-    let config = places.config.display();
-    let text = match places.config.is_file() {
-        true => lang.choose(format!("config: `{config}`"), format!("配置：`{config}`")),
-        false => lang.choose(
-            format!("config: defaults (no `{config}`, none is needed)"),
-            format!("配置：默认值（没有 `{config}`，也不需要）"),
-        ),
-    };
-    report.add("config", CheckResult::Pass, &text);
-    match places.workspace.notice(app.global.config.as_deref()) {
-        Some(notice) => report.add("workspace", CheckResult::Warning, &notice.localize(lang)),
-        None if places.workspace.is_trusted_here() => {
-            report.add(
-                "workspace",
-                CheckResult::Pass,
-                lang.choose("this folder: trusted", "此文件夹：已信任"),
-            );
-        }
-        None => {}
-    }
-    let home = places.home.display();
-    if let Some(problem) = hub.store_problem() {
-        let problem = problem.localize(lang);
-        let text = lang.choose(format!("data: {problem}"), format!("数据：{problem}"));
-        report.problem("store", &text, Exit::Failed);
-    } else if let Err(error) = try_writing(&places.home) {
-        let text = lang.choose(
-            format!("data: `{home}` cannot be written ({error}); free some space, or choose another folder with `--home`"),
-            format!("数据：无法写入 `{home}`（{error}）；请释放空间，或用 `--home` 换一个文件夹"),
-        );
-        report.problem("store", &text, Exit::Failed);
-    } else if let Some(free) = free_bytes(&places.home).filter(|free| *free < MIN_FREE_BYTES) {
-        let mib = free >> 20;
-        let text = lang.choose(
-            format!("data: `{home}` has only {mib} MiB left; free some space"),
-            format!("数据：`{home}` 只剩 {mib} MiB；请释放空间"),
-        );
-        report.add("store", CheckResult::Warning, &text);
-    } else {
-        report.add(
-            "store",
-            CheckResult::Pass,
-            &lang.choose(format!("data: `{home}`"), format!("数据：`{home}`")),
-        );
-    }
+    check_config(app, hub, report);
+    check_store(hub, lang, report);
     let servers = hub.servers();
     let folder = folder_note(servers.iter().map(|view| &view.spec), hub.places());
     for note in hub.notes().iter().chain(&folder).filter(|note| Some(*note) != hub.store_problem()) {
@@ -142,23 +98,7 @@ async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow:
     for warning in hub.unknown_names_in_rules() {
         report.add("rules", CheckResult::Warning, &warning.localize(lang));
     }
-    let native = hub.catalog().iter().filter(|entry| entry.tool.source == Source::Native).count();
-    let folders = hub.settings().folders(&places.config);
-    let missing: Vec<String> = folders
-        .iter()
-        .filter(|folder| !folder.is_dir())
-        .map(|folder| format!("`{}`", folder.display()))
-        .collect();
-    let native = lang.choose(format!("native: {}", plural(native, "tool")), format!("内置：{native} 个工具"));
-    report.add("native", CheckResult::Pass, &native);
-    if !missing.is_empty() {
-        let missing = missing.join(", ");
-        let text = lang.choose(
-            format!("`[native] folders` names {missing}, which is not there"),
-            format!("`[native] folders` 中的 {missing} 不存在"),
-        );
-        report.problem("native", &text, Exit::Usage);
-    }
+    check_native(hub, lang, report);
     skills::check(app, hub, report);
     sandbox::check(app, hub, report);
     let enabled = hub.servers().into_iter().filter(|server| server.spec.enabled);
@@ -189,6 +129,83 @@ async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow:
         report.add("profiles", CheckResult::Warning, &problem.localize(lang));
     }
     model::check(app, hub, args, report).await
+}
+
+/// The config file, and the trust in the current folder.
+fn check_config(app: &App, hub: &Hub, report: &mut Report<'_>) {
+    let lang = app.lang();
+    let places = hub.places();
+    let config = places.config.display();
+    let text = match places.config.is_file() {
+        true => lang.choose(format!("config: `{config}`"), format!("配置：`{config}`")),
+        false => lang.choose(
+            format!("config: defaults (no `{config}`, none is needed)"),
+            format!("配置：默认值（没有 `{config}`，也不需要）"),
+        ),
+    };
+    report.add("config", CheckResult::Pass, &text);
+    match places.workspace.notice(app.global.config.as_deref()) {
+        Some(notice) => report.add("workspace", CheckResult::Warning, &notice.localize(lang)),
+        None if places.workspace.is_trusted_here() => {
+            report.add(
+                "workspace",
+                CheckResult::Pass,
+                lang.choose("this folder: trusted", "此文件夹：已信任"),
+            );
+        }
+        None => {}
+    }
+}
+
+/// Whether the data folder can be used, and has room.
+fn check_store(hub: &Hub, lang: Lang, report: &mut Report<'_>) {
+    let places = hub.places();
+    let home = places.home.display();
+    if let Some(problem) = hub.store_problem() {
+        let problem = problem.localize(lang);
+        let text = lang.choose(format!("data: {problem}"), format!("数据：{problem}"));
+        report.problem("store", &text, Exit::Failed);
+    } else if let Err(error) = try_writing(&places.home) {
+        let text = lang.choose(
+            format!("data: `{home}` cannot be written ({error}); free some space, or choose another folder with `--home`"),
+            format!("数据：无法写入 `{home}`（{error}）；请释放空间，或用 `--home` 换一个文件夹"),
+        );
+        report.problem("store", &text, Exit::Failed);
+    } else if let Some(free) = free_bytes(&places.home).filter(|free| *free < MIN_FREE_BYTES) {
+        let mib = free >> 20;
+        let text = lang.choose(
+            format!("data: `{home}` has only {mib} MiB left; free some space"),
+            format!("数据：`{home}` 只剩 {mib} MiB；请释放空间"),
+        );
+        report.add("store", CheckResult::Warning, &text);
+    } else {
+        report.add(
+            "store",
+            CheckResult::Pass,
+            &lang.choose(format!("data: `{home}`"), format!("数据：`{home}`")),
+        );
+    }
+}
+
+/// The native tools, and the folders that they may read.
+fn check_native(hub: &Hub, lang: Lang, report: &mut Report<'_>) {
+    let native = hub.catalog().iter().filter(|entry| entry.tool.source == Source::Native).count();
+    let folders = hub.settings().folders(&hub.places().config);
+    let missing: Vec<String> = folders
+        .iter()
+        .filter(|folder| !folder.is_dir())
+        .map(|folder| format!("`{}`", folder.display()))
+        .collect();
+    let native = lang.choose(format!("native: {}", plural(native, "tool")), format!("内置：{native} 个工具"));
+    report.add("native", CheckResult::Pass, &native);
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        let text = lang.choose(
+            format!("`[native] folders` names {missing}, which is not there"),
+            format!("`[native] folders` 中的 {missing} 不存在"),
+        );
+        report.problem("native", &text, Exit::Usage);
+    }
 }
 
 /// Checks that a folder is writable with a temporary file.

@@ -76,7 +76,7 @@ impl Record {
         let damaged = |why: String| {
             let what = LocalizedText::new(
                 format!(
-                    "the record of `toolhub init` cannot be read: {why}; it holds the earlier texts of the changed files under `before`"
+                    "the record of `toolhub init` cannot be read: {why}; it contains the earlier texts of the changed files under `before`"
                 ),
                 format!("无法读取 `toolhub init` 的记录：{why}；被修改文件的原文在 `before` 中"),
             );

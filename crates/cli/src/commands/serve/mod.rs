@@ -9,6 +9,7 @@ pub(crate) mod reload;
 pub(crate) mod stdio;
 
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -237,31 +238,7 @@ async fn http(
     // Before the address is printed: from then on commands may be run.
     #[cfg(unix)]
     let mut relay = relay::start(app, gateways, &stop, drain).await;
-    if app.screen.json {
-        let json = toolhub_core::RawObject::default()
-            .with("mcp", format!("http://{address}/mcp"))
-            .with("sse", format!("http://{address}/sse"));
-        app.screen.json(&json.into_raw());
-    } else {
-        let tools = gateways.tools();
-        let head = lang.choose(
-            format!("serving {} to MCP clients at", plural(tools, "tool")),
-            format!("正在向 MCP 客户端提供 {tools} 个工具："),
-        );
-        app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head} {NAME}http://{address}/mcp{NAME:#}"));
-        if address.ip().is_unspecified() {
-            let everywhere = lang.choose(
-                "from other machines: by this machine's name or address, with a token",
-                "从其他机器访问：使用本机的名称或地址，并带上令牌",
-            );
-            app.screen.to_stderr(&format!("{DIM}{everywhere}{DIM:#}"));
-        }
-        let hint = lang.choose(
-            "`toolhub console` opens the console; Ctrl-C ends it",
-            "`toolhub console` 打开控制台；按 Ctrl-C 结束",
-        );
-        app.screen.to_stderr(&format!("{DIM}{hint}{DIM:#}"));
-    }
+    announce(app, address, gateways.tools());
     if let Some(link) = args.console_link {
         console_link::present(app, address, link)?;
     }
@@ -302,6 +279,35 @@ async fn http(
         unfinished.wait(CLOSE_TIMEOUT).await;
     }
     Ok(unfinished)
+}
+
+/// Prints the address of the gateway.
+fn announce(app: &App, address: SocketAddr, tools: usize) {
+    let lang = app.lang();
+    if app.screen.json {
+        let json = toolhub_core::RawObject::default()
+            .with("mcp", format!("http://{address}/mcp"))
+            .with("sse", format!("http://{address}/sse"));
+        app.screen.json(&json.into_raw());
+    } else {
+        let head = lang.choose(
+            format!("serving {} to MCP clients at", plural(tools, "tool")),
+            format!("正在向 MCP 客户端提供 {tools} 个工具："),
+        );
+        app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head} {NAME}http://{address}/mcp{NAME:#}"));
+        if address.ip().is_unspecified() {
+            let everywhere = lang.choose(
+                "from other machines: by this machine's name or address, with a token",
+                "从其他机器访问：使用本机的名称或地址，并带上令牌",
+            );
+            app.screen.to_stderr(&format!("{DIM}{everywhere}{DIM:#}"));
+        }
+        let hint = lang.choose(
+            "`toolhub console` opens the console; Ctrl-C ends it",
+            "`toolhub console` 打开控制台；按 Ctrl-C 结束",
+        );
+        app.screen.to_stderr(&format!("{DIM}{hint}{DIM:#}"));
+    }
 }
 
 /// Finishes the requests of other replicas that have begun, within the drain time. Their streams end.

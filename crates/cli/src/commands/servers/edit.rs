@@ -97,7 +97,7 @@ fn entries_from_stdin(app: &App, name: Option<&str>) -> anyhow::Result<Vec<Serve
     let lang = app.lang();
     let wrong = |why: String| {
         UsageError(lang.choose(
-            format!("standard input holds no server: {why}; write {{\"command\": …}}, {{\"url\": …}} or {{\"mcpServers\": {{…}}}}"),
+            format!("standard input contains no server: {why}; write {{\"command\": …}}, {{\"url\": …}} or {{\"mcpServers\": {{…}}}}"),
             format!("标准输入中没有服务器：{why}；请写 {{\"command\": …}}、{{\"url\": …}} 或 {{\"mcpServers\": {{…}}}}"),
         ))
     };
@@ -128,7 +128,9 @@ fn entries_from_stdin(app: &App, name: Option<&str>) -> anyhow::Result<Vec<Serve
         }
         (_, Some(name)) => {
             let why = lang.choose(
-                format!("it holds several servers, so leave out the name `{name}`: `toolhub servers add -`"),
+                format!(
+                    "it contains several servers, so leave out the name `{name}`: `toolhub servers add -`"
+                ),
                 format!("其中有多个服务器，请不要写名称 `{name}`：`toolhub servers add -`"),
             );
             Err(UsageError(why).into())

@@ -168,7 +168,7 @@ impl Import<'_> {
         }
         let own = self.of_project.get(id).filter(|_| !self.args.replace)?.display();
         let why = LocalizedText::new(
-            format!("it stands in `{own}`, which is read here too"),
+            format!("it is defined in `{own}`, which is also read here"),
             format!("它在 `{own}` 中，这里也会读取"),
         );
         Some((Action::Kept, why))

@@ -68,10 +68,7 @@ pub(crate) fn find(
         Some(place) => Ok(vec![(place.client, vec![place])]),
         None => Err(ConfigError::whole(
             file,
-            LocalizedText::new(
-                "it holds no servers of a client that is known here",
-                "其中没有已知客户端的服务器",
-            ),
+            LocalizedText::new("it contains no servers of a known client", "其中没有已知客户端的服务器"),
         )
         .into()),
     }

@@ -1,5 +1,5 @@
-//! The live state of the servers of a running hub with the same data folder, and their restart. Only servers are concerned that
-//! the hub has with the same entry of the same file: a project may configure another server under the same name.
+//! The live state of the servers of a running hub with the same data folder, and their restart. A server counts as the same only if
+//! the hub has it from the same entry of the same file: a project may configure another server under the same name.
 
 use toolhub::{Hub, ServerView};
 

@@ -221,17 +221,10 @@ mod tests {
             "mcp.json".into(),
         );
         let list = CachedList {
-            fingerprint: String::new(),
             era: "legacy".to_owned(),
             peer: "peer 1".to_owned(),
             listed_at: Some(SystemTime::now()),
-            ttl: None,
-            tools: Vec::new(),
-            skipped: Vec::new(),
-            failure: None,
-            failures: 0,
-            late_at: None,
-            late_after: None,
+            ..CachedList::default()
         };
         let old = LocalizedText::new("old", "旧");
         let failed = CachedList { failure: Some((SystemTime::now(), old)), ..list.clone() };

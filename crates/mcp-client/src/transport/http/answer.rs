@@ -64,7 +64,7 @@ impl Received {
         match self {
             Self::Answer(answer) => answer,
             Self::Mismatch(error) => Err(error),
-            Self::Other => Err(McpError::unreadable("the body holds no answer to the request")),
+            Self::Other => Err(McpError::unreadable("the body contains no response to the request")),
         }
     }
 }

@@ -18,10 +18,9 @@ use hyper::body::Frame;
 use reqwest::{Body, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
-use toolhub_core::Digits;
+use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::read_buffer::with_read_buffer;
-use toolhub_core::worker::PerWorker;
 use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{CachedResponse, Framing, FramingError, Part, ResponseHead, write_content_length};
 use toolhub_mcp_wire::McpError;
@@ -32,7 +31,7 @@ use super::answer::{read_body, too_large};
 use super::connect::{ConnectError, Stream, has_proxy};
 use crate::transport::MAX_RESULT_BYTES;
 
-/// Maximum number of idle connections per worker, and the idle timeout.
+/// Maximum number of idle connections per I/O thread, and the idle timeout.
 const MAX_IDLE: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a body that is written together with its head.
@@ -53,11 +52,11 @@ pub(super) struct DirectClient {
     pub(super) authority: String,
     /// The request target (path and query).
     pub(super) target: String,
-    /// Idle connections per worker: a connection is reused only by the worker that opened it, so that its I/O wakes no other
+    /// Idle connections per I/O thread: a connection is reused only by the thread that opened it, so that its I/O wakes no other
     /// one.
-    idle: PerWorker<Mutex<Vec<HttpConnection>>>,
+    idle: PerIoThread<Mutex<Vec<HttpConnection>>>,
     /// The head of the last response. Responses repeat it over all connections.
-    head_cache: PerWorker<Mutex<Option<Box<CachedResponse>>>>,
+    head_cache: PerIoThread<Mutex<Option<Box<CachedResponse>>>>,
 }
 
 /// A connection and its unread bytes.
@@ -322,8 +321,8 @@ impl DirectClient {
             uri,
             host_and_port,
             disabled: AtomicBool::new(false),
-            idle: PerWorker::default(),
-            head_cache: PerWorker::default(),
+            idle: PerIoThread::default(),
+            head_cache: PerIoThread::default(),
         })
     }
 
@@ -379,7 +378,7 @@ impl DirectClient {
         if self.disabled.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        write_content_length(Digits::of(body.len() as u64).as_str(), &mut head);
+        write_content_length(itoa::Buffer::new().format(body.len()), &mut head);
         let parts = if body.len() <= MAX_INLINE_BODY_BYTES {
             head.extend_from_slice(body.as_bytes());
             [&head[..], &[]]

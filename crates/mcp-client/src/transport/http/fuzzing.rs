@@ -1,7 +1,6 @@
 //! Compares request heads with hyper.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use toolhub_core::Digits;
 use toolhub_mcp_wire::headers;
 use url::Url;
 
@@ -59,8 +58,8 @@ pub fn client_requests(data: &[u8]) {
         client: None,
     };
     let mut bytes = request_head.head(Some(&request), 0).to_vec();
-    let length = Digits::of(body.len() as u64);
-    for part in ["content-length: ", length.as_str(), "\r\n\r\n", &body] {
+    let mut length = itoa::Buffer::new();
+    for part in ["content-length: ", length.format(body.len()), "\r\n\r\n", &body] {
         bytes.extend_from_slice(part.as_bytes());
     }
     let written = bytes.escape_ascii().to_string();

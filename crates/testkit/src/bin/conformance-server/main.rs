@@ -1,6 +1,9 @@
 //! `conformance-server stdio | http PORT`: all fixtures that the official conformance suite requires of a server, built
 //! with the official Rust SDK, in both eras. The suite can test it directly or through a gateway.
-#![expect(deprecated, reason = "what 2026-07-28 deprecates, logging above all, legacy clients still use")]
+#![expect(
+    deprecated,
+    reason = "legacy clients still use features that 2026-07-28 deprecates, such as logging"
+)]
 
 mod completion;
 mod exchange;

@@ -19,7 +19,7 @@ use crate::tls;
 
 type Out = (Client<HttpsConnector<HttpConnector>, Body>, Uri);
 
-#[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the address")]
 pub(crate) async fn run(url: &str, certificate: Option<&str>) -> Result<()> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 /// Serves metadata and keys, and prints its URL and a token for this audience.
-#[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the address")]
 pub(crate) async fn run(audience: &str) -> Result<()> {
     let invalid = |_| anyhow!("no key could be made");
     let key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(invalid)?;

@@ -11,7 +11,7 @@ use crate::wire;
 
 /// Runs `callers` concurrent callers for `seconds`; prints calls per second, and median, 99th percentile and maximum
 /// latency in microseconds.
-#[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the figures")]
 pub(crate) async fn run(url: &str, callers: usize, seconds: f64, mode: CallMode<'_>) -> Result<()> {
     let mut all = Vec::new();
     for _ in 0..callers {
@@ -61,7 +61,7 @@ pub(crate) fn report(times: &mut [Duration], took: Duration) -> Result<String> {
 }
 
 /// Lists the tools `times` times; prints the same figures.
-#[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the figures")]
 pub(crate) async fn list(url: &str, times: usize, mode: CallMode<'_>) -> Result<()> {
     let mut caller = Caller::of(url, mode).await?;
     let run_started = Instant::now();

@@ -17,7 +17,7 @@ struct Answer {
 }
 
 /// Keeps `callers` calls in flight for `seconds`; prints the PID of the program first, and the figures at the end.
-#[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the figures")]
 pub(crate) async fn run(program: &str, arguments: &[&str], callers: u64, seconds: f64) -> Result<()> {
     let mut child = Command::new(program)
         .args(arguments)

@@ -17,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::wire::{self, Message};
 
-#[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the address")]
 pub(crate) async fn http(tools: usize, address: &str) -> Result<()> {
     let listener = TcpListener::bind((address, 0)).await?;
     println!("http://{}/mcp", listener.local_addr()?);
@@ -27,7 +27,7 @@ pub(crate) async fn http(tools: usize, address: &str) -> Result<()> {
 }
 
 /// The same over TLS.
-#[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the address")]
 pub(crate) async fn https(tools: usize, address: &str, config: &Arc<ServerConfig>) -> Result<()> {
     let listener = TcpListener::bind((address, 0)).await?;
     println!("https://{}/mcp", listener.local_addr()?);

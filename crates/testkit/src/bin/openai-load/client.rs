@@ -70,7 +70,7 @@ pub(crate) struct Load<'a> {
 impl Load<'_> {
     /// Prints the number of tokens, the median and the 99th percentile of the time to the first token in microseconds, and the
     /// whole time in seconds.
-    #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
+    #[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the figures")]
     pub(crate) async fn run(self) -> Result<()> {
         let started = Instant::now();
         let mut tasks = JoinSet::new();
@@ -101,7 +101,7 @@ impl Load<'_> {
 }
 
 /// Opens streams, prints a line when each has its first token, and reads them to the end.
-#[expect(clippy::print_stdout, reason = "the line is for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the line")]
 pub(crate) async fn hold(url: &str, api: Api, clients: usize) -> Result<()> {
     let plan = Plan { tokens: 2, pause_micros: 0, hold_millis: HOLD_MILLIS };
     let (sender, mut open) = watch::channel(0_usize);

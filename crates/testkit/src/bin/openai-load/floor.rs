@@ -5,7 +5,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-#[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the address")]
 pub(crate) async fn serve(model: &str) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 const EVENTS: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-#[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
+#[expect(clippy::print_stdout, reason = "the benchmark that starts it reads the address")]
 pub(crate) async fn serve() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);

@@ -13,9 +13,9 @@ use tokio::io::AsyncWriteExt;
 
 use super::{
     action::{Action, Call, Child},
+    lock::locked,
     message::{self, Fault},
     perform::ActionRunner,
-    player_state::locked,
     record,
 };
 

@@ -99,7 +99,7 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fau
     if values.next().is_some() {
         return Err(mismatch(&format!("{name} is given twice")));
     }
-    value.to_str().map(Some).map_err(|_| mismatch(&format!("{name} holds invalid characters")))
+    value.to_str().map(Some).map_err(|_| mismatch(&format!("{name} contains invalid characters")))
 }
 
 fn decoded(header: &str, text: &str) -> Result<String, Fault> {

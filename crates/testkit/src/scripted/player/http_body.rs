@@ -14,11 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    http_writer::{Part, Pending},
-    message::Message,
-    player_state::PlayerState,
-};
+use super::{body_part::Part, http_writer::Pending, message::Message, player_state::PlayerState};
 
 /// Detects that the connection closed before the response was complete: it is dropped while still armed.
 #[derive(Debug)]

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use super::resume::StreamLog;
+use super::{body_part::Part, resume::StreamLog};
 
 /// How messages are encoded in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,14 +14,6 @@ pub(super) enum Framing {
     Events,
     /// The response to a notification has no messages.
     None,
-}
-
-/// A step of the body.
-#[derive(Debug)]
-pub(super) enum Part {
-    Data(Bytes),
-    /// Aborts the connection.
-    Cut,
 }
 
 /// Status and headers of a response.

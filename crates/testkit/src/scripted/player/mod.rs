@@ -2,12 +2,14 @@
 
 mod act;
 mod action;
+mod body_part;
 mod default_responses;
 mod headers;
 mod http;
 mod http_body;
 mod http_check;
 mod http_writer;
+mod lock;
 mod message;
 mod peer;
 mod perform;

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::player_state::locked;
+use super::lock::locked;
 
 /// The state of a client.
 #[derive(Debug)]

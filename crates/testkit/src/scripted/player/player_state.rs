@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -12,7 +12,9 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{peer::Sessions, record::Recorder, resume::Streams, scenario::Scenario, shuffle::Waiting};
+use super::{
+    lock::locked, peer::Sessions, record::Recorder, resume::Streams, scenario::Scenario, shuffle::Waiting,
+};
 
 /// The shared state of the process.
 #[derive(Debug)]
@@ -97,9 +99,4 @@ impl PendingRequests {
             _ = sender.send(answer.to_owned());
         }
     }
-}
-
-/// Ignores poisoning.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

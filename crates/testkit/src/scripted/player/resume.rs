@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
-use super::{http_writer::Part, player_state::locked};
+use super::{body_part::Part, lock::locked};
 
 /// The streams of this process by number.
 #[derive(Debug, Default)]

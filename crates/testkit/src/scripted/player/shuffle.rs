@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-use super::player_state::locked;
+use super::lock::locked;
 
 /// The number of requests and the seed.
 #[derive(Debug, Clone, Copy, Deserialize)]

@@ -86,7 +86,7 @@ pub(crate) struct Plan<'a> {
 }
 
 /// Runs the soak test; fails if the gateway misbehaved.
-#[expect(clippy::print_stdout, reason = "the report is for whoever started it")]
+#[expect(clippy::print_stdout, reason = "the program prints its report")]
 pub(crate) async fn run(plan: Plan<'_>) -> Result<()> {
     let Plan { program, folder, seconds, seed } = plan;
     let folder = PathBuf::from(folder);

@@ -1,0 +1,34 @@
+//! A task that a principal has created, and where it can be reached.
+
+use std::sync::Arc;
+
+use toolhub_mcp_client::Server;
+
+/// Limit of recorded tasks per principal. The oldest is evicted first; a principal cannot evict tasks of another.
+pub(super) const MAX_TASKS: usize = 4_096;
+
+/// A task of a principal.
+pub(super) struct OwnTask {
+    pub(super) task: Arc<str>,
+    pub(super) place: TaskPlace,
+}
+
+/// Where a task can be reached.
+pub(super) enum TaskPlace {
+    /// At this server.
+    Here(Arc<Server>),
+    /// At a child process of another hub, which still runs.
+    OtherHub,
+    /// At a child process of a hub that has ended.
+    EndedHub,
+}
+
+impl TaskPlace {
+    /// The server, if this hub can reach it.
+    pub(super) fn server(&self) -> Option<&Arc<Server>> {
+        match self {
+            Self::Here(server) => Some(server),
+            Self::OtherHub | Self::EndedHub => None,
+        }
+    }
+}

@@ -19,6 +19,7 @@
     reason = "a failed expectation fails the test, and says with what"
 )]
 
+mod approvals;
 mod attacks;
 mod changed_rights;
 mod chat_stream_rules;

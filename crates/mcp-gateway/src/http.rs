@@ -22,7 +22,7 @@ use crate::message::{
     self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line, response,
 };
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
-use crate::replica_link::{LinkError, RequestMethod};
+use crate::replica_link::RequestMethod;
 use crate::session::{Reason, Session};
 use crate::session_place::{Incoming, Instead, SessionUse};
 use crate::streams::run_to_log;
@@ -421,10 +421,10 @@ impl Gateway {
         }
         if let Some(home) = self.home_of_input(&params).filter(|_| !is_forwarded) {
             let body = text.as_bytes().clone();
-            match self.send_to(home, incoming, RequestMethod::Post, body).await {
-                Ok(reply) => return reply,
+            match self.send_input(home, incoming, body).await {
+                Ok(Some(reply)) => return reply,
                 // What waited there has ended with it: the state is not known any more, which is answered below.
-                Err(LinkError::Unreachable) if self.has_ended(home).await => {}
+                Ok(None) => {}
                 Err(error) => return Instead::of_link(error).for_request(&request.id),
             }
         }

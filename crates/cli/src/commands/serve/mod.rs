@@ -263,7 +263,7 @@ async fn http(
         app.screen.to_stderr(&format!("{DIM}{hint}{DIM:#}"));
     }
     if let Some(link) = args.console_link {
-        console_link::present(app, address, link)?;
+        console_link::present(app, address, link, Some(gateways.hub().as_ref())).await?;
     }
     let closing = Arc::clone(gateways);
     let run = serving.run(stop.clone(), async move {

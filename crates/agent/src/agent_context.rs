@@ -230,7 +230,7 @@ impl AgentContext<'_> {
         }
         if let Some(supervisor) = self.supervisor.filter(|_| call.parent.is_some()) {
             let call = SupervisedCall { call, tools: &tools };
-            return match supervisor.permits_in_script(call) {
+            return match supervisor.permits_in_script(call).await {
                 true => Ok(()),
                 false => Err(ToolError::failed(LocalizedText::new(
                     format!("not run: `{name}` needs an approval that a script cannot ask for here"),

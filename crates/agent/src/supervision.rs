@@ -50,7 +50,7 @@ pub trait CallSupervisor: Send + Sync {
     fn decide<'a>(&'a self, call: SupervisedCall<'a>) -> BoxFuture<'a, CallDecision>;
 
     /// Whether a script of the agent may make a call. It cannot wait for the client.
-    fn permits_in_script(&self, call: SupervisedCall<'_>) -> bool;
+    fn permits_in_script<'a>(&'a self, call: SupervisedCall<'a>) -> BoxFuture<'a, bool>;
 
     /// Receives the outcome of a call that ran, as the model sees it.
     fn finished<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, ()>;

@@ -249,6 +249,36 @@ async fn dropped_answer_cancels_its_request_and_a_stop_finishes_the_others() {
     assert!(tokio::time::timeout(LIMIT, pair.serving.join_next()).await.is_ok());
 }
 
+/// Requests that are on their way when their receiver ends: their senders know of each whether it had an effect.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_arrive_at_the_end_are_answered_or_certainly_not_processed() {
+    for round in 0..5 {
+        let mut pair = pair().await;
+        let served = pair.echo.served.load(Ordering::Relaxed);
+        let senders = (0..16).map(|_| async {
+            for answered in 0_usize.. {
+                match pair.send(b"x").await {
+                    Ok(part) => assert_eq!(part.as_deref(), Some(&b"x"[..])),
+                    Err(error) => return (answered, error),
+                }
+            }
+            unreachable!("the receiver does not end")
+        });
+        let stopping = async {
+            tokio::time::sleep(Duration::from_millis(100 + 20 * round)).await;
+            pair.stop.cancel();
+        };
+        let (ended, ()) = tokio::join!(futures_util::future::join_all(senders), stopping);
+        let answered: usize = ended.iter().map(|(answered, _)| answered).sum();
+        for (_, error) in &ended {
+            assert_eq!(error.effect(), Effect::None, "{error:?}");
+        }
+        assert!(answered > 16, "too little happened: {answered}");
+        assert_eq!(pair.echo.served.load(Ordering::Relaxed) - served, answered);
+        assert!(tokio::time::timeout(LIMIT, pair.serving.join_next()).await.is_ok());
+    }
+}
+
 #[tokio::test]
 async fn lost_receiver_leaves_the_effect_unknown() {
     let pair = pair().await;

@@ -65,14 +65,22 @@ impl Confirmation for PageConfirmation {
     }
 }
 
-/// Runs a request of the local user, and streams what happens. The request is cancelled when the stream is dropped.
+/// Runs a request of the local user, and streams what happens. The request is cancelled when the stream is dropped, or when the
+/// credential of the request ends.
 pub(crate) fn ask(
     gateways: &Arc<Gateways>,
     pending: &Arc<PendingAnswers<bool>>,
     question: Question,
+    credential_end: impl Future<Output = ()> + Send + 'static,
 ) -> Response<Body> {
     let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let work = run(Arc::clone(gateways), Arc::clone(pending), question, sender);
+    let work = async move {
+        tokio::select! {
+            () = work => {}
+            () = credential_end => {}
+        }
+    };
     event_response::respond(receiver, work)
 }
 

@@ -12,6 +12,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolhub::Hub;
+use toolhub_core::BoxFuture;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
@@ -22,9 +23,18 @@ use crate::problem::Problem;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a comment is sent, so that proxies keep the stream open and a lost client is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often the credential of a stream, or of a running call, is checked.
+const LIVE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Returns whether the credential of a stream is still valid.
-pub(crate) type IsLive = Box<dyn Fn() -> bool + Send + Sync>;
+pub(crate) type IsLive = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
+
+/// Waits until a credential is not valid any more.
+pub(crate) async fn ended(is_live: &IsLive) {
+    while is_live().await {
+        tokio::time::sleep(LIVE_INTERVAL).await;
+    }
+}
 
 /// What a stream may show, and for how long.
 pub(crate) struct StreamAccess<'a> {
@@ -195,13 +205,17 @@ impl StreamState {
     /// The next event or heartbeat; `None` when the hub or the credential ends.
     async fn next(&mut self) -> Option<Bytes> {
         let mut heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
-        let mut check = tokio::time::interval(CHECK_INTERVAL);
+        let mut check = tokio::time::interval(LIVE_INTERVAL);
         loop {
             tokio::select! {
                 () = self.closed.cancelled() => return None,
                 _ = heartbeat.tick() => return Some(Bytes::from_static(b": \n\n")),
                 _ = check.tick() => {
-                    if !(self.is_live)() {
+                    let is_live = tokio::select! {
+                        () = self.closed.cancelled() => false,
+                        is_live = (self.is_live)() => is_live,
+                    };
+                    if !is_live {
                         return None;
                     }
                     continue;

@@ -19,6 +19,7 @@ mod problem;
 mod request;
 mod route;
 mod session;
+mod sessions;
 mod shared_idempotency;
 
 use std::io;
@@ -34,7 +35,8 @@ use toolhub::Gateways;
 use toolhub_core::audit::{AuditAction, AuditEvent, LoginEvent};
 use toolhub_core::caller::Answer;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{BoxFuture, Lang, Principal, Secret};
+use toolhub_core::ports::HubStore;
+use toolhub_core::{BoxFuture, Lang, Localize as _, Principal, Secret};
 use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
 use toolhub_server::{WebApp, WebContext};
 
@@ -47,7 +49,8 @@ use crate::idempotency::IdempotencyKeys;
 use crate::login_limiter::LoginLimiter;
 use crate::problem::Problem;
 use crate::request::{Context, Credential, Query, Visitor};
-use crate::session::{SessionOwner, Sessions};
+use crate::session::SessionOwner;
+use crate::sessions::Sessions;
 
 /// The path of the console's pages.
 pub const CONSOLE_PATH: &str = "/console";
@@ -59,9 +62,17 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a body.
 const MAX_BODY_BYTES: usize = 4 << 20;
 
-/// Creates a one-time link into the console of the hub with this data folder that listens on an address.
-pub fn one_time_link(home: &Path, address: SocketAddr) -> io::Result<Secret> {
-    let ticket = session::new_ticket(home)?;
+/// Creates a one-time link into the console of the hub with this data folder that listens on an address. With a store that
+/// replicas share, each of them accepts its ticket.
+pub async fn one_time_link(
+    home: &Path,
+    address: SocketAddr,
+    store: Option<&dyn HubStore>,
+) -> io::Result<Secret> {
+    let ticket = match store.filter(|store| store.is_shared()) {
+        Some(store) => sessions::new_shared_ticket(store).await?,
+        None => session::new_ticket(home)?,
+    };
     let host = match address.ip().is_loopback() {
         true => format!("{}:{}", session::console_host(home)?, address.port()),
         false => address.to_string(),
@@ -96,7 +107,7 @@ impl Console {
     pub fn new(gateways: Arc<Gateways>, lang: Lang) -> Self {
         let hub = gateways.hub();
         Self {
-            sessions: Arc::new(Sessions::open(&hub.places().home)),
+            sessions: Arc::new(Sessions::open(&hub.places().home, hub.store())),
             events: EventSource::default(),
             idempotency: IdempotencyKeys::default(),
             confirmations: Arc::default(),
@@ -145,7 +156,7 @@ impl Console {
     /// Responds to a request of the API.
     async fn api(&self, path: &str, exchange: Exchange<'_, '_>) -> Result<Response<Body>, Problem> {
         let Exchange { parts, body, lang, web } = exchange;
-        let visitor = self.visitor(&parts.headers).ok_or_else(Problem::unauthenticated)?;
+        let visitor = self.visitor(&parts.headers).await?.ok_or_else(Problem::unauthenticated)?;
         let (handle, _permit) = match web.start_request(&visitor.principal) {
             Ok(started) => started,
             Err(refused) => return Ok(refused),
@@ -215,23 +226,34 @@ impl Console {
     }
 
     /// The visitor of a request: the principal of its key, else that of its session. A wrong key is not replaced by a session.
-    fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
+    async fn visitor(&self, headers: &HeaderMap) -> Result<Option<Visitor>, Problem> {
         if headers.get_all(header::AUTHORIZATION).iter().any(browser::is_bearer) {
-            let mut values = headers.get_all(header::AUTHORIZATION).iter();
-            let (value, None) = (values.next()?.to_str().ok()?, values.next()) else { return None };
-            let (_, key) = value.split_once(' ')?;
-            let principal = self.gateways.access().find_key(key.trim())?;
-            return Some(Visitor { principal, credential: Credential::Key });
+            return Ok(self.key_visitor(headers));
         }
         if !self.accepts_sessions(headers) {
-            return None;
+            return Ok(None);
         }
-        let token = Cookies::of(headers).session(self.is_https())?;
-        let principal = match self.sessions.owner(token)? {
-            SessionOwner::Local => Arc::clone(&self.local),
-            SessionOwner::Person(person) => Arc::new(self.gateways.access().person_principal(&person)?),
+        let Some(token) = Cookies::of(headers).session(self.is_https()) else { return Ok(None) };
+        let owner = self.sessions.owner(token).await.map_err(|error| session_unavailable(&error))?;
+        let principal = match owner {
+            None => return Ok(None),
+            Some(SessionOwner::Local) => Arc::clone(&self.local),
+            Some(SessionOwner::Person(person)) => match self.gateways.access().person_principal(&person) {
+                Some(principal) => Arc::new(principal),
+                None => return Ok(None),
+            },
         };
-        Some(Visitor { principal, credential: Credential::Session { csrf: session::csrf_token(token) } })
+        let credential = Credential::Session { csrf: session::csrf_token(token) };
+        Ok(Some(Visitor { principal, credential }))
+    }
+
+    /// The visitor of a request with a key.
+    fn key_visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        let (value, None) = (values.next()?.to_str().ok()?, values.next()) else { return None };
+        let (_, key) = value.split_once(' ')?;
+        let principal = self.gateways.access().find_key(key.trim())?;
+        Some(Visitor { principal, credential: Credential::Key })
     }
 
     /// Whether the host of a request may have sessions: on this machine only the name that other programs do not know.
@@ -282,9 +304,13 @@ impl Console {
             _ => {}
         }
         // Keys are for programs; only a session opens pages.
-        let session = self
-            .visitor(&parts.headers)
-            .filter(|visitor| matches!(visitor.credential, Credential::Session { .. }));
+        let visitor = match self.visitor(&parts.headers).await {
+            Ok(visitor) => visitor,
+            Err(problem) => {
+                return browser::plain(problem.status, &problem.detail.localize(preferences.lang));
+            }
+        };
+        let session = visitor.filter(|visitor| matches!(visitor.credential, Credential::Session { .. }));
         let Some(visitor) = session else {
             return pages::login(below, preferences, &self.gateways.access().login_issuers());
         };
@@ -298,13 +324,13 @@ impl Console {
 
     /// Redeems a ticket.
     async fn open(&self, ticket: &str, headers: &HeaderMap, preferences: Preferences) -> Response<Body> {
-        match self.sessions.redeem(ticket) {
+        match self.sessions.redeem(ticket).await {
             Ok(Some(token)) => {
                 let login =
                     LoginEvent { method: "console".to_owned(), accepted: true, reason: None, address: None };
                 let event = AuditEvent::now(self.local.id(), AuditAction::Login(login));
                 if let Err(error) = self.gateways.hub().record_audit(event).await {
-                    let _ = self.sessions.end(token.expose());
+                    let _ = self.sessions.end(token.expose()).await;
                     return browser::plain(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
                 }
                 let mut response = browser::redirect("../");
@@ -353,6 +379,15 @@ impl WebApp for Console {
     ) -> BoxFuture<'a, Response<Body>> {
         Box::pin(self.handle(request, context))
     }
+}
+
+/// The store of the sessions cannot be used: whose request it is cannot be decided, or the session goes on.
+pub(crate) fn session_unavailable(error: &io::Error) -> Problem {
+    let detail = LocalizedText::new(
+        format!("the sessions cannot be read or changed now, try again: {error}"),
+        format!("暂时无法读取或更改会话，请重试：{error}"),
+    );
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store", detail)
 }
 
 /// Reads a body. Its length counts against the budget of its principal until the permit is dropped.

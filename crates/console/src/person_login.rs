@@ -146,9 +146,9 @@ impl Console {
         }
         // Another session of this browser ends: the token is a new one with each login.
         if let Some(token) = Cookies::of(&parts.headers).session(self.is_https()) {
-            let _ = self.sessions.end(token);
+            let _ = self.sessions.end(token).await;
         }
-        match self.sessions.create(Some(person)) {
+        match self.sessions.create(Some(person)).await {
             Ok(token) => {
                 let mut response = browser::redirect(&format!("./{next}"));
                 let cookies = PrivateCookies { request: &parts.headers, is_https: self.is_https() };

@@ -18,7 +18,7 @@ use crate::event_response::PendingAnswers;
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::problem::Problem;
-use crate::session::Sessions;
+use crate::sessions::Sessions;
 
 /// How a visitor proved its identity.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! Sessions of browsers, and the one-time tickets that create them.
+//! Sessions of browsers in the data folder, and the one-time tickets that create them.
 //!
 //! A ticket is a file in the data folder: only the user who owns the hub can create one. Sessions survive a restart of the hub,
 //! so that open pages go on. Both are stored as hashes.
@@ -23,29 +23,29 @@ const SESSIONS_FILE: &str = "sessions.json";
 const HOST_FILE: &str = "host";
 const TICKETS_FOLDER: &str = "tickets";
 /// How long a ticket can be used.
-const TICKET_LIFETIME: Duration = Duration::from_secs(300);
+pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(300);
 /// A session ends if it was not used for this long.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(12 * 3_600);
 /// A session ends after this time in any case.
 const MAX_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
 /// How often the time of the last use is stored.
-const USE_INTERVAL: Duration = Duration::from_secs(300);
+pub(crate) const USE_INTERVAL: Duration = Duration::from_secs(300);
 /// Number of sessions from which those of people make room, the one that was not used for the longest time first.
 const MAX_SESSIONS: usize = 500;
 /// Maximum number of sessions of a person, or of the local user. The one that was not used for the longest time makes room.
-const MAX_OWN_SESSIONS: usize = 20;
+pub(crate) const MAX_OWN_SESSIONS: usize = 20;
 
 /// A session of a person ends after this time in any case: the identity provider is asked again then.
 const MAX_PERSON_LIFETIME: Duration = Duration::from_secs(12 * 3_600);
 
 /// A stored session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct StoredSession {
-    created_ms: u64,
-    used_ms: u64,
+pub(crate) struct StoredSession {
+    pub(crate) created_ms: u64,
+    pub(crate) used_ms: u64,
     /// The person who logged in; a session that a ticket created belongs to the local user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    person: Option<Person>,
+    pub(crate) person: Option<Person>,
 }
 
 /// Whose session it is.
@@ -58,25 +58,33 @@ pub(crate) enum SessionOwner {
 }
 
 impl StoredSession {
-    fn is_valid(&self, now_ms: u64) -> bool {
-        // A clock that was set back must not extend a session without end.
-        let since = |then: u64, limit: Duration| now_ms.abs_diff(then) < as_millis(limit);
-        let lifetime = if self.person.is_some() { MAX_PERSON_LIFETIME } else { MAX_LIFETIME };
-        since(self.used_ms, IDLE_TIMEOUT) && since(self.created_ms, lifetime)
+    /// When it ends in any case, in milliseconds since 1970.
+    pub(crate) fn ends_ms(&self) -> u64 {
+        self.created_ms.saturating_add(as_millis(self.lifetime()))
     }
 
-    fn owner(&self) -> SessionOwner {
+    fn lifetime(&self) -> Duration {
+        if self.person.is_some() { MAX_PERSON_LIFETIME } else { MAX_LIFETIME }
+    }
+
+    pub(crate) fn is_valid(&self, now_ms: u64) -> bool {
+        // A clock that was set back must not extend a session without end.
+        let since = |then: u64, limit: Duration| now_ms.abs_diff(then) < as_millis(limit);
+        since(self.used_ms, IDLE_TIMEOUT) && since(self.created_ms, self.lifetime())
+    }
+
+    pub(crate) fn owner(&self) -> SessionOwner {
         self.person.clone().map_or(SessionOwner::Local, |person| SessionOwner::Person(Box::new(person)))
     }
 }
 
-/// The sessions of a hub, by the SHA-256 of their tokens.
-pub(crate) struct Sessions {
+/// The sessions in the data folder of a hub, by the SHA-256 of their tokens.
+pub(crate) struct FolderSessions {
     folder: PathBuf,
     sessions: Mutex<HashMap<String, StoredSession>>,
 }
 
-impl Sessions {
+impl FolderSessions {
     /// Reads the stored sessions. An unreadable file means that all browsers have to log in again.
     pub(crate) fn open(home: &Path) -> Self {
         let folder = home.join(FOLDER);
@@ -87,22 +95,27 @@ impl Sessions {
 
     /// Uses a ticket, once. Returns the token of a new session.
     pub(crate) fn redeem(&self, ticket: &str) -> io::Result<Option<Secret>> {
+        match self.use_ticket(ticket)? {
+            true => self.create(None).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Uses a ticket, once. Returns whether it is valid.
+    pub(crate) fn use_ticket(&self, ticket: &str) -> io::Result<bool> {
         if !is_token(ticket) {
-            return Ok(None);
+            return Ok(false);
         }
         let file = self.folder.join(TICKETS_FOLDER).join(hash_of(ticket));
         let created = fs::metadata(&file).and_then(|metadata| metadata.modified());
         // Removing the file decides between two requests with the same ticket.
         match fs::remove_file(&file) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         }
         let age = SystemTime::now().duration_since(created?).unwrap_or(TICKET_LIFETIME);
-        if age >= TICKET_LIFETIME {
-            return Ok(None);
-        }
-        self.create(None).map(Some)
+        Ok(age < TICKET_LIFETIME)
     }
 
     /// Creates a session of a person, or of the local user. Returns its token.
@@ -111,7 +124,9 @@ impl Sessions {
         let now = now_ms();
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.is_valid(now));
-        make_room(&mut sessions, person.as_ref());
+        if let Some(superseded) = superseded(&sessions, person.as_ref()) {
+            sessions.remove(&superseded);
+        }
         // Later than every other one, also within a millisecond, so that the oldest one is known.
         let newest = sessions.values().map(|session| session.used_ms).max().unwrap_or_default();
         let used_ms = now.max(newest.saturating_add(1));
@@ -172,9 +187,12 @@ impl Sessions {
     }
 }
 
-/// Removes a session if there are too many. A person makes room with sessions of its own first, and never with one of the local
-/// user: otherwise it could log others out.
-fn make_room(sessions: &mut HashMap<String, StoredSession>, person: Option<&Person>) {
+/// The session that a new one replaces, if there are too many. A person makes room with sessions of its own first, and never with
+/// one of the local user: otherwise it could log others out.
+pub(crate) fn superseded(
+    sessions: &HashMap<String, StoredSession>,
+    person: Option<&Person>,
+) -> Option<String> {
     let is_own = |session: &StoredSession| match (&session.person, person) {
         (Some(one), Some(other)) => one.issuer == other.issuer && one.subject == other.subject,
         (one, other) => one.is_none() && other.is_none(),
@@ -186,10 +204,7 @@ fn make_room(sessions: &mut HashMap<String, StoredSession>, person: Option<&Pers
         (false, _) => is_full && session.person.is_some(),
     };
     let candidates = sessions.iter().filter(|(_, session)| is_candidate(session));
-    let oldest = candidates.min_by_key(|(_, session)| session.used_ms).map(|(hash, _)| hash.clone());
-    if let Some(oldest) = oldest {
-        sessions.remove(&oldest);
-    }
+    candidates.min_by_key(|(_, session)| session.used_ms).map(|(hash, _)| hash.clone())
 }
 
 /// The host name of the console of a data folder: a random name below `localhost`, which browsers resolve to this machine.
@@ -235,7 +250,7 @@ pub(crate) fn new_ticket(home: &Path) -> io::Result<Secret> {
     Ok(ticket)
 }
 
-fn new_token() -> io::Result<Secret> {
+pub(crate) fn new_token() -> io::Result<Secret> {
     let parts = secret().zip(secret());
     let (one, other) = parts.ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
     Ok(Secret::new(one + &other))
@@ -246,15 +261,15 @@ pub(crate) fn csrf_token(session: &str) -> String {
     hash_of(&format!("toolhub csrf {session}"))
 }
 
-fn is_token(text: &str) -> bool {
+pub(crate) fn is_token(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn as_millis(duration: Duration) -> u64 {
+pub(crate) fn as_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     as_millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
@@ -265,7 +280,7 @@ mod tests {
     #[test]
     fn ticket_opens_one_session() {
         let home = tempfile::tempdir().unwrap();
-        let sessions = Sessions::open(home.path());
+        let sessions = FolderSessions::open(home.path());
         let ticket = new_ticket(home.path()).unwrap();
         let token = sessions.redeem(ticket.expose()).unwrap().unwrap();
         assert!(sessions.redeem(ticket.expose()).unwrap().is_none());
@@ -281,14 +296,14 @@ mod tests {
         let stored_ticket =
             fs::read_dir(home.path().join("console/tickets")).unwrap().next().unwrap().unwrap();
         assert_ne!(stored_ticket.file_name().to_str().unwrap(), ticket.expose());
-        let token = Sessions::open(home.path()).redeem(ticket.expose()).unwrap().unwrap();
+        let token = FolderSessions::open(home.path()).redeem(ticket.expose()).unwrap().unwrap();
         let stored = fs::read_to_string(home.path().join("console/sessions.json")).unwrap();
         assert!(!stored.contains(token.expose()), "{stored}");
-        let sessions = Sessions::open(home.path());
+        let sessions = FolderSessions::open(home.path());
         assert_eq!(sessions.owner(token.expose()), Some(SessionOwner::Local));
         sessions.end(token.expose()).unwrap();
         assert_eq!(sessions.owner(token.expose()), None);
-        assert_eq!(Sessions::open(home.path()).owner(token.expose()), None);
+        assert_eq!(FolderSessions::open(home.path()).owner(token.expose()), None);
     }
 
     #[test]
@@ -304,7 +319,7 @@ mod tests {
     #[test]
     fn old_tickets_and_other_names_open_nothing() {
         let home = tempfile::tempdir().unwrap();
-        let sessions = Sessions::open(home.path());
+        let sessions = FolderSessions::open(home.path());
         let ticket = new_ticket(home.path()).unwrap();
         let file = home.path().join("console/tickets").join(hash_of(ticket.expose()));
         let past = SystemTime::now() - TICKET_LIFETIME;
@@ -319,7 +334,7 @@ mod tests {
     #[test]
     fn people_log_only_themselves_out() {
         let home = tempfile::tempdir().unwrap();
-        let sessions = Sessions::open(home.path());
+        let sessions = FolderSessions::open(home.path());
         let person = |subject: usize| Person {
             issuer: "https://idp.example".to_owned(),
             subject: subject.to_string(),

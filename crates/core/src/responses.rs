@@ -87,6 +87,19 @@ pub enum ResponseUpdate {
     Missing,
 }
 
+/// An unfinished response of this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnResponse {
+    /// Its id.
+    pub id: String,
+    /// The principal that requested it.
+    pub principal: String,
+    /// Whether a client has requested that it is cancelled.
+    pub is_cancelled: bool,
+    /// Whether it was taken over from another process, and not updated since.
+    pub is_adopted: bool,
+}
+
 /// A call that waits for the approval of the client.
 #[derive(Debug, Clone)]
 pub struct PendingApproval {
@@ -124,9 +137,9 @@ pub trait Responses: Send + Sync {
         principal: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The ids of the unfinished responses that this process shall work on: they are its own, and their cancellation was not
-    /// requested. A response that was deleted, has expired or was taken over by another process is not among them.
-    fn wanted_responses(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
+    /// The unfinished responses of this process. A response that was deleted, has expired or was taken over by another process
+    /// is not among them.
+    fn own_responses(&self) -> BoxFuture<'_, Result<Vec<OwnResponse>, StoreError>>;
 
     /// A response of a principal, unless it has expired.
     fn response<'a>(
@@ -141,6 +154,9 @@ pub trait Responses: Send + Sync {
         id: &'a str,
         principal: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// Deletes all responses and approvals of a principal, also unfinished ones. Returns how many were deleted.
+    fn delete_responses_of<'a>(&'a self, principal: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
 
     /// The responses that are not final and whose process has ended, oldest first. This process takes them over: while it
     /// lives, no other process receives them, and they are returned again until it updates them.

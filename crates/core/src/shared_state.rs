@@ -31,11 +31,13 @@ pub enum StateKind {
     ConsoleTicket,
     /// A request with an idempotency key, and its result.
     IdempotencyKey,
+    /// A turn of the OpenAI-compatible endpoint that may have changed something and was not answered with success.
+    UnfinishedChange,
 }
 
 impl StateKind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::HeldCall,
         Self::Task,
         Self::SessionKey,
@@ -45,6 +47,7 @@ impl StateKind {
         Self::BrowserSession,
         Self::ConsoleTicket,
         Self::IdempotencyKey,
+        Self::UnfinishedChange,
     ];
 
     /// The name in the database.
@@ -60,6 +63,7 @@ impl StateKind {
             Self::BrowserSession => "browser-session",
             Self::ConsoleTicket => "console-ticket",
             Self::IdempotencyKey => "idempotency-key",
+            Self::UnfinishedChange => "unfinished-change",
         }
     }
 

@@ -20,9 +20,7 @@ use crate::message::{
     self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line, response,
 };
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
-use crate::replica_link::{
-    ForwardedHeaders, LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod,
-};
+use crate::replica_link::{ForwardedHeaders, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod};
 use crate::reply::{Reply, session_ended, with_permit};
 use crate::request_context::{RequestContext, StepUp};
 use crate::session::{Reason, Session};
@@ -401,10 +399,10 @@ impl Gateway {
         }
         if let Some(owner) = self.owner_of_input(&params).filter(|_| !is_forwarded) {
             let body = text.as_bytes().clone();
-            match self.send_to(owner, incoming, RequestMethod::Post, body).await {
-                Ok(reply) => return reply,
+            match self.send_input(owner, incoming, body).await {
+                Ok(Some(reply)) => return reply,
                 // What waited there has ended with it: the state is not known any more, which is answered below.
-                Err(LinkError::Unreachable) if self.has_ended(owner).await => {}
+                Ok(None) => {}
                 Err(error) => return Instead::of_link(error).for_request(&request.id),
             }
         }

@@ -215,8 +215,30 @@ impl Gateway {
         replica_of_state(&token).filter(|owner| *owner != own)
     }
 
+    /// Sends a request to the replica at which it waits for its input. Returns `None` if that replica has ended. The end is certain
+    /// only after a moment, for which the request waits.
+    pub(super) async fn send_input(
+        &self,
+        owner: ReplicaId,
+        incoming: Incoming<'_>,
+        body: Bytes,
+    ) -> Result<Option<Reply>, LinkError> {
+        let since = Instant::now();
+        loop {
+            match self.send_to(owner, incoming, RequestMethod::Post, body.clone()).await {
+                Err(LinkError::Unreachable) if self.has_ended(owner).await => return Ok(None),
+                Err(LinkError::Unreachable)
+                    if self.link.get().is_some() && since.elapsed() < HOME_TIMEOUT =>
+                {
+                    tokio::time::sleep(HOME_RETRY_INTERVAL).await;
+                }
+                sent => return sent.map(Some),
+            }
+        }
+    }
+
     /// Whether a replica does not run any more. If that cannot be decided, it may run.
-    pub(super) async fn has_ended(&self, replica: ReplicaId) -> bool {
+    async fn has_ended(&self, replica: ReplicaId) -> bool {
         let Some(state) = self.session_ids.record().shared() else { return false };
         state.is_alive(replica).await.is_ok_and(|is_alive| !is_alive)
     }

@@ -86,7 +86,7 @@ impl Connection {
         if let Some(keep) = keep {
             keep.keep(&log, &mut body).await;
         }
-        mark.clear();
+        mark.clear().await;
         Ok(json_response(StatusCode::OK, &body))
     }
 
@@ -136,7 +136,7 @@ impl StreamState {
             };
             self.turn = None;
             if !matches!(end.status, EndStatus::Failed(_)) {
-                self.mark.clear();
+                self.mark.clear().await;
             }
             // The client may continue the response as soon as it has read the last event.
             if let Ok(mut body) = self.log.finish(&end, crate::unix_time())

@@ -92,7 +92,7 @@ impl<'a> Endpoint<'a> {
             }
             None => error,
         })?;
-        let mark = self.mark()?;
+        let mark = self.mark().await?;
         let permit = self.start()?;
         let key = crate::new_key();
         let id = format!("chatcmpl-{key}");
@@ -143,7 +143,7 @@ impl<'a> Endpoint<'a> {
         let earlier = history.items(request.previous.as_deref()).await?;
         let input = history.resolve(request.input.clone(), &earlier).await?;
         let messages = Messages::of(&earlier, &input)?;
-        let mark = self.mark()?;
+        let mark = self.mark().await?;
         let permit = self.start()?;
         let head = ResponseHead {
             key: key.clone(),
@@ -193,19 +193,25 @@ impl<'a> Endpoint<'a> {
         let mut body = prepared.assembler.body();
         body["status"] = json!(ResponseStatus::Queued.name());
         let stored = StoredResponse { body: RawJson::from(body.clone()), ..stored };
-        let failed =
-            |error: &dyn std::fmt::Display| ApiError::internal(format!("it could not be stored: {error}"));
-        self.services.purge.record(&stored);
-        store.add_response(stored.clone()).await.map_err(|error| failed(&error))?;
-        let id = stored.id.clone();
-        let progress = Progress { store: Arc::clone(&store), stored };
         let TakenApprovals { calls, pending } = approved;
-        let turn = prepared.turn(calls, Some(progress.clone()));
-        if let Some(why) = self.services.jobs.add(Job { turn, progress, permit: Some(permit) }).refusal() {
-            let _ = store.delete_response(&id, self.principal().id()).await;
-            TakenApprovals { calls: Vec::new(), pending }.put_back(&*store).await;
-            return Err(busy(&why));
+        let unused = TakenApprovals { calls: Vec::new(), pending };
+        // Before it is stored, so that nothing is left of a refused one.
+        let jobs = &self.services.jobs;
+        let reservation = match jobs.reserve(&stored.id, self.principal(), self.profile.as_deref()) {
+            Ok(reservation) => reservation,
+            Err(refusal) => {
+                unused.put_back(&*store).await;
+                return Err(busy(&refusal.to_string()));
+            }
+        };
+        self.services.purge.record(&stored);
+        if let Err(error) = store.add_response(stored.clone()).await {
+            unused.put_back(&*store).await;
+            return Err(ApiError::internal(format!("it could not be stored: {error}")));
         }
+        let progress = Progress { store: Arc::clone(&store), stored };
+        let turn = prepared.turn(calls, Some(progress.clone()));
+        reservation.start(Job { turn, progress, permit: Some(permit) });
         Ok(json_response(StatusCode::OK, &body))
     }
 
@@ -220,16 +226,23 @@ impl<'a> Endpoint<'a> {
     }
 
     /// The mark of this request, which may not be a repetition of one whose tools may have changed something.
-    fn mark(&self) -> Result<Arc<ChangeMark>, ApiError> {
+    async fn mark(&self) -> Result<Arc<ChangeMark>, ApiError> {
         let mark = self.services.changes.of_request(RequestIdentity {
             principal: self.principal().id(),
             profile: self.profile.as_deref(),
             path: &self.request.path,
             body: &self.request.body,
         });
-        match mark.is_repetition(&self.request.headers) {
-            true => Err(ApiError::repetition()),
-            false => Ok(Arc::new(mark)),
+        match mark.is_repetition(&self.request.headers).await {
+            Ok(true) => Err(ApiError::repetition()),
+            Ok(false) => Ok(Arc::new(mark)),
+            // Whether it may run cannot be decided: the client repeats it later.
+            Err(error) => {
+                let message =
+                    format!("nothing was run: the store cannot be read: {error} (无法读取存储，未执行)");
+                let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message);
+                Err(ApiError { retry_after: Some(1), ..error })
+            }
         }
     }
 

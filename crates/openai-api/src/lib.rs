@@ -63,11 +63,12 @@ impl OpenAiApi {
     /// The endpoint of these gateways.
     pub fn new(gateways: Arc<Gateways>) -> Self {
         let purge = Arc::new(Purge::new(gateways.hub().settings().openai.max_bytes()));
+        let changes = Arc::new(UnfinishedChanges::new(gateways.hub().store().cloned()));
         Self {
             services: Services {
                 gateways,
                 jobs: Arc::default(),
-                changes: Arc::default(),
+                changes,
                 purge,
                 recovery: Recovery::default(),
             },

@@ -1,10 +1,12 @@
-//! Deletes expired responses from time to time, and the oldest ones when clients have stored much.
+//! Deletes expired responses and those of revoked keys from time to time, and the oldest ones when clients have stored much.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use toolhub::Gateways;
+use toolhub_core::ports::HubStore;
+use toolhub_core::principal::Origin;
 use toolhub_core::responses::{ResponseLimits, StoredResponse};
 
 /// How often expired responses are deleted.
@@ -45,10 +47,20 @@ impl Purge {
             self.added.store(0, Ordering::Relaxed);
             // What could not be deleted now is deleted later.
             let _ = store.purge_responses(limits).await;
+            delete_of_revoked_keys(gateways, &**store).await;
             tokio::select! {
                 () = self.is_due.notified() => {}
                 () = tokio::time::sleep(INTERVAL) => {}
             }
         }
+    }
+}
+
+/// Deletes what is stored under the names of revoked keys: it was revoked while no hub ran, or something was stored at the same
+/// moment. No other key can have such a name.
+async fn delete_of_revoked_keys(gateways: &Gateways, store: &dyn HubStore) {
+    for key in gateways.access().revoked_keys() {
+        let principal = Origin::Key { name: key.name }.to_string();
+        let _ = store.delete_responses_of(&principal).await;
     }
 }

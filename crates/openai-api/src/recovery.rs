@@ -16,7 +16,7 @@ use crate::conversation::Messages;
 use crate::endpoint::PreparedResponse;
 use crate::models;
 use crate::responses::assembler::{PREFIX, ResponseAssembler, ResponseHead};
-use crate::responses::background::{Admission, Job, Jobs};
+use crate::responses::background::{Job, Jobs};
 use crate::responses::history::History;
 use crate::responses::progress::Progress;
 use crate::responses::request::ResponseRequest;
@@ -39,7 +39,7 @@ impl Recovery {
 
     /// Looks for such responses at the start, and from time to time while it is polled: the process of another hub with
     /// this store may end at any time.
-    pub(crate) async fn work(&self, gateways: &Arc<Gateways>, jobs: &Jobs) {
+    pub(crate) async fn work(&self, gateways: &Arc<Gateways>, jobs: &Arc<Jobs>) {
         let Some(store) = gateways.hub().store() else { return };
         loop {
             // A store that fails now is read again later.
@@ -52,12 +52,17 @@ impl Recovery {
     }
 }
 
-async fn recover(gateways: &Arc<Gateways>, store: &Arc<dyn HubStore>, jobs: &Jobs) -> Result<(), StoreError> {
+async fn recover(
+    gateways: &Arc<Gateways>,
+    store: &Arc<dyn HubStore>,
+    jobs: &Arc<Jobs>,
+) -> Result<(), StoreError> {
     let unfinished = store.unfinished_responses().await?;
     if unfinished.is_empty() {
         return Ok(());
     }
-    let wanted: HashSet<String> = store.wanted_responses().await?.into_iter().collect();
+    let own = store.own_responses().await?.into_iter().filter(|own| !own.is_cancelled);
+    let wanted: HashSet<String> = own.map(|own| own.id).collect();
     for stored in unfinished.into_iter().filter(|stored| !jobs.has(&stored.id)) {
         if !wanted.contains(&stored.id) {
             store.update_response(cancelled(stored)).await?;
@@ -66,7 +71,10 @@ async fn recover(gateways: &Arc<Gateways>, store: &Arc<dyn HubStore>, jobs: &Job
         match resume(gateways, store, &stored).await {
             // What has no room now stays taken over, and is read again later.
             Ok(job) => {
-                let _: Admission = jobs.add(job);
+                let reserved = jobs.reserve(&stored.id, &job.turn.principal, job.turn.profile.as_deref());
+                if let Ok(reservation) = reserved {
+                    reservation.start(job);
+                }
             }
             Err(why) => {
                 store.update_response(failed(stored, &why)).await?;
@@ -77,7 +85,7 @@ async fn recover(gateways: &Arc<Gateways>, store: &Arc<dyn HubStore>, jobs: &Job
 }
 
 /// The response as a failed one.
-fn failed(stored: StoredResponse, why: &str) -> StoredResponse {
+pub(crate) fn failed(stored: StoredResponse, why: &str) -> StoredResponse {
     ended(stored, ResponseStatus::Failed, json!({ "code": "server_error", "message": why }))
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct TurnSupervisor {
 impl TurnSupervisor {
     /// The approval of this call. It allows one call.
     fn take_approval(&self, supervised: SupervisedCall<'_>) -> Approval {
+        // An approval names one server: a call that may reach another one is a different call.
+        let [_] = supervised.tools else { return Approval::None };
         let (source, call) = (supervised.source(), supervised.call);
         let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
         let matches = |one: &ApprovedCall| {
@@ -87,10 +89,10 @@ impl TurnSupervisor {
         }
     }
 
-    /// Identifies the tools that a call can reach.
+    /// Identifies the tool that an approval of a call is for: that of its source, to which the approved call goes, also if
+    /// equivalent servers offer the tool under the same name.
     fn identity(&self, call: SupervisedCall<'_>) -> String {
-        let each = call.tools.iter().map(|entry| self.gateways.tool_identity(&entry.tool));
-        each.collect::<Vec<_>>().join("\n")
+        call.tools.first().map(|entry| self.gateways.tool_identity(&entry.tool)).unwrap_or_default()
     }
 
     /// Whether the client must approve a call.
@@ -140,8 +142,8 @@ impl TurnSupervisor {
                 "没有执行：已达到此请求的 `max_tool_calls`",
             ));
         }
-        if !is_read_only {
-            self.may_change();
+        if !is_read_only && let Err(why) = self.may_change().await {
+            return CallDecision::Refuse(why);
         }
         self.log.feed(TurnEvent::CallStarted(hub_call));
         match self.save().await {
@@ -189,11 +191,15 @@ impl TurnSupervisor {
         CallDecision::Defer
     }
 
-    /// A call that may change something begins.
-    fn may_change(&self) {
-        if let Some(mark) = &self.mark {
-            mark.set();
-        }
+    /// A call that may change something begins. It must not run if this cannot be noted.
+    async fn may_change(&self) -> Result<(), LocalizedText> {
+        let Some(mark) = &self.mark else { return Ok(()) };
+        mark.set().await.map_err(|error| {
+            LocalizedText::new(
+                format!("not run: that it may change something could not be stored, and a repetition of the request would not be recognised: {error}"),
+                format!("没有执行：无法记录其可能产生影响，重复的请求将无法识别：{error}"),
+            )
+        })
     }
 
     async fn save(&self) -> Result<(), LocalizedText> {
@@ -209,13 +215,12 @@ impl CallSupervisor for TurnSupervisor {
         Box::pin(self.decide_call(call))
     }
 
-    fn permits_in_script(&self, call: SupervisedCall<'_>) -> bool {
-        let number = self.calls.fetch_add(1, Ordering::Relaxed);
-        let is_permitted = !self.needs_approval(call) && self.max_calls.is_none_or(|max| number < max);
-        if is_permitted && !call.is_read_only() {
-            self.may_change();
-        }
-        is_permitted
+    fn permits_in_script<'a>(&'a self, call: SupervisedCall<'a>) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let number = self.calls.fetch_add(1, Ordering::Relaxed);
+            let is_permitted = !self.needs_approval(call) && self.max_calls.is_none_or(|max| number < max);
+            is_permitted && (call.is_read_only() || self.may_change().await.is_ok())
+        })
     }
 
     fn finished<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, ()> {

@@ -9,7 +9,7 @@ use toolhub_core::call_log::RecordId;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
 use toolhub_core::responses::{
-    PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
+    OwnResponse, PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
 };
 
 use crate::query::owner_list;
@@ -55,10 +55,9 @@ pub(crate) const ADOPTED: &str = concat!(
 pub(crate) const STATUS: &str =
     "SELECT status FROM responses WHERE id = $1 AND principal = $2 AND expires_at > $3";
 
-/// The ids of the unfinished responses of a store whose cancellation was not requested. The values are the store and the
-/// current time.
-pub(crate) const WANTED: &str = concat!(
-    "SELECT id FROM responses WHERE owner = $1 AND cancel_requested = 0 AND ",
+/// The unfinished responses of a store. The values are the store and the current time.
+pub(crate) const OWN: &str = concat!(
+    "SELECT id, principal, cancel_requested, adopted FROM responses WHERE owner = $1 AND ",
     unfinished!(),
     " AND expires_at > $2"
 );
@@ -89,6 +88,13 @@ const REQUEST_CANCELLATION: &str = concat!(
     "UPDATE responses SET cancel_requested = 1 WHERE id = $1 AND principal = $2 AND expires_at > $3 AND ",
     unfinished!()
 );
+
+/// Deletes some rows of a principal. The values are the principal and the maximum number of rows.
+const DELETE_OF: [&str; 2] = [
+    "DELETE FROM responses WHERE id IN (SELECT id FROM responses WHERE principal = $1 LIMIT $2)",
+    "DELETE FROM response_approvals WHERE id IN (
+        SELECT id FROM response_approvals WHERE principal = $1 LIMIT $2)",
+];
 
 const DELETE: &str = "DELETE FROM responses WHERE id = $1 AND principal = $2 AND expires_at > $3";
 
@@ -160,6 +166,10 @@ pub(crate) enum ResponseWrite {
         id: String,
         principal: String,
     },
+    /// Deletes some responses and approvals of a principal.
+    DeleteOf {
+        principal: String,
+    },
     /// Makes this store the owner of the unfinished responses of these dead stores.
     Adopt(Vec<i64>),
     PutApproval(PendingApproval),
@@ -214,6 +224,10 @@ impl ResponseWrite {
                 Statement::new(REQUEST_CANCELLATION, [Text(id), Text(principal), now])
             }
             Self::Delete { id, principal } => Statement::new(DELETE, [Text(id), Text(principal), now]),
+            Self::DeleteOf { principal } => {
+                let values = [Text(principal), Int(MAX_PURGED_ROWS.cast_signed())];
+                return DELETE_OF.map(|sql| Statement::new(sql, values)).into();
+            }
             Self::Adopt(dead) => Statement::new(adopt(dead), [Int(owner), now]),
             Self::PutApproval(approval) => {
                 let expires = Int(micros(approval.expires_at));
@@ -309,6 +323,16 @@ pub(crate) fn response_of<C: Columns>(row: &C) -> Result<StoredResponse, C::Erro
         body: json(row.text(6)?),
         created_at: from_micros(row.int(7)?),
         expires_at: from_micros(row.int(8)?),
+    })
+}
+
+/// The response in a row of [`OWN`].
+pub(crate) fn own_response_of<C: Columns>(row: &C) -> Result<OwnResponse, C::Error> {
+    Ok(OwnResponse {
+        id: row.text(0)?,
+        principal: row.text(1)?,
+        is_cancelled: row.int(2)? != 0,
+        is_adopted: row.int(3)? != 0,
     })
 }
 

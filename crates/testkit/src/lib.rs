@@ -16,6 +16,7 @@ pub mod identity_provider;
 pub mod model;
 #[cfg(unix)]
 pub mod nats;
+pub mod network;
 pub mod oauth;
 pub mod peers;
 #[cfg(unix)]

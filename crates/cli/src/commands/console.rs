@@ -12,7 +12,8 @@ pub(crate) async fn run(app: &App, args: ConsoleArgs) -> anyhow::Result<Exit> {
     let link = ConsoleLink { opens_browser: !args.no_browser };
     let running = running_addresses(&app.places()?.home);
     if let Some(address) = running.first().filter(|_| args.bind.is_none()) {
-        console_link::present(app, *address, link)?;
+        let hub = console_link::shared_hub(app).await?;
+        console_link::present(app, *address, link, hub).await?;
         return Ok(Exit::Done);
     }
     let options = ServeArgs {

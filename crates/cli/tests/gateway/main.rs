@@ -44,6 +44,7 @@ mod console_calls;
 mod console_clients;
 mod console_people;
 mod console_questions;
+mod console_replicas;
 mod console_servers;
 mod console_settings;
 mod console_words;
@@ -67,6 +68,7 @@ mod raw_client;
 mod real_clients;
 mod reload;
 mod replica_link;
+mod replica_link_faults;
 #[cfg(target_arch = "x86_64")]
 mod replicas;
 mod restarts;

@@ -2,7 +2,7 @@
 //! other gateway are served there.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -27,9 +27,11 @@ use crate::serving::TEST_TIMEOUT;
 
 /// A link to gateways in this process.
 #[derive(Default)]
-struct LocalLink {
-    gateways: Mutex<HashMap<ReplicaId, Weak<Gateways>>>,
+pub(crate) struct LocalLink {
+    pub(crate) gateways: Mutex<HashMap<ReplicaId, Weak<Gateways>>>,
     sent: AtomicUsize,
+    /// Whether responses are lost on their way.
+    pub(crate) loses_responses: AtomicBool,
 }
 
 impl ReplicaLink for LocalLink {
@@ -42,23 +44,33 @@ impl ReplicaLink for LocalLink {
         Box::pin(async move {
             let gateways = gateways.ok_or(LinkError::Unreachable)?;
             self.sent.fetch_add(1, Ordering::Relaxed);
-            Ok(gateways.serve_replica(request).await)
+            let response = gateways.serve_replica(request).await;
+            match self.loses_responses.load(Ordering::Relaxed) {
+                true => Err(LinkError::Lost),
+                false => Ok(response),
+            }
         })
     }
 }
 
-struct Linked {
-    hubs: Vec<Arc<Hub>>,
-    gateways: Vec<Arc<Gateways>>,
-    link: Arc<LocalLink>,
+pub(crate) struct Linked {
+    pub(crate) hubs: Vec<Arc<Hub>>,
+    pub(crate) gateways: Vec<Arc<Gateways>>,
+    pub(crate) link: Arc<LocalLink>,
     /// Keep the views of the gateways up to date.
-    following: JoinSet<()>,
+    following: Vec<JoinSet<()>>,
     _server: HttpServer,
-    _folders: Vec<tempfile::TempDir>,
+    folders: Vec<tempfile::TempDir>,
 }
 
 impl Linked {
     async fn start() -> Self {
+        let database = PostgresServer::shared().new_database();
+        Self::start_with([&database, &database], "").await
+    }
+
+    /// Starts two gateways that reach their database under these URLs, with further settings.
+    pub(crate) async fn start_with(databases: [&str; 2], more: &str) -> Self {
         let question = json!({"method": "elicitation/create", "params": {
             "message": "delete?", "requestedSchema": {"type": "object", "properties": {}}}});
         let script = Script::legacy()
@@ -66,14 +78,13 @@ impl Linked {
             .plain_tool("ask")
             .on("tools/call:ask", json!([{"request": question}, {"answer": true}]));
         let server = HttpServer::start(&script);
-        let database = PostgresServer::shared().new_database();
         let link = Arc::new(LocalLink::default());
         let (mut hubs, mut gateways, mut folders) = (Vec::new(), Vec::new(), Vec::new());
-        let mut following = JoinSet::new();
-        for _ in 0..2 {
+        let mut following = Vec::new();
+        for database in databases {
             let folder = tempfile::tempdir().unwrap();
             let mut settings =
-                format!("[store]\nurl = \"{database}\"\n[profiles.default]\nexpose = \"all\"\n");
+                format!("[store]\nurl = \"{database}\"\n[profiles.default]\nexpose = \"all\"\n{more}");
             for name in ["ann", "bob"] {
                 let hash = hash_of(name);
                 settings.push_str(&format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{hash}\"\n"));
@@ -94,8 +105,9 @@ impl Linked {
             let one = Arc::new(Gateways::new(Arc::clone(&hub), notifications, Lang::En).unwrap());
             one.set_replica_link(&(Arc::clone(&link) as Arc<dyn ReplicaLink>));
             link.gateways.lock().unwrap().insert(hub.store().unwrap().replica(), Arc::downgrade(&one));
-            let followed = Arc::clone(&one);
-            following.spawn(async move { followed.follow().await });
+            let (followed, mut follows) = (Arc::clone(&one), JoinSet::new());
+            follows.spawn(async move { followed.follow().await });
+            following.push(follows);
             let since = Instant::now();
             while one.tools() == 0 || hub.catalog().named("ask").next().is_none() {
                 assert!(since.elapsed() < TEST_TIMEOUT, "the server is not listed");
@@ -107,10 +119,10 @@ impl Linked {
         }
         // The views are rebuilt after the catalog.
         tokio::time::sleep(Duration::from_millis(500)).await;
-        Self { hubs, gateways, link, following, _server: server, _folders: folders }
+        Self { hubs, gateways, link, following, _server: server, folders }
     }
 
-    async fn post(&self, replica: usize, caller: &Caller, body: Value) -> Reply {
+    pub(crate) async fn post(&self, replica: usize, caller: &Caller, body: Value) -> Reply {
         let gateway = self.gateways[replica].profile(None).unwrap();
         let (principal, step_up) = (caller.principal.clone(), StepUp::of(&caller.principal));
         let context = RequestContext { principal, trace: None, step_up };
@@ -118,12 +130,30 @@ impl Linked {
     }
 
     /// How many requests went over the link.
-    fn sent(&self) -> usize {
+    pub(crate) fn sent(&self) -> usize {
         self.link.sent.load(Ordering::Relaxed)
     }
 
-    async fn close(mut self) {
-        self.following.shutdown().await;
+    /// Ends a replica, and returns its id once its store is closed. The other one has the index 0 then.
+    pub(crate) async fn end(&mut self, replica: usize) -> ReplicaId {
+        self.following.remove(replica).shutdown().await;
+        let (gateways, hub) = (self.gateways.remove(replica), self.hubs.remove(replica));
+        let id = hub.store().unwrap().replica();
+        gateways.close(Duration::from_secs(5)).await;
+        hub.shutdown().await;
+        drop((gateways, hub, self.folders.remove(replica)));
+        let (other, since) = (self.hubs[0].store().unwrap(), Instant::now());
+        while other.is_alive(id).await.unwrap() {
+            assert!(since.elapsed() < TEST_TIMEOUT, "its store stays open");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        id
+    }
+
+    pub(crate) async fn close(mut self) {
+        while !self.following.is_empty() {
+            self.following.remove(0).shutdown().await;
+        }
         for gateways in &self.gateways {
             gateways.close(Duration::from_secs(5)).await;
         }
@@ -135,14 +165,14 @@ impl Linked {
 
 /// A legacy client.
 #[derive(Clone)]
-struct Caller {
-    principal: PrincipalHandle,
-    headers: HeaderMap,
+pub(crate) struct Caller {
+    pub(crate) principal: PrincipalHandle,
+    pub(crate) headers: HeaderMap,
 }
 
 impl Caller {
     /// The client with the key of this name.
-    fn new(name: &str, linked: &Linked) -> Self {
+    pub(crate) fn new(name: &str, linked: &Linked) -> Self {
         let principal = linked.gateways[0].access().find_key(name).unwrap();
         Self { principal: PrincipalHandle::without_limits(principal), headers: HeaderMap::new() }
     }
@@ -151,7 +181,7 @@ impl Caller {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
     }
 
-    async fn initialize(&mut self, linked: &Linked, replica: usize) {
+    pub(crate) async fn initialize(&mut self, linked: &Linked, replica: usize) {
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
             "clientInfo": {"name": "test", "version": "1"}});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
@@ -163,19 +193,19 @@ impl Caller {
     }
 }
 
-fn call(id: u32, tool: &str) -> Value {
+pub(crate) fn call(id: u32, tool: &str) -> Value {
     let params = json!({"name": tool, "arguments": {}});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-fn status(reply: &Reply) -> u16 {
+pub(crate) fn status(reply: &Reply) -> u16 {
     match reply {
         Reply::Body { status, .. } => *status,
         Reply::Events(_) => 200,
     }
 }
 
-fn text(reply: Reply) -> String {
+pub(crate) fn text(reply: Reply) -> String {
     match reply {
         Reply::Body { body, .. } => body.parts().concat(),
         Reply::Events(_) => panic!("a stream"),
@@ -191,6 +221,18 @@ async fn message(events: &mut Events) -> Value {
             return serde_json::from_str(data).unwrap();
         }
     }
+}
+
+/// A call of the tool `ask` by a modern client.
+pub(crate) fn modern(mut body: Value, caller: &Caller) -> (Value, Caller) {
+    let mut caller = caller.clone();
+    body["params"]["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"}});
+    caller.set("mcp-protocol-version", "2026-07-28");
+    caller.set("mcp-method", "tools/call");
+    caller.set("mcp-name", "ask");
+    (body, caller)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -245,16 +287,6 @@ async fn requests_are_served_at_the_owner_of_their_session() {
 async fn input_of_a_modern_client_reaches_the_replica_that_waits_for_it() {
     let linked = Linked::start().await;
     let (ann, bob) = (Caller::new("ann", &linked), Caller::new("bob", &linked));
-    let modern = |mut body: Value, caller: &Caller| {
-        let mut caller = caller.clone();
-        body["params"]["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"}});
-        caller.set("mcp-protocol-version", "2026-07-28");
-        caller.set("mcp-method", "tools/call");
-        caller.set("mcp-name", "ask");
-        (body, caller)
-    };
     let (body, caller) = modern(call(1, "ask"), &ann);
     let asked: Value = serde_json::from_str(&text(linked.post(0, &caller, body).await)).unwrap();
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolhub_testkit::model::ModelServer;
 
 use crate::attacks::{approve, ended, hub, respond};
-use crate::served_hub::ServedHub;
+use crate::served_hub::{ServedHub, TEST_TIMEOUT};
 
 const PROFILE: &str = "[profiles.ops]\nservers = [\"sheets\"]\n";
 
@@ -75,19 +75,37 @@ async fn a_key_that_lost_its_profile_does_not_go_on() {
 }
 
 #[tokio::test]
-async fn a_revoked_or_expired_key_does_not_go_on_after_a_restart() {
-    for expires in [false, true] {
+async fn an_expired_key_does_not_go_on_after_a_restart() {
+    let mut hub = hub("hold_read", PROFILE);
+    let id = running(&hub).await;
+    hub.kill();
+    hub.edit_settings("name = \"ann\"", "name = \"ann\"\nexpires = \"2020-01-01\"");
+    hub.restart();
+    let why = stored_failure(&hub, &id).await;
+    assert!(why.contains("revoked or has expired"), "{why}");
+    assert_eq!((hub.called(), hub.model_requests().len()), (vec!["hold_read".to_owned()], 1));
+}
+
+/// It neither goes on nor stays in the store.
+#[tokio::test]
+async fn a_revoked_key_does_not_go_on() {
+    for is_killed in [true, false] {
         let mut hub = hub("hold_read", PROFILE);
-        let id = running(&hub).await;
-        hub.kill();
-        if expires {
-            hub.edit_settings("name = \"ann\"", "name = \"ann\"\nexpires = \"2020-01-01\"");
-        } else {
-            assert_eq!(hub.run(&["keys", "revoke", "ann"]).code, Some(0));
+        running(&hub).await;
+        if is_killed {
+            hub.kill();
         }
-        hub.restart();
-        let why = stored_failure(&hub, &id).await;
-        assert!(why.contains("revoked or has expired"), "{why}");
+        assert_eq!(hub.run(&["keys", "revoke", "ann"]).code, Some(0));
+        if is_killed {
+            hub.restart();
+        }
+        let database = rusqlite::Connection::open(hub.folder().join("home/toolhub.db")).unwrap();
+        let stored = || database.query_row("SELECT count(*) FROM responses", [], |row| row.get::<_, i64>(0));
+        let since = std::time::Instant::now();
+        while stored().unwrap() > 0 {
+            assert!(since.elapsed() < TEST_TIMEOUT, "it stays in the store: {}", hub.stderr());
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
         assert_eq!((hub.called(), hub.model_requests().len()), (vec!["hold_read".to_owned()], 1));
     }
 }

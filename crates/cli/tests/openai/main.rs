@@ -19,6 +19,7 @@
     reason = "a failed expectation fails the test with its message"
 )]
 
+mod approvals;
 mod attacks;
 mod changed_rights;
 mod chat_stream_rules;

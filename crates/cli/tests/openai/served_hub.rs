@@ -59,9 +59,22 @@ impl ServedHub {
 
     /// Starts a hub at a port. `$KEY` in the settings is its key.
     pub(crate) fn start_at(settings: &str, model: Option<ModelServer>, port: u16) -> Self {
+        Self::start_with(settings, model, port, &[])
+    }
+
+    /// Starts a hub at a port, with further servers that offer the tools of `sheets` under the same names.
+    pub(crate) fn start_with(
+        settings: &str,
+        model: Option<ModelServer>,
+        port: u16,
+        further: &[&str],
+    ) -> Self {
         let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
         fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
         cli.server("sheets", &sheets(&journal(cli.folder())));
+        for server in further {
+            cli.server(server, &sheets(&cli.folder().join(format!("journal-{server}"))));
+        }
         let [key, other_key] = ["ann", "ben"].map(|name| {
             let made = cli.run(&["keys", "new", name, "--json"]);
             made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
@@ -152,11 +165,19 @@ impl ServedHub {
 
     /// The tools of `sheets` that were called, in order.
     pub(crate) fn called(&self) -> Vec<String> {
-        let path = journal(self.folder());
+        Self::calls_in(&journal(self.folder()))
+    }
+
+    /// The tools of a further server that were called, in order.
+    pub(crate) fn called_at(&self, server: &str) -> Vec<String> {
+        Self::calls_in(&self.folder().join(format!("journal-{server}")))
+    }
+
+    fn calls_in(path: &Path) -> Vec<String> {
         if !path.exists() {
             return Vec::new();
         }
-        let journal = Journal::read(&path);
+        let journal = Journal::read(path);
         let calls = journal.messages().into_iter().filter(|message| message["method"] == "tools/call");
         calls.map(|call| call["params"]["name"].as_str().unwrap().to_owned()).collect()
     }

@@ -1,14 +1,17 @@
-//! Two hubs with one store: a response is cancelled and deleted at the hub that runs it, wherever that is requested, and a hub
-//! that was killed leaves no response without an end.
+//! Two hubs with one store: a response is cancelled and deleted at the hub that runs it, wherever that is requested, a hub that was
+//! killed leaves no response without an end, and one that lives keeps its own. Repetitions are refused at both.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use toolhub_testkit::postgres::PostgresServer;
+use toolhub_testkit::postgres::{PostgresServer, Stop};
 
-use crate::attacks::{hub, respond};
+use crate::attacks::{MODEL, hub, respond};
 use crate::served_hub::{SecondHub, ServedHub, TEST_TIMEOUT};
+
+/// How long a hub is kept from connecting again: longer than the interval in which the other one looks for abandoned responses.
+const DELAY: Duration = Duration::from_secs(7);
 
 /// The settings of each kind of store.
 fn stores() -> [String; 2] {
@@ -124,4 +127,147 @@ async fn a_cancelled_response_of_a_killed_hub_stays_cancelled() {
         assert_eq!(body, cancelled, "{settings}");
         assert_eq!(first.called(), ["hold_write"]);
     }
+}
+
+/// The hub that connects first after a restart of the database takes nothing from the one that connects later.
+#[tokio::test]
+async fn a_response_stays_with_its_hub_while_the_database_restarts() {
+    let server = PostgresServer::start();
+    let first = hub("hold_write", &format!("[store]\nurl = \"{}\"\n", server.new_database()));
+    let second = first.second();
+    let path = running(&first).await;
+    first.signal(Signal::STOP);
+    server.stop(Stop::Immediate);
+    server.restart();
+    let (since, mut looks) = (Instant::now(), 0);
+    while since.elapsed() < DELAY {
+        let (status, body) = send(&first, &second.base_url(), "GET", &path).await;
+        if status == 200 {
+            assert_eq!(body["status"], "in_progress", "{body}");
+            looks += 1;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    first.signal(Signal::CONT);
+    assert!(looks > 10, "the second hub did not come back: {looks}");
+    // The call still runs, and its own hub ends it.
+    assert!(!first.received().iter().any(|method| method == "notifications/cancelled"));
+    let (_, body) = send(&first, &second.base_url(), "POST", &format!("{path}/cancel")).await;
+    assert_eq!(body["status"], "cancelled", "{body}");
+    assert_eq!(body["output"][0]["error"], "it is not known whether this call had an effect", "{body}");
+    await_cancelled_call(&first).await;
+    assert_eq!(first.called(), ["hold_write"]);
+}
+
+/// Sends a request that a client library repeats for this time, or that a person sends.
+fn request(first: &ServedHub, base: &str, repetition: Option<&str>, key: &str) -> reqwest::RequestBuilder {
+    let body = json!({"model": MODEL, "input": "Write row 7."});
+    let request = first.client.post(format!("{base}/responses")).bearer_auth(key).body(body.to_string());
+    repetition.into_iter().fold(request, |request, count| request.header("x-stainless-retry-count", count))
+}
+
+#[tokio::test]
+async fn a_repetition_is_refused_at_every_hub_and_after_a_kill() {
+    for settings in stores() {
+        let mut first = hub("hold_write", &settings);
+        let second = first.second();
+        let waiting = tokio::spawn(request(&first, &first.base_url(), Some("0"), &first.key).send());
+        first.await_called("hold_write", 1).await;
+        let refused = async |base: String| {
+            let response = request(&first, &base, Some("1"), &first.key).send().await.unwrap();
+            let (status, text) = (response.status(), response.text().await.unwrap());
+            assert!(status == 424 && text.contains("repeated_after_change"), "{settings}{status} {text}");
+        };
+        // While the first one runs, and after its client has gone away.
+        refused(second.base_url()).await;
+        waiting.abort();
+        assert!(waiting.await.is_err());
+        refused(second.base_url()).await;
+        refused(first.base_url()).await;
+        assert_eq!(first.called(), ["hold_write"], "{settings}");
+        // A request of another principal, and one that a person sends again, are other requests.
+        for (repetition, key, count) in [(Some("1"), &first.other_key, 2), (None, &first.key, 3)] {
+            let other = tokio::spawn(request(&first, &second.base_url(), repetition, key).send());
+            first.await_called("hold_write", count).await;
+            other.abort();
+        }
+        first.kill_and_restart();
+        let response = request(&first, &first.base_url(), Some("2"), &first.key).send().await.unwrap();
+        assert_eq!(response.status(), 424, "{settings}");
+        assert_eq!(first.called().len(), 3, "{settings}");
+    }
+}
+
+/// A turn that was answered is forgotten at every hub.
+#[tokio::test]
+async fn an_answered_request_may_be_repeated() {
+    for settings in stores() {
+        let first = hub("write_sheet", &format!("{settings}[openai]\napproved_tools = [\"sheets__*\"]\n"));
+        let second = first.second();
+        for (base, count) in [(first.base_url(), 1), (second.base_url(), 2), (first.base_url(), 3)] {
+            let answered = request(&first, &base, Some("1"), &first.key).send().await.unwrap();
+            assert_eq!(answered.status(), 200, "{settings}{}", answered.text().await.unwrap());
+            assert_eq!(first.called().len(), count, "{settings}");
+        }
+    }
+}
+
+/// What a revoked key has stored is deleted, also for a new key of the same name, and nothing of others.
+#[tokio::test]
+async fn responses_of_a_revoked_key_are_deleted() {
+    for settings in stores() {
+        for is_running in [true, false] {
+            let mut first = hub("write_sheet", &settings);
+            let mut ids = Vec::new();
+            for key in [&first.key, &first.other_key] {
+                // It waits for an approval, so that there is one to delete.
+                let (status, parked) = respond(&first, key, json!({"input": "Write row 7."})).await;
+                assert_eq!(status, 200, "{parked}");
+                ids.push(format!("responses/{}", parked["id"].as_str().unwrap()));
+            }
+            let get = async |first: &ServedHub, key: &str, path: &str| {
+                let request = first.client.get(format!("{}/{path}", first.base_url())).bearer_auth(key);
+                request.send().await.unwrap().status().as_u16()
+            };
+            assert_eq!(get(&first, &first.key, &ids[0]).await, 200);
+            if !is_running {
+                first.kill();
+            }
+            assert_eq!(first.run(&["keys", "revoke", "ann"]).code, Some(0));
+            if !is_running {
+                first.restart();
+            }
+            let since = Instant::now();
+            while stored_of(&first, &settings, "key:ann").await > 0 {
+                assert!(since.elapsed() < TEST_TIMEOUT, "its rows stay: {settings}{is_running}");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            // The next key of that person starts with nothing.
+            let made = first.run(&["keys", "new", "ann", "--same-person", "--json"]);
+            let key = made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned();
+            while get(&first, &key, "models").await != 200 {
+                assert!(since.elapsed() < TEST_TIMEOUT, "the new key is not accepted");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            assert_eq!(get(&first, &key, &ids[0]).await, 404, "{settings}{is_running}");
+            assert_eq!(get(&first, &first.other_key, &ids[1]).await, 200, "{settings}{is_running}");
+            assert_eq!(stored_of(&first, &settings, "key:ben").await, 2, "{settings}{is_running}");
+        }
+    }
+}
+
+/// The number of responses and approvals of a principal in the database.
+async fn stored_of(hub: &ServedHub, settings: &str, principal: &str) -> i64 {
+    let sql = "SELECT (SELECT count(*) FROM responses WHERE principal = $1)
+        + (SELECT count(*) FROM response_approvals WHERE principal = $1)";
+    let Some(url) = settings.split('"').nth(1) else {
+        let database = rusqlite::Connection::open(hub.folder().join("home/toolhub.db")).unwrap();
+        return database.query_row(sql, [principal], |row| row.get(0)).unwrap();
+    };
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    let driving = tokio::spawn(connection);
+    client.batch_execute("SET search_path TO toolhub").await.unwrap();
+    let count = client.query_one(sql, &[&principal]).await.unwrap().get(0);
+    driving.abort();
+    count
 }

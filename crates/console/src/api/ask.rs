@@ -8,8 +8,9 @@ use toolhub::{AskOptions, Hub, Plan, Slot, Step};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, ToolName};
 
-use super::Empty;
+use super::{Empty, live_check};
 use crate::asking::{self, Question};
+use crate::events::ended;
 use crate::problem::Problem;
 use crate::request::Context;
 use crate::route::json;
@@ -124,7 +125,9 @@ fn plan_body(plan: &Plan, context: &Context<'_>) -> PlanBody {
 
 pub(crate) fn ask(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let question = question(context)?;
-    Ok(asking::ask(context.gateways, context.confirmations, question))
+    let is_live = live_check(context);
+    let credential_end = async move { ended(&is_live).await };
+    Ok(asking::ask(context.gateways, context.confirmations, question, credential_end))
 }
 
 /// The request in the body.

@@ -18,15 +18,16 @@ pub(crate) mod skills;
 pub(crate) mod tools;
 pub(crate) mod waiting;
 
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::body::Body;
 use http::Response;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolhub_core::Role;
+use toolhub::Gateways;
+use toolhub_core::{BoxFuture, Role, Roles, Secret};
 
 use crate::browser::Cookies;
 use crate::events::{IsLive, StreamAccess};
@@ -34,6 +35,7 @@ use crate::problem::Problem;
 use crate::request::{Context, Credential};
 use crate::route::Parameter;
 use crate::session::SessionOwner;
+use crate::sessions::Sessions;
 
 /// The roles that see the states of servers.
 pub(crate) const VIEWERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Auditor, Role::Owner];
@@ -84,6 +86,9 @@ pub(crate) struct Page<T> {
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Empty {}
 
+/// How long a stream goes on while the store of its session cannot be read.
+const MAX_UNCONFIRMED: Duration = Duration::from_secs(60);
+
 /// The request header with the last event that the client has received.
 const LAST_EVENT_ID: &str = "last-event-id";
 
@@ -102,28 +107,59 @@ pub(crate) fn visible_topics(context: &Context<'_>) -> [bool; 3] {
 
 /// Checks whether the credential of a request is still valid, for streams that outlive the request.
 pub(crate) fn live_check(context: &Context<'_>) -> IsLive {
-    let (sessions, headers, is_https) =
-        (Arc::clone(context.sessions), context.headers.clone(), context.is_https);
     match &context.visitor.credential {
         Credential::Session { .. } => {
-            let (gateways, roles) = (Arc::clone(context.gateways), context.principal().roles);
-            Box::new(move || {
-                // A person whose roles have changed connects again with the new ones.
-                let owner =
-                    Cookies::of(&headers).session(is_https).and_then(|token| sessions.live_owner(token));
-                owner.is_some_and(|owner| match owner {
-                    SessionOwner::Local => true,
-                    SessionOwner::Person(person) => {
-                        gateways.access().person_principal(&person).is_some_and(|now| now.roles == roles)
-                    }
-                })
-            }) as IsLive
+            let check = Arc::new(SessionCheck {
+                sessions: Arc::clone(context.sessions),
+                gateways: Arc::clone(context.gateways),
+                token: Cookies::of(context.headers).session(context.is_https).map(Secret::new),
+                roles: context.principal().roles,
+                confirmed: Mutex::new(Instant::now()),
+            });
+            Box::new(move || -> BoxFuture<'static, bool> {
+                let check = Arc::clone(&check);
+                Box::pin(async move { check.is_live().await })
+            })
         }
         // The end of a key is announced by its handle; its expiry is not.
         Credential::Key => {
             let (gateways, principal) = (Arc::clone(context.gateways), Arc::clone(context.principal()));
-            Box::new(move || gateways.access().is_current(&principal)) as IsLive
+            Box::new(move || -> BoxFuture<'static, bool> {
+                Box::pin(std::future::ready(gateways.access().is_current(&principal)))
+            })
         }
+    }
+}
+
+/// A session that a stream depends on.
+struct SessionCheck {
+    sessions: Arc<Sessions>,
+    gateways: Arc<Gateways>,
+    token: Option<Secret>,
+    roles: Roles,
+    /// When the session was read last.
+    confirmed: Mutex<Instant>,
+}
+
+impl SessionCheck {
+    async fn is_live(&self) -> bool {
+        let Some(token) = &self.token else { return false };
+        let read = self.sessions.live_owner(token.expose()).await;
+        let mut confirmed = self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Err(_) => return confirmed.elapsed() < MAX_UNCONFIRMED,
+            Ok(None) => return false,
+            Ok(Some(SessionOwner::Local)) => {}
+            // A person whose roles have changed connects again with the new ones.
+            Ok(Some(SessionOwner::Person(person))) => {
+                let now = self.gateways.access().person_principal(&person);
+                if now.is_none_or(|now| now.roles != self.roles) {
+                    return false;
+                }
+            }
+        }
+        *confirmed = Instant::now();
+        true
     }
 }
 

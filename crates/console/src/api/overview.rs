@@ -17,6 +17,7 @@ use crate::browser::{CookieKind, Cookies, PrivateCookies};
 use crate::problem::Problem;
 use crate::request::{Context, Credential};
 use crate::route::json;
+use crate::session_unavailable;
 
 /// Number of days in the statistics.
 const DAYS: i64 = 14;
@@ -48,13 +49,13 @@ pub(crate) fn me(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 }
 
 /// Ends the session of the request.
-pub(crate) fn end_session(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn end_session(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let token = Cookies::of(context.headers).session(context.is_https);
     let Some(token) = token.filter(|_| matches!(context.visitor.credential, Credential::Session { .. }))
     else {
         return Err(Problem::bad_request("only a browser has a session", "只有浏览器才有会话"));
     };
-    context.sessions.end(token)?;
+    context.sessions.end(token).await.map_err(|error| session_unavailable(&error))?;
     let mut response = json(StatusCode::OK, &Empty {});
     let cookies = PrivateCookies { request: context.headers, is_https: context.is_https };
     cookies.remove(response.headers_mut(), CookieKind::Session);

@@ -40,7 +40,7 @@ pub(crate) const ROUTES: &[Route] = &[
         parameters: &[],
         request: None,
         response: ResponseKind::Json(schema_of::<Empty>),
-        handler: |context| Box::pin(std::future::ready(overview::end_session(context))),
+        handler: |context| Box::pin(overview::end_session(context)),
     },
     Route {
         method: Verb::Get,

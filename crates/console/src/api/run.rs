@@ -1,7 +1,6 @@
 //! `tools/{name}:run` and `questions/{id}:answer`: a call whose progress and questions reach the person who makes it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -14,14 +13,12 @@ use toolhub_mcp_gateway::Resource;
 use super::tools::direct_call;
 use super::{Empty, live_check};
 use crate::event_response;
-use crate::events::{IsLive, too_many_streams};
+use crate::events::{ended, too_many_streams};
 use crate::interactive_call::{self, CHANNEL_CAPACITY, PageClient};
 use crate::problem::Problem;
 use crate::request::Context;
 use crate::route::json;
 
-/// How often the credential of a running call is checked.
-const LIVE_INTERVAL: Duration = Duration::from_secs(1);
 /// The error code of a question that a person refused to answer.
 const REFUSED: i64 = -1;
 
@@ -50,13 +47,6 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Response<Body>, Problem
         }
     };
     Ok(event_response::respond(receiver, work))
-}
-
-/// Waits until a credential is not valid any more.
-async fn ended(is_live: &IsLive) {
-    while is_live() {
-        tokio::time::sleep(LIVE_INTERVAL).await;
-    }
 }
 
 pub(crate) fn answer(context: &Context<'_>) -> Result<Response<Body>, Problem> {

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -13,6 +13,7 @@ use toolhub_core::Principal;
 use toolhub_core::lang::Localize as _;
 use toolhub_mcp_gateway::Permit;
 
+use super::abandoned::AbandonedResponses;
 use super::progress::Progress;
 use crate::rights;
 use crate::turn::{LANG, Turn};
@@ -35,10 +36,9 @@ pub(crate) struct Job {
     pub(crate) permit: Option<Permit>,
 }
 
-/// What became of a response that was to be added.
+/// Why this process does not run a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admission {
-    Added,
+pub(crate) enum Refusal {
     /// This process works on it already.
     Present,
     /// Its principal has the maximum number of background responses.
@@ -47,16 +47,36 @@ pub(crate) enum Admission {
     Full,
 }
 
-impl Admission {
-    /// Why it was not added.
-    pub(crate) fn refusal(self) -> Option<String> {
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Added | Self::Present => None,
-            Self::PrincipalFull => Some(format!(
-                "one caller may run {MAX_JOBS_PER_PRINCIPAL} background responses at the same time"
-            )),
-            Self::Full => Some(format!("this hub runs {MAX_JOBS} background responses at the same time")),
+            Self::Present => f.write_str("this hub runs the response already"),
+            Self::PrincipalFull => {
+                write!(f, "one caller may run {MAX_JOBS_PER_PRINCIPAL} background responses at the same time")
+            }
+            Self::Full => write!(f, "this hub runs {MAX_JOBS} background responses at the same time"),
         }
+    }
+}
+
+/// The place of a response among those that this process runs.
+pub(crate) struct Reservation {
+    jobs: Arc<Jobs>,
+    id: String,
+}
+
+impl Reservation {
+    /// Runs the response.
+    pub(crate) fn start(self, job: Job) {
+        let sender = self.jobs.sender.clone();
+        // There are no more reservations than the channel has room for. If its receiver has ended, the process ends.
+        let _ = sender.try_send((self, job));
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.jobs.running().remove(&self.id);
     }
 }
 
@@ -68,12 +88,14 @@ struct RunningJob {
     /// Cancelled when the principal may not continue it; the reason is stored before.
     forbidden: CancellationToken,
     reason: String,
+    /// Whether the store has confirmed that this process runs it.
+    is_stored: bool,
 }
 
 /// The background responses of this process.
 pub(crate) struct Jobs {
-    sender: mpsc::Sender<Job>,
-    receiver: Mutex<Option<mpsc::Receiver<Job>>>,
+    sender: mpsc::Sender<(Reservation, Job)>,
+    receiver: Mutex<Option<mpsc::Receiver<(Reservation, Job)>>>,
     running: Mutex<HashMap<String, RunningJob>>,
 }
 
@@ -85,35 +107,35 @@ impl Default for Jobs {
 }
 
 impl Jobs {
-    /// Adds a response, if there is room.
-    pub(crate) fn add(&self, job: Job) -> Admission {
-        let id = job.progress.stored.id.clone();
+    /// Takes the place of a response, if there is room. It is free again when the reservation is dropped.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        id: &str,
+        principal: &Arc<Principal>,
+        profile: Option<&str>,
+    ) -> Result<Reservation, Refusal> {
         let mut running = self.running();
-        let principal = Arc::clone(&job.turn.principal);
-        if running.contains_key(&id) {
-            return Admission::Present;
+        if running.contains_key(id) {
+            return Err(Refusal::Present);
         }
         if running.len() >= MAX_JOBS {
-            return Admission::Full;
+            return Err(Refusal::Full);
         }
         if running.values().filter(|other| other.principal.id() == principal.id()).count()
             >= MAX_JOBS_PER_PRINCIPAL
         {
-            return Admission::PrincipalFull;
-        }
-        let profile = job.turn.profile.clone();
-        if self.sender.try_send(job).is_err() {
-            return Admission::Full;
+            return Err(Refusal::PrincipalFull);
         }
         let entry = RunningJob {
-            principal,
-            profile,
+            principal: Arc::clone(principal),
+            profile: profile.map(str::to_owned),
             cancelled: CancellationToken::new(),
             forbidden: CancellationToken::new(),
             reason: String::new(),
+            is_stored: false,
         };
-        running.insert(id, entry);
-        Admission::Added
+        running.insert(id.to_owned(), entry);
+        Ok(Reservation { jobs: Arc::clone(self), id: id.to_owned() })
     }
 
     /// Whether this process works on a response.
@@ -136,9 +158,12 @@ impl Jobs {
         loop {
             tokio::select! {
                 job = receiver.recv() => match job {
-                    Some(job) => {
+                    Some((reservation, job)) => {
                         let (jobs, gateways) = (Arc::clone(&self), Arc::clone(&gateways));
-                        running.spawn(async move { jobs.run(job, &gateways).await });
+                        running.spawn(async move {
+                            jobs.run(job, &gateways).await;
+                            drop(reservation);
+                        });
                     }
                     None => return,
                 },
@@ -151,21 +176,32 @@ impl Jobs {
     /// lost its rights, while it is polled.
     pub(crate) async fn watch(&self, gateways: &Gateways) {
         let Some(store) = gateways.hub().store() else { return };
+        let mut abandoned = AbandonedResponses::default();
         loop {
             tokio::time::sleep(WATCH_INTERVAL).await;
+            // Before the store is read: a response is stored only after its place is taken.
             let ids: Vec<String> = self.running().keys().cloned().collect();
-            if ids.is_empty() {
+            if ids.is_empty() && !abandoned.is_due() {
                 continue;
             }
             self.forbid(gateways);
             // What cannot be read now is read later.
-            let wanted = tokio::time::timeout(STORE_TIMEOUT, store.wanted_responses()).await;
-            let Ok(Ok(wanted)) = wanted else { continue };
-            let wanted: HashSet<String> = wanted.into_iter().collect();
-            for id in ids.iter().filter(|id| !wanted.contains(*id)) {
+            let own = tokio::time::timeout(STORE_TIMEOUT, store.own_responses()).await;
+            let Ok(Ok(own)) = own else { continue };
+            let wanted: HashSet<&str> =
+                own.iter().filter(|one| !one.is_cancelled).map(|one| &*one.id).collect();
+            // A response that is about to be stored is not there yet: it is not cancelled.
+            for id in ids.iter().filter(|id| !wanted.contains(id.as_str()) && self.is_stored(id)) {
                 self.cancel(id);
             }
+            let left = own.iter().filter(|one| !one.is_adopted && !self.has(&one.id)).cloned();
+            abandoned.end(&**store, left.collect(), Instant::now()).await;
         }
+    }
+
+    /// Whether a response is in the store since this process runs it.
+    fn is_stored(&self, id: &str) -> bool {
+        self.running().get(id).is_some_and(|job| job.is_stored)
     }
 
     /// Ends responses whose principals may not continue them.
@@ -188,7 +224,11 @@ impl Jobs {
         let log = turn.log();
         let ended = |status| TurnEnd { client_calls: Vec::new(), status, usage: Default::default() };
         let allowed = rights::check(gateways, &turn.principal, turn.profile.as_deref());
-        let end = match (allowed, progress.save(&log).await) {
+        let saved = progress.save(&log).await;
+        if let Some(job) = self.running().get_mut(&id) {
+            job.is_stored = true;
+        }
+        let end = match (allowed, saved) {
             (Err(why), _) => ended(EndStatus::Failed(why)),
             (Ok(()), Err(why)) => ended(EndStatus::Failed(why.localize(LANG))),
             (Ok(()), Ok(())) => tokio::select! {
@@ -203,9 +243,12 @@ impl Jobs {
         };
         drop(permit);
         if let Ok(body) = log.finish(&end, crate::unix_time()) {
-            progress.save_final(&log, &body).await;
+            // Its arguments and results are not needed any more, however long the store fails.
+            if let Some(status) = log.with_response(|response| response.status()) {
+                drop(log);
+                progress.save_final(status, body).await;
+            }
         }
-        self.running().remove(&id);
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<String, RunningJob>> {

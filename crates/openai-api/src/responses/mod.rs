@@ -1,5 +1,6 @@
 //! The responses of `/v1/responses`: requests, their output, stored responses, and responses that run in the background.
 
+mod abandoned;
 pub(crate) mod assembler;
 pub(crate) mod background;
 pub(crate) mod history;

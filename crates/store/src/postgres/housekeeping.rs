@@ -6,7 +6,7 @@ use tokio_postgres::Error;
 use toolhub_audit::PendingRecords;
 
 use super::transact::{WriteSession, in_transaction};
-use super::{audit, history, state};
+use super::{audit, history, liveness, state};
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::query::delete_results;
@@ -67,7 +67,7 @@ pub(super) async fn keep(
         let before = cutoff(now, auditor.retention());
         deleted += in_transaction(session, audit::prune(&session.audit(), auditor, before)).await?;
     }
-    deleted += state::purge(client).await?;
+    deleted += state::purge(client).await? + liveness::purge(client).await?;
     if deleted == 0 {
         return Ok(Progress::Done);
     }

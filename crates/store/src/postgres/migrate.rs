@@ -4,7 +4,7 @@ use super::session::{Session, error_text};
 use crate::error::OpenError;
 
 /// All steps in order. Never change a released step: add another.
-const STEPS: [&str; 13] = [
+const STEPS: [&str; 14] = [
     include_str!("migrations/0001_all.sql"),
     include_str!("migrations/0002_failures_in_a_row.sql"),
     include_str!("migrations/0003_offers.sql"),
@@ -18,6 +18,7 @@ const STEPS: [&str; 13] = [
     include_str!("migrations/0011_cluster.sql"),
     include_str!("migrations/0012_shared_state.sql"),
     include_str!("migrations/0013_response_cancellations.sql"),
+    include_str!("migrations/0014_lost_owners.sql"),
 ];
 
 /// The key of the advisory lock: arbitrary, but unique.

@@ -11,6 +11,7 @@ mod conversations;
 mod history;
 mod housekeeping;
 mod listener;
+mod liveness;
 mod migrate;
 mod offers;
 mod reader;

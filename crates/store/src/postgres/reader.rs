@@ -11,6 +11,7 @@ use tokio_postgres::Error;
 use toolhub_core::BoxFuture;
 use toolhub_core::ports::StoreError;
 
+use super::liveness::Connection;
 use super::session::{Address, Session, error_text, is_transient};
 
 /// Timeout of a query.
@@ -118,13 +119,21 @@ impl Reader {
         }
     }
 
+    /// Another connection.
+    async fn connect(&self) -> Result<Session, String> {
+        let session = self.address.connect().await?;
+        let connection = if self.session.is_some() { Connection::Again } else { Connection::First };
+        session.note_connection(connection).await.map_err(|error| error_text(&error))?;
+        Ok(session)
+    }
+
     /// A working connection; reconnects if necessary, until the query times out.
     async fn session_for(&mut self, question: &dyn PendingQuery) -> Option<Arc<Session>> {
         loop {
             if let Some(session) = self.session.as_ref().filter(|session| !session.client.is_closed()) {
                 return Some(Arc::clone(session));
             }
-            match self.address.connect().await {
+            match self.connect().await {
                 Ok(session) => self.session = Some(Arc::new(session)),
                 Err(_) if question.is_abandoned() => return None,
                 Err(error) if question.since().elapsed() + RECONNECT_INTERVAL > QUERY_TIMEOUT => {

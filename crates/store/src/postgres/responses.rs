@@ -7,14 +7,16 @@ use tokio_postgres::{Client, Error};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::StoreError;
-use toolhub_core::responses::{PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse};
+use toolhub_core::responses::{
+    OwnResponse, PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse,
+};
 
-use super::{PgStore, query};
+use super::{PgStore, liveness, query};
 use crate::owner::OwnerId;
 use crate::query::Value;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, RESPONSE, ResponseWrite, STATUS, UNFINISHED,
-    WANTED, approval_of, check_names, has_nul, response_of, unchanged,
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, OWN, RESPONSE, ResponseWrite, STATUS,
+    UNFINISHED, approval_of, check_names, has_nul, own_response_of, response_of, unchanged,
 };
 use crate::rows::{Columns as _, micros};
 use crate::write::{Write, WriteAnswer};
@@ -62,11 +64,11 @@ impl Responses for PgStore {
         })
     }
 
-    fn wanted_responses(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+    fn own_responses(&self) -> BoxFuture<'_, Result<Vec<OwnResponse>, StoreError>> {
         let values = vec![Value::Int(self.owner.0), Value::Int(micros(SystemTime::now()))];
         Box::pin(self.read(move |session| {
             let values = values.clone();
-            async move { query(&session, WANTED, values).await?.iter().map(|row| row.text(0)).collect() }
+            async move { query(&session, OWN, values).await?.iter().map(own_response_of).collect() }
         }))
     }
 
@@ -99,6 +101,23 @@ impl Responses for PgStore {
             }
             let (id, principal) = (id.to_owned(), principal.to_owned());
             Ok(self.write_response(ResponseWrite::Delete { id, principal }).await? > 0)
+        })
+    }
+
+    fn delete_responses_of<'a>(&'a self, principal: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(async move {
+            if has_nul("", principal) {
+                return Ok(0);
+            }
+            let mut deleted = 0;
+            loop {
+                let principal = principal.to_owned();
+                let rows = self.write_response(ResponseWrite::DeleteOf { principal }).await?;
+                deleted += rows;
+                if rows == 0 {
+                    return Ok(deleted);
+                }
+            }
         })
     }
 
@@ -190,6 +209,14 @@ pub(super) async fn apply(
     owner: OwnerId,
 ) -> Result<WriteAnswer, Error> {
     let mut rows = 0;
+    let adoption = match write {
+        ResponseWrite::Adopt(dead) => match liveness::still_dead(client, dead).await? {
+            dead if dead.is_empty() => return Ok(Ok(0)),
+            dead => Some(ResponseWrite::Adopt(dead)),
+        },
+        _ => None,
+    };
+    let write = adoption.as_ref().unwrap_or(write);
     for statement in write.statements(owner.0, SystemTime::now()) {
         let values: Vec<&(dyn ToSql + Sync)> = statement
             .values

@@ -4,15 +4,14 @@ use std::error::Error as _;
 use std::future::poll_fn;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{AsyncMessage, Client, Error, SimpleQueryMessage};
+use tokio_postgres::{AsyncMessage, Client, Error};
 
 use super::security::Security;
 use super::tls::Tls;
-use crate::owner::OwnerId;
 use crate::postgres::PgUrl;
 
 /// Connect timeout.
@@ -23,13 +22,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const SETTINGS: &str = "SET search_path TO toolhub; SET client_min_messages TO warning;
     SET statement_timeout TO '20s'; SET lock_timeout TO '8s'; SET idle_in_transaction_session_timeout TO '20s';
     SET tcp_keepalives_idle TO 30; SET tcp_keepalives_interval TO 10; SET tcp_keepalives_count TO 3;";
-
-/// The condition of rows whose owner, which is not `$1`, has released its advisory lock. A lock by a single key is shown as
-/// two halves.
-const OWNER_IS_DEAD: &str = "owner <> $1 AND NOT EXISTS (
-    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND ((classid::bigint << 32) | objid::bigint) = owner)";
 
 /// The data needed to connect repeatedly.
 #[derive(Clone)]
@@ -62,9 +54,10 @@ impl Address {
     ) -> Result<Session, String> {
         let connecting = async {
             let (client, connection) = self.url.config.connect(self.tls.clone()).await?;
-            let driver = drive_notified(connection, notifications);
+            let (alive, ended) = watch::channel(());
+            let driver = drive_notified(connection, notifications, alive);
             client.batch_execute(SETTINGS).await?;
-            Ok(Session { client, _driver: driver })
+            Ok(Session { client, ended, _driver: driver })
         };
         match timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(connecting) => connecting.map_err(|error: Error| error_text(&error)),
@@ -76,13 +69,14 @@ impl Address {
     pub(super) async fn connect(&self) -> Result<Session, String> {
         let connecting = async {
             let (client, connection) = self.url.config.connect(self.tls.clone()).await?;
-            let mut driver = JoinSet::new();
+            let (mut driver, (alive, ended)) = (JoinSet::new(), watch::channel(()));
             driver.spawn(async move {
                 // Users of the client get the error too.
                 let _ = connection.await;
+                drop(alive);
             });
             client.batch_execute(SETTINGS).await?;
-            Ok(Session { client, _driver: driver })
+            Ok(Session { client, ended, _driver: driver })
         };
         match timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(connecting) => connecting.map_err(|error| error_text(&error)),
@@ -95,6 +89,7 @@ impl Address {
 fn drive_notified<S, T>(
     mut connection: tokio_postgres::Connection<S, T>,
     notifications: mpsc::Sender<()>,
+    alive: watch::Sender<()>,
 ) -> JoinSet<()>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -107,6 +102,7 @@ where
                 let _ = notifications.try_send(());
             }
         }
+        drop(alive);
     });
     driver
 }
@@ -114,34 +110,16 @@ where
 /// A connection.
 pub(super) struct Session {
     pub(super) client: Client,
+    /// Its sender is dropped when the connection ends.
+    ended: watch::Receiver<()>,
     /// The task that drives the connection; aborted on drop.
     _driver: JoinSet<()>,
 }
 
 impl Session {
-    /// Takes the advisory lock that shows that the owner is alive, for as long as this connection exists. Returns
-    /// whether that succeeded; it fails while the server still has an earlier connection of the same owner, which
-    /// holds the lock.
-    pub(super) async fn acquire_liveness_lock(&self, owner: OwnerId) -> Result<bool, Error> {
-        let lock = format!("SELECT pg_try_advisory_lock({})", owner.0);
-        let answer = self.client.simple_query(&lock).await?;
-        Ok(answer
-            .iter()
-            .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))))
-    }
-
-    /// Whether an owner, other than this one, holds its advisory lock.
-    pub(super) async fn is_alive(&self, owner: i64) -> Result<bool, Error> {
-        let sql = format!("SELECT {OWNER_IS_DEAD} FROM (SELECT $2::bigint AS owner) AS asked");
-        // No owner has the number that `$1` excludes, unless it is the one that is asked for.
-        let row = self.client.query_one(&sql, &[&owner.wrapping_add(1), &owner]).await?;
-        Ok(!row.try_get::<_, bool>(0)?)
-    }
-
-    /// The dead owners among those of the rows `from`, other than `own`.
-    pub(super) async fn dead_owners(&self, from: &str, own: OwnerId) -> Result<Vec<i64>, Error> {
-        let sql = format!("SELECT DISTINCT owner FROM {from} AND {OWNER_IS_DEAD}");
-        self.client.query(&sql, &[&own.0]).await?.iter().map(|row| row.try_get(0)).collect()
+    /// Completes when the connection has ended.
+    pub(super) async fn closed(&self) {
+        let _ = self.ended.clone().changed().await;
     }
 }
 

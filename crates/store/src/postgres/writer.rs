@@ -11,6 +11,7 @@ use toolhub_core::ports::StoreError;
 use super::audit;
 use super::blocks;
 use super::housekeeping::{self, Progress};
+use super::liveness::Connection;
 use super::replay::{self, Journals};
 use super::session::{Address, Session, error_text, is_read_only_server, is_transient};
 use super::transact::{WriteSession, in_transaction, transact};
@@ -83,13 +84,16 @@ impl Writer {
 
     /// Writes until the store is closed and everything is written.
     pub(super) async fn run(mut self, session: Session) {
-        let _ = self.adopt(session).await;
+        let _ = self.adopt(session, Connection::First).await;
         self.replay().await;
         loop {
             match self.queue.next(Instant::now()) {
                 Next::Write(group) => self.write(group).await,
                 Next::Wait(until) => self.wait(until).await,
-                Next::End => return self.sign_checkpoint().await,
+                Next::End => {
+                    self.sign_checkpoint().await;
+                    return self.note_close().await;
+                }
             }
         }
     }
@@ -104,8 +108,20 @@ impl Writer {
         }
         let until = until.unwrap_or(now + LIVENESS_CHECK_INTERVAL).min(now + LIVENESS_CHECK_INTERVAL);
         if let WriterWaker::Task(waker) = &self.queue.waker {
-            let _ = timeout(until.saturating_duration_since(now), waker.notified()).await;
+            tokio::select! {
+                () = waker.notified() => {}
+                // The lock is gone with the connection: it is taken again at once.
+                () = closed(self.session.as_ref()) => {}
+                () = sleep(until.saturating_duration_since(now)) => {}
+            }
         }
+    }
+
+    /// Tells other stores that this one is closed, so that they need not wait for its return.
+    async fn note_close(&self) {
+        let Some(session) = &self.session else { return };
+        // If this fails, the absence of the lock tells them, later.
+        let _ = timeout(CLOSE_TIMEOUT, session.session().note_close(self.owner)).await;
     }
 
     /// A working connection; reconnects once if necessary.
@@ -113,7 +129,7 @@ impl Writer {
         if self.session.as_ref().is_none_or(|session| session.client().is_closed()) {
             self.session = None;
             let session = self.address.connect().await?;
-            self.adopt(session).await?;
+            self.adopt(session, Connection::Again).await?;
         }
         match &self.session {
             Some(session) => {
@@ -130,9 +146,12 @@ impl Writer {
         }
     }
 
-    async fn adopt(&mut self, session: Session) -> Result<(), String> {
-        self.holds_liveness_lock =
-            session.acquire_liveness_lock(self.owner).await.map_err(|error| error_text(&error))?;
+    async fn adopt(&mut self, session: Session, connection: Connection) -> Result<(), String> {
+        let acquiring = async {
+            session.note_connection(connection).await?;
+            session.acquire_liveness_lock(self.owner).await
+        };
+        self.holds_liveness_lock = acquiring.await.map_err(|error| error_text(&error))?;
         let session = WriteSession::prepare(session, self.auditor.clone()).await;
         self.session = Some(session.map_err(|error| error_text(&error))?);
         Ok(())
@@ -361,6 +380,14 @@ impl Writer {
             }
         };
         self.clean_up_at = Instant::now() + wait;
+    }
+}
+
+/// Completes when a connection has ended.
+async fn closed(session: Option<&WriteSession>) {
+    match session.filter(|session| !session.client().is_closed()) {
+        Some(session) => session.session().closed().await,
+        None => std::future::pending().await,
     }
 }
 

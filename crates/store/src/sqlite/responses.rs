@@ -7,13 +7,15 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, params, params_from_it
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::StoreError;
-use toolhub_core::responses::{PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse};
+use toolhub_core::responses::{
+    OwnResponse, PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse,
+};
 
 use super::{SqliteStore, history};
 use crate::owner::OwnerId;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, RESPONSE, ResponseWrite, STATUS, UNFINISHED,
-    WANTED, approval_of, check_names, has_nul, response_of, unchanged,
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, OWN, RESPONSE, ResponseWrite, STATUS,
+    UNFINISHED, approval_of, check_names, has_nul, own_response_of, response_of, unchanged,
 };
 use crate::rows::micros;
 use crate::write::{Write, WriteAnswer};
@@ -57,11 +59,11 @@ impl Responses for SqliteStore {
         })
     }
 
-    fn wanted_responses(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+    fn own_responses(&self) -> BoxFuture<'_, Result<Vec<OwnResponse>, StoreError>> {
         let (OwnerId(own), now) = (self.owner, micros(SystemTime::now()));
         Box::pin(self.run(move |connection| {
-            let mut select = connection.prepare_cached(WANTED)?;
-            select.query_map([own, now], |row| row.get(0))?.collect()
+            let mut select = connection.prepare_cached(OWN)?;
+            select.query_map([own, now], |row| own_response_of(row))?.collect()
         }))
     }
 
@@ -85,6 +87,20 @@ impl Responses for SqliteStore {
         Box::pin(async move {
             let (id, principal) = (id.to_owned(), principal.to_owned());
             Ok(self.write_response(ResponseWrite::Delete { id, principal }).await? > 0)
+        })
+    }
+
+    fn delete_responses_of<'a>(&'a self, principal: &'a str) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let mut deleted = 0;
+            loop {
+                let principal = principal.to_owned();
+                let rows = self.write_response(ResponseWrite::DeleteOf { principal }).await?;
+                deleted += rows;
+                if rows == 0 {
+                    return Ok(deleted);
+                }
+            }
         })
     }
 
@@ -296,7 +312,7 @@ mod tests {
         assert!(plan_of_sum.contains("COVERING INDEX responses_by_age"), "{plan_of_sum}");
         let owners = plan(&format!("SELECT DISTINCT owner FROM {UNFINISHED}"), &[]);
         assert!(owners.contains("INDEX responses_unfinished"), "{owners}");
-        for query in [ADOPTED, WANTED] {
+        for query in [ADOPTED, OWN] {
             let own = plan(query, &[Bind::Int(1), Bind::Int(1)]);
             assert!(own.contains("responses_unfinished (owner=?)"), "{own}");
         }

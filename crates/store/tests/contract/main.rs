@@ -67,7 +67,7 @@ contract! {
         names_with_nul_are_rejected deleted_responses_stay_deleted one_of_many_callers_takes_an_approval
         unfinished_responses_are_those_of_ended_processes expired_rows_do_not_exist purge_deletes_expired_rows
         purge_deletes_the_oldest_final_responses_beyond_the_limit concurrent_purges_delete_no_more_than_one
-        older_database_stores_responses;
+        older_database_stores_responses all_responses_of_a_principal_are_deleted;
     retention: deletes_old_calls deletes_old_results_before_their_calls deletes_results_with_their_calls deletes_excess_results
         deletes_excess_results_in_blocks deletes_old_blocks;
     shared_state: entries_are_stored_verbatim_and_change_by_revision

@@ -11,7 +11,7 @@ use toolhub_core::RawJson;
 use toolhub_core::call_log::{CallQuery, RecordId};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::{
-    PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
+    OwnResponse, PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
 };
 
 use crate::database::{Database, find, hour};
@@ -187,7 +187,8 @@ pub(crate) async fn cancellations_reach_the_working_process(database: Database) 
         owner.add_response(one.clone()).await.unwrap();
     }
     let wanted = async |store: &dyn HubStore| {
-        let mut ids = store.wanted_responses().await.unwrap();
+        let own = store.own_responses().await.unwrap().into_iter().filter(|one| !one.is_cancelled);
+        let mut ids: Vec<String> = own.map(|one| one.id).collect();
         ids.sort();
         ids
     };
@@ -218,7 +219,34 @@ pub(crate) async fn cancellations_reach_the_working_process(database: Database) 
     assert!(other.request_cancellation(&kept.id, &kept.principal).await.unwrap());
     drop(owner);
     assert_same(wait_for_unfinished(&*other, 1).await.first(), &kept);
-    assert!(wanted(&*other).await.is_empty());
+    let (id, principal) = (kept.id.clone(), kept.principal.clone());
+    let adopted = OwnResponse { id, principal, is_cancelled: true, is_adopted: true };
+    assert_eq!(other.own_responses().await.unwrap(), [adopted]);
+}
+
+/// Everything of one principal is deleted, however much it is, and nothing of others.
+pub(crate) async fn all_responses_of_a_principal_are_deleted(database: Database) {
+    let (store, other) = (database.open().await, database.open().await);
+    let mut kept = Vec::new();
+    for index in 0..130 {
+        let status = ResponseStatus::ALL[index % 6];
+        store.add_response(response(status)).await.unwrap();
+        let principal = ["key:anna", "key:an", "KEY:ANN", "local"][index % 4].to_owned();
+        kept.push(StoredResponse { principal, ..response(status) });
+        store.add_response(kept[index].clone()).await.unwrap();
+    }
+    for index in 0..60 {
+        store.put_approval(approval(&format!("mcpr_{index}"))).await.unwrap();
+    }
+    let foreign = PendingApproval { principal: "key:bob".to_owned(), ..approval("kept") };
+    store.put_approval(foreign).await.unwrap();
+    assert_eq!(other.delete_responses_of("key:ann\0").await.unwrap(), 0);
+    assert_eq!(other.delete_responses_of("key:ann").await.unwrap(), 190);
+    assert_eq!(other.delete_responses_of("key:ann").await.unwrap(), 0);
+    assert!(store.own_responses().await.unwrap().iter().all(|one| one.principal != "key:ann"));
+    assert_eq!(are_stored(&*store, &kept).await, vec![true; 130]);
+    assert!(store.take_approval("mcpr_7", "key:ann").await.unwrap().is_none());
+    assert!(store.take_approval("kept", "key:bob").await.unwrap().is_some());
 }
 
 /// A process that was taken for dead does not write any more what another one has taken over.

@@ -14,6 +14,7 @@ mod damaged_file;
 mod full_disk;
 mod journals;
 mod killed;
+mod liveness;
 mod responses;
 mod server_away;
 mod tls;

@@ -271,6 +271,9 @@ impl Gateways {
             if *ends_person {
                 let _ = self.hub.held_calls().withdraw_all(&principal).await;
                 let _ = self.hub.forget_logins(&principal).await;
+                if let Some(store) = self.hub.store() {
+                    let _ = store.delete_responses_of(&principal).await;
+                }
             }
         }
         if changes.rules {

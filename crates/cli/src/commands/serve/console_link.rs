@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use toolhub::Hub;
+use toolhub::settings::Settings;
 use toolhub_console::one_time_link;
 use toolhub_core::RawObject;
 
@@ -10,10 +12,24 @@ use crate::args::serve::ConsoleLink;
 use crate::render::screen::NAME;
 use crate::terminal::browser;
 
+/// The hub, if its replicas share a store, in which the tickets of links are then.
+pub(crate) async fn shared_hub(app: &App) -> anyhow::Result<Option<&Hub>> {
+    Ok(match Settings::read(&app.places()?)?.store.is_shared() {
+        true => Some(app.hub().await?),
+        false => None,
+    })
+}
+
 /// Prints a one-time link into the console of the hub at an address, and opens it in a browser.
-pub(crate) fn present(app: &App, address: SocketAddr, link: ConsoleLink) -> anyhow::Result<()> {
+pub(crate) async fn present(
+    app: &App,
+    address: SocketAddr,
+    link: ConsoleLink,
+    hub: Option<&Hub>,
+) -> anyhow::Result<()> {
     let lang = app.lang();
-    let link_text = one_time_link(&app.places()?.home, address)?;
+    let store = hub.and_then(Hub::store).map(|store| &**store);
+    let link_text = one_time_link(&app.places()?.home, address, store).await?;
     let url = link_text.expose();
     if app.screen.json {
         app.screen.json(&RawObject::default().with("url", url).into_raw());

@@ -240,7 +240,7 @@ async fn http(
     let mut relay = relay::start(app, gateways, &stop, drain).await;
     announce(app, address, gateways.tools());
     if let Some(link) = args.console_link {
-        console_link::present(app, address, link)?;
+        console_link::present(app, address, link, Some(gateways.hub().as_ref())).await?;
     }
     let closing = Arc::clone(gateways);
     let run = serving.run(stop.clone(), async move {

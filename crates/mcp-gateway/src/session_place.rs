@@ -228,9 +228,9 @@ impl Gateway {
             match self.send_to(owner, incoming, RequestMethod::Post, body.clone()).await {
                 Err(LinkError::Unreachable) if self.has_ended(owner).await => return Ok(None),
                 Err(LinkError::Unreachable)
-                    if self.link.get().is_some() && since.elapsed() < HOME_TIMEOUT =>
+                    if self.link.get().is_some() && since.elapsed() < OWNER_TIMEOUT =>
                 {
-                    tokio::time::sleep(HOME_RETRY_INTERVAL).await;
+                    tokio::time::sleep(OWNER_RETRY_INTERVAL).await;
                 }
                 sent => return sent.map(Some),
             }

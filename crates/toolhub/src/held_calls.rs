@@ -28,6 +28,10 @@ use shared::SharedHeldCalls;
 const RETENTION: Duration = Duration::from_secs(7 * 86_400);
 /// Maximum number of calls of one principal that wait at the same time.
 const MAX_WAITING: usize = 1_000;
+/// Maximum length of the arguments of a held call, in bytes: a person reads them before the decision.
+const MAX_ARGUMENT_BYTES: usize = 256 << 10;
+/// Maximum length of the arguments of all stored calls of one principal, in bytes. Ended calls give way to new ones.
+const MAX_STORED_BYTES: usize = 16 << 20;
 /// Number of hexadecimal digits at the beginning of an id that identify the principal.
 const PRINCIPAL_DIGITS: usize = 8;
 /// Number of hexadecimal digits after them that identify the call.
@@ -57,10 +61,42 @@ pub struct NewHeldCall<'a> {
     pub script: Option<&'a CallId>,
 }
 
+/// The beginning of the ids of all calls of a principal.
+fn principal_prefix(principal: &str) -> String {
+    digest(&[principal], PRINCIPAL_DIGITS)
+}
+
+/// Which calls of a principal must be removed before another one of this length is stored: the oldest that have ended. An error
+/// if that is not enough.
+fn ended_to_remove(mut stored: Vec<HeldCall>, length: usize) -> io::Result<Vec<HeldCall>> {
+    let mut bytes: usize = length + stored.iter().map(|call| call.arguments.get().len()).sum::<usize>();
+    stored.sort_by_key(|call| call.at_ms);
+    let now = millis(SystemTime::now());
+    let mut removed = Vec::new();
+    for call in stored {
+        // A denial is in force until the call would have expired.
+        let has_ended = match call.state {
+            HeldState::Used { .. } | HeldState::Expired | HeldState::Withdrawn => true,
+            HeldState::Denied { .. } => call.expires_ms < now,
+            HeldState::Waiting | HeldState::Approved { .. } => false,
+        };
+        if bytes > MAX_STORED_BYTES && has_ended {
+            bytes -= call.arguments.get().len();
+            removed.push(call);
+        }
+    }
+    match bytes > MAX_STORED_BYTES {
+        true => {
+            Err(io::Error::other("the calls of this principal that wait for approval are too long together"))
+        }
+        false => Ok(removed),
+    }
+}
+
 impl NewHeldCall<'_> {
     /// The beginning of the ids of all calls of the principal.
     fn principal_prefix(&self) -> String {
-        digest(&[self.principal.id()], PRINCIPAL_DIGITS)
+        principal_prefix(self.principal.id())
     }
 
     /// The beginning of the ids of this call: equal calls share one decision.
@@ -326,6 +362,12 @@ impl HeldCalls {
 
     /// Holds a call. Returns the existing one if the same call is held already and was not used yet.
     pub async fn hold(&self, new: &NewHeldCall<'_>) -> io::Result<HeldCall> {
+        let length = new.arguments.get().len();
+        if length > MAX_ARGUMENT_BYTES {
+            return Err(io::Error::other(format!(
+                "its arguments have {length} bytes; a call that needs approval may have {MAX_ARGUMENT_BYTES}"
+            )));
+        }
         match &self.storage {
             Storage::Files(files) => files.hold(new),
             Storage::Shared(shared) => shared.hold(new).await,
@@ -334,9 +376,19 @@ impl HeldCalls {
 
     /// All held calls, oldest first.
     pub async fn list(&self) -> io::Result<Vec<HeldCall>> {
+        self.list_of(None).await
+    }
+
+    /// The held calls of a principal, or all; oldest first.
+    pub async fn list_of(&self, principal: Option<&str>) -> io::Result<Vec<HeldCall>> {
         let mut calls = match &self.storage {
-            Storage::Files(files) => files.list()?,
-            Storage::Shared(shared) => shared.list(None).await?,
+            Storage::Files(files) => {
+                let (files, principal) = (files.clone(), principal.map(str::to_owned));
+                // Reads many files.
+                let list = move || files.list(principal.as_deref());
+                tokio::task::spawn_blocking(list).await.map_err(io::Error::other)??
+            }
+            Storage::Shared(shared) => shared.list(principal).await?,
         };
         calls.sort_by(|one, other| (one.at_ms, &one.id).cmp(&(other.at_ms, &other.id)));
         Ok(calls)

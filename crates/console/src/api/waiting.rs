@@ -50,8 +50,11 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Proble
 pub(crate) async fn visible(context: &Context<'_>, all: bool) -> Result<Vec<Held>, Problem> {
     let deciders: Roles = [Role::Approver, Role::Owner].into_iter().collect();
     let sees_all = context.has_role(deciders);
-    let mut calls = context.hub().held_calls().list().await?;
     let principal = context.principal();
+    // Those of others are read only for principals that may see them.
+    let reads_others = sees_all || context.reads_all_calls();
+    let owner = (!reads_others).then(|| &**principal.id());
+    let mut calls = context.hub().held_calls().list_of(owner).await?;
     calls.retain(|call| {
         let is_waiting = call.state == HeldState::Waiting;
         let is_own = call.principal == **principal.id();

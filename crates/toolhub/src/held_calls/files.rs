@@ -13,7 +13,10 @@ use std::time::SystemTime;
 
 use toolhub_core::Principal;
 
-use super::{HeldCall, HeldState, MAX_WAITING, NewHeldCall, RETENTION, StoredDecision, millis};
+use super::{
+    HeldCall, HeldState, MAX_STORED_BYTES, MAX_WAITING, NewHeldCall, RETENTION, StoredDecision,
+    ended_to_remove, millis, principal_prefix,
+};
 
 /// The folder of held calls in the data folder.
 const FOLDER: &str = "held";
@@ -68,9 +71,10 @@ impl HeldCallFiles {
             }
         }
         self.check_waiting(new.principal, &entries)?;
+        self.make_room(new, &entries)?;
         if fastrand::u32(..CLEANUP_INTERVAL) == 0 {
             // Looking at an expired call removes it. A file that cannot be read is not reported to another caller.
-            let _ = self.list();
+            let _ = self.list(None);
         }
         let mut call = new.to_waiting();
         if call.script.is_some() {
@@ -149,8 +153,30 @@ impl HeldCallFiles {
         Ok(())
     }
 
-    /// All held calls. Removes the files of calls that expired long ago.
-    pub(super) fn list(&self) -> io::Result<Vec<HeldCall>> {
+    /// Removes ended calls of the principal if all together would be too long. Reads the files only if they may be.
+    fn make_room(&self, new: &NewHeldCall<'_>, entries: &Entries) -> io::Result<()> {
+        let length = new.arguments.get().len();
+        let mut bytes = length;
+        for id in &entries.calls {
+            bytes += fs::metadata(self.file(id, "json"))
+                .map_or(0, |file| usize::try_from(file.len()).unwrap_or(usize::MAX));
+        }
+        if bytes <= MAX_STORED_BYTES {
+            return Ok(());
+        }
+        let mut stored = Vec::new();
+        for id in &entries.calls {
+            stored.extend(self.get(id)?.filter(|call| call.principal == **new.principal.id()));
+        }
+        for call in ended_to_remove(stored, length)? {
+            self.remove(&call.id);
+        }
+        Ok(())
+    }
+
+    /// All held calls, or those of a principal. Removes the files of calls that expired long ago.
+    pub(super) fn list(&self, principal: Option<&str>) -> io::Result<Vec<HeldCall>> {
+        let prefix = principal.map(principal_prefix).unwrap_or_default();
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -160,7 +186,14 @@ impl HeldCallFiles {
         for entry in entries {
             let name = entry?.file_name();
             let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
+            if !id.starts_with(&prefix) {
+                continue;
+            }
             let Some(call) = self.get(id)? else { continue };
+            // The prefix is short: another principal may have the same one.
+            if principal.is_some_and(|principal| call.principal != principal) {
+                continue;
+            }
             let kept_until =
                 call.expires_ms.saturating_add(u64::try_from(RETENTION.as_millis()).unwrap_or(0));
             if kept_until < millis(SystemTime::now()) {
@@ -234,7 +267,7 @@ impl HeldCallFiles {
 
     /// Removes the calls of a principal whose key was revoked, unless they were denied or have run.
     pub(super) fn withdraw_all(&self, principal: &str) -> io::Result<()> {
-        for call in self.list()?.into_iter().filter(|call| call.principal == principal) {
+        for call in self.list(Some(principal))? {
             if matches!(call.state, HeldState::Waiting | HeldState::Approved { .. }) {
                 self.remove(&call.id);
             }

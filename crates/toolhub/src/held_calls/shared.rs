@@ -14,6 +14,7 @@ use toolhub_core::{CallId, RawJson};
 
 use super::{
     HeldCall, HeldState, MAX_WAITING, NewHeldCall, RETENTION, StoredDecision, canonical_text, digest,
+    ended_to_remove,
 };
 
 const KIND: StateKind = StateKind::HeldCall;
@@ -124,10 +125,16 @@ impl SharedHeldCalls {
         if let Some(denied) = calls.iter().find(|call| call.is_open() && new.is(call)) {
             return Ok(Some(denied.clone()));
         }
-        match calls.iter().filter(|call| call.state == HeldState::Waiting).count() < MAX_WAITING {
-            true => Ok(None),
-            false => Err(io::Error::other("too many calls of this principal wait for approval")),
+        if calls.iter().filter(|call| call.state == HeldState::Waiting).count() >= MAX_WAITING {
+            return Err(io::Error::other("too many calls of this principal wait for approval"));
         }
+        for ended in ended_to_remove(calls, new.arguments.get().len())? {
+            if let Some(entry) = self.store.entry(KIND, &ended.id).await.map_err(failed)? {
+                // One that changes at this moment stays.
+                self.store.remove_entry(KIND, &ended.id, &entry.revision).await.map_err(failed)?;
+            }
+        }
+        Ok(None)
     }
 
     /// The call with its state. Whether the hub of a script still runs is not part of the entry.

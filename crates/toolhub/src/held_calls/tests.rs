@@ -377,3 +377,41 @@ async fn a_call_of_a_script_is_withdrawn_when_its_hub_ends() {
         assert!(other.withdraw_orphans().await.unwrap().is_empty(), "it is recorded once");
     }
 }
+
+#[tokio::test]
+async fn too_long_arguments_are_not_held() {
+    let text = |bytes: usize| RawJson::of(&serde_json::json!({"text": "x".repeat(bytes)}));
+    for folder in Folder::both() {
+        let (ann, held) = (ann(), folder.open());
+        let refused = held.hold(&new(&ann, &text(MAX_ARGUMENT_BYTES), HOUR)).await.unwrap_err();
+        assert!(refused.to_string().contains("262144"), "{refused}");
+        assert!(held.hold(&new(&ann, &text(MAX_ARGUMENT_BYTES / 2), HOUR)).await.unwrap().is_new);
+        assert_eq!(held.list_of(Some(ann.id())).await.unwrap().len(), 1);
+        assert!(held.list_of(Some("key:bob")).await.unwrap().is_empty());
+    }
+}
+
+/// A principal cannot fill the data folder with calls that wait, and calls that have ended do not keep it from new ones.
+#[test]
+fn ended_calls_give_way_to_new_ones_and_waiting_calls_do_not() {
+    let (ann, arguments) =
+        (ann(), RawJson::of(&serde_json::json!({"text": "x".repeat(MAX_STORED_BYTES / 4)})));
+    let call =
+        |at_ms: u64, state: HeldState| HeldCall { at_ms, state, ..new(&ann, &arguments, HOUR).to_waiting() };
+    let by = || "local".to_owned();
+    let waiting = |at_ms: u64| call(at_ms, HeldState::Waiting);
+    let removed = |stored: Vec<HeldCall>| {
+        ended_to_remove(stored, 100).map(|calls| calls.iter().map(|call| call.at_ms).collect::<Vec<_>>())
+    };
+    assert!(removed(vec![waiting(1), waiting(2), waiting(3)]).unwrap().is_empty());
+    let ended = |at_ms: u64| call(at_ms, HeldState::Used { by: by() });
+    assert_eq!(removed(vec![ended(3), ended(1), waiting(2), ended(4)]).unwrap(), [1]);
+    assert_eq!(
+        removed(vec![ended(3), waiting(1), call(2, HeldState::Expired), waiting(4), ended(5)]).unwrap(),
+        [2, 3]
+    );
+    assert!(removed((1..=4).map(waiting).collect()).is_err());
+    let approved = |at_ms: u64| call(at_ms, HeldState::Approved { by: by() });
+    let denied = |at_ms: u64| call(at_ms, HeldState::Denied { by: by() });
+    assert!(removed(vec![approved(1), denied(2), waiting(3), waiting(4)]).is_err());
+}

@@ -266,8 +266,9 @@ mod tests {
     async fn remembers_a_bounded_number() {
         let changes = Arc::new(UnfinishedChanges::default());
         for number in 0..MAX_ENTRIES + 10 {
-            let body = &number.to_le_bytes();
-            let request = RequestIdentity { principal: "ann", profile: None, path: "responses", body };
+            let body = number.to_string();
+            let request =
+                RequestIdentity { principal: "ann", profile: None, path: "responses", body: body.as_bytes() };
             changes.of_request(request).set().await.unwrap();
         }
         assert_eq!(changes.entries().len(), MAX_ENTRIES);

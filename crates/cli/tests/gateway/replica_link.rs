@@ -58,9 +58,9 @@ pub(crate) struct Linked {
     pub(crate) gateways: Vec<Arc<Gateways>>,
     pub(crate) link: Arc<LocalLink>,
     /// Keep the views of the gateways up to date.
-    following: Vec<JoinSet<()>>,
+    following: JoinSet<()>,
     _server: HttpServer,
-    folders: Vec<tempfile::TempDir>,
+    _folders: Vec<tempfile::TempDir>,
 }
 
 impl Linked {
@@ -80,7 +80,7 @@ impl Linked {
         let server = HttpServer::start(&script);
         let link = Arc::new(LocalLink::default());
         let (mut hubs, mut gateways, mut folders) = (Vec::new(), Vec::new(), Vec::new());
-        let mut following = Vec::new();
+        let mut following = JoinSet::new();
         for database in databases {
             let folder = tempfile::tempdir().unwrap();
             let mut settings =
@@ -105,9 +105,8 @@ impl Linked {
             let one = Arc::new(Gateways::new(Arc::clone(&hub), notifications, Lang::En).unwrap());
             one.set_replica_link(&(Arc::clone(&link) as Arc<dyn ReplicaLink>));
             link.gateways.lock().unwrap().insert(hub.store().unwrap().replica(), Arc::downgrade(&one));
-            let (followed, mut follows) = (Arc::clone(&one), JoinSet::new());
-            follows.spawn(async move { followed.follow().await });
-            following.push(follows);
+            let followed = Arc::clone(&one);
+            following.spawn(async move { followed.follow().await });
             let since = Instant::now();
             while one.tools() == 0 || hub.catalog().named("ask").next().is_none() {
                 assert!(since.elapsed() < TEST_TIMEOUT, "the server is not listed");
@@ -119,7 +118,7 @@ impl Linked {
         }
         // The views are rebuilt after the catalog.
         tokio::time::sleep(Duration::from_millis(500)).await;
-        Self { hubs, gateways, link, following, _server: server, folders }
+        Self { hubs, gateways, link, following, _server: server, _folders: folders }
     }
 
     pub(crate) async fn post(&self, replica: usize, caller: &Caller, body: Value) -> Reply {
@@ -134,26 +133,8 @@ impl Linked {
         self.link.sent.load(Ordering::Relaxed)
     }
 
-    /// Ends a replica, and returns its id once its store is closed. The other one has the index 0 then.
-    pub(crate) async fn end(&mut self, replica: usize) -> ReplicaId {
-        self.following.remove(replica).shutdown().await;
-        let (gateways, hub) = (self.gateways.remove(replica), self.hubs.remove(replica));
-        let id = hub.store().unwrap().replica();
-        gateways.close(Duration::from_secs(5)).await;
-        hub.shutdown().await;
-        drop((gateways, hub, self.folders.remove(replica)));
-        let (other, since) = (self.hubs[0].store().unwrap(), Instant::now());
-        while other.is_alive(id).await.unwrap() {
-            assert!(since.elapsed() < TEST_TIMEOUT, "its store stays open");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        id
-    }
-
     pub(crate) async fn close(mut self) {
-        while !self.following.is_empty() {
-            self.following.remove(0).shutdown().await;
-        }
+        self.following.shutdown().await;
         for gateways in &self.gateways {
             gateways.close(Duration::from_secs(5)).await;
         }

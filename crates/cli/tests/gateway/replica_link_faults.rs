@@ -17,6 +17,15 @@ async fn start(more: &str) -> Linked {
     Linked::start_with([&database, &database], more).await
 }
 
+/// Two gateways, and the network between the first one and its database.
+async fn start_behind_network(server: &PostgresServer) -> (Linked, Network) {
+    let network = Network::to(server.port()).await;
+    let database = server.new_database();
+    let through = database.replace(&format!(":{}/", server.port()), &format!(":{}/", network.port()));
+    assert_ne!(through, database);
+    (Linked::start_with([&through, &database], "").await, network)
+}
+
 /// A request that needs no database.
 fn ping(id: u32) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"})
@@ -82,28 +91,32 @@ async fn limits_of_a_principal_hold_at_the_home_for_forwarded_requests() {
 /// What waits for input ends with its replica. The client is told to begin again, not to try the same for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn request_state_of_an_ended_replica_is_not_known() {
-    let mut linked = start("").await;
+    let (linked, network) = start_behind_network(PostgresServer::shared()).await;
     let ann = Caller::new("ann", &linked);
     let (body, caller) = modern(call(1, "ask"), &ann);
     let asked: Value = serde_json::from_str(&text(linked.post(0, &caller, body).await)).unwrap();
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     let mut retry = call(2, "ask");
     retry["params"]["requestState"] = asked["result"]["requestState"].clone();
-    retry["params"]["inputResponses"] = json!({"question-1": {"action": "accept", "content": {}}});
-    // While the replica is only unreachable, nothing is done, and the state stays of use.
+    retry["params"]["inputResponses"] = json!({"question-1": {"action": "decline"}});
+    // While the replica is only unreachable, nothing is done.
     let reachable = std::mem::take(&mut *linked.link.gateways.lock().unwrap());
     let (body, caller) = modern(retry.clone(), &ann);
     let refused = linked.post(1, &caller, body).await;
     assert_eq!(status(&refused), 503);
     assert!(text(refused).contains("nothing was done"));
-    *linked.link.gateways.lock().unwrap() = reachable;
-    linked.end(0).await;
-    let (body, caller) = modern(retry, &ann);
-    let since = Instant::now();
-    let refused = linked.post(0, &caller, body).await;
+    // As after its end: neither it nor its connection to the database is there any more.
+    network.cut();
+    let (body, caller) = modern(retry.clone(), &ann);
+    let refused = linked.post(1, &caller, body).await;
     assert_eq!(status(&refused), 400);
     assert!(text(refused).contains("make the request again without it"));
-    assert!(since.elapsed() < TEST_TIMEOUT);
+    // It was cut off alone: what waits there was neither used nor lost by that.
+    network.connect();
+    *linked.link.gateways.lock().unwrap() = reachable;
+    let (body, caller) = modern(retry, &ann);
+    let answered = text(linked.post(1, &caller, body).await);
+    assert!(answered.contains("decline"), "{answered}");
     linked.close().await;
 }
 
@@ -112,11 +125,7 @@ async fn request_state_of_an_ended_replica_is_not_known() {
 #[tokio::test(flavor = "multi_thread")]
 async fn session_stays_at_its_home_while_the_database_restarts() {
     let server = PostgresServer::start();
-    let network = Network::to(server.port()).await;
-    let database = server.new_database();
-    let through = database.replace(&format!(":{}/", server.port()), &format!(":{}/", network.port()));
-    assert_ne!(through, database);
-    let linked = Linked::start_with([&through, &database], "").await;
+    let (linked, network) = start_behind_network(&server).await;
     let mut ann = Caller::new("ann", &linked);
     ann.initialize(&linked, 0).await;
     network.cut();

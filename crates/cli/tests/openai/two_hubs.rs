@@ -215,8 +215,8 @@ async fn an_answered_request_may_be_repeated() {
 /// What a revoked key has stored is deleted, also for a new key of the same name, and nothing of others.
 #[tokio::test]
 async fn responses_of_a_revoked_key_are_deleted() {
-    for settings in stores() {
-        for is_running in [true, false] {
+    for is_running in [true, false] {
+        for settings in stores() {
             let mut first = hub("write_sheet", &settings);
             let mut ids = Vec::new();
             for key in [&first.key, &first.other_key] {

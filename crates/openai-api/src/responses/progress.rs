@@ -145,6 +145,9 @@ mod tests {
             },
         )
         .await;
-        assert_eq!((attempts.get(), reason.take()), (ATTEMPTS_BEFORE_SUBSTITUTE, "too large".to_owned()));
+        assert_eq!(
+            (attempts.get(), reason.take()),
+            (ATTEMPTS_BEFORE_SUBSTITUTE, "the store failed: too large".to_owned())
+        );
     }
 }

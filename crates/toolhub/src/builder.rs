@@ -22,6 +22,7 @@ use toolhub_mcp_client::{ClientHandler, Dialer, RejectingHandler, Server, Server
 use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
 use toolhub_oauth::TokenStore;
 use toolhub_script::HostConfig as ScriptHost;
+use toolhub_script::protocol::VERSION as SCRIPT_PROTOCOL;
 use toolhub_skills::{CallingScripts, Fetch, SkillHost, SkillOptions, SkillRegistry};
 
 use toolhub_store::private_file::PrivateError;
@@ -290,8 +291,10 @@ impl HubBuilder {
             let native = Arc::new(native_host(&settings, deps, self.tools));
             let script_host =
                 self.script_host.map(|host| ScriptHost { protected: places.private_folders(), ..host });
-            let scripts =
-                script_host.and_then(|host| ScriptRuns::new(host, &settings, &places.home, self.one_shot));
+            let script_workers = replica.as_ref().map(|replica| replica.script_hosts(SCRIPT_PROTOCOL));
+            let scripts = script_host.and_then(|host| {
+                ScriptRuns::new(host, &settings, &places.home, self.one_shot, script_workers)
+            });
             let run_script = scripts.as_ref().and_then(|runs| RunScript::new(runs, &settings));
             if let Some(tool) = &run_script {
                 native.add(Arc::clone(tool) as Arc<dyn NativeTool>);

@@ -229,7 +229,9 @@ impl Gateways {
             std::future::pending::<()>().await;
         };
         let notify = |change: ListChange| self.notify(&ProfileChange::Fetched(change));
-        let ended_sessions = self.profiles.values().map(|(_, gateway)| gateway.follow_ended_sessions());
+        let ended_sessions = self.profiles.values().map(|(_, gateway)| async move {
+            tokio::join!(gateway.follow_ended_sessions(), gateway.follow_adopted_sessions())
+        });
         let (_, _, (), (), (), (), (), (), (), (), ()) = tokio::join!(
             swept,
             futures_util::future::join_all(ended_sessions),

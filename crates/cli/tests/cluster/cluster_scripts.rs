@@ -14,7 +14,7 @@ use crate::test_cluster::{Client, Process, TEST_TIMEOUT, TestCluster, succeeded}
 
 /// Scripts run on workers alone, servers on workers with the label `servers`.
 const ON_WORKERS: &str = "scripts = \"workers\"\n[[servers]]\nid = \"journal\"\nlabels = [\"servers\"]\n\
-    [script]\nwarm_hosts = 0\n[profiles.default]\nexpose = \"all\"\n\
+    [native]\nenabled = true\n[script]\nwarm_hosts = 0\n[profiles.default]\nexpose = \"all\"\n\
     [profiles.code]\nservers = [\"journal\"]\nexpose = \"code\"\n";
 
 /// A cluster with a replica whose tools are known, and a worker for servers alone.

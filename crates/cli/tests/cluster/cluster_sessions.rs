@@ -259,7 +259,7 @@ async fn session_lives_at_one_replica_after_a_lost_connection_to_the_database() 
     let ([one, other], _worker) = ready(&mut cluster).await;
     let ann = LegacyClient::connect(&one, KEYS[0]).await.unwrap();
     let bob = LegacyClient::connect(&one, KEYS[1]).await.unwrap();
-    let (mut former, _kept) = (ann.listen(&one).await, bob.listen(&one).await);
+    let (mut former, mut kept) = (ann.listen(&one).await, bob.listen(&one).await);
     let adopted = "SELECT count(*) FROM toolhub.shared_state WHERE kind = 'session-home'";
     let since = Instant::now();
     let mut number = 0;
@@ -287,6 +287,9 @@ async fn session_lives_at_one_replica_after_a_lost_connection_to_the_database() 
     assert_eq!(ann.status(&other, &answer(&question, "ann")).await, 202);
     assert!(events.next().await.unwrap().to_string().contains("\\\"ann\\\""));
     assert!((1..=number).all(|number| ran(&cluster, &format!("meanwhile {number}")) <= 1));
+    // A session that nobody adopted stays as it was.
+    ann.call(&other, "change", json!({})).await;
+    while kept.next().await.expect("the stream stays open")["method"] != "notifications/tools/list_changed" {}
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -51,7 +51,7 @@ async fn parts_that_prove_who_they_are_work_together_and_others_get_nothing() {
     let url = format!("tls://127.0.0.1:{}", cluster.nats.port());
     let settings = |authority: &TestAuthority, credentials: &str| {
         format!(
-            "authorities = \"{}\"\n{credentials}scripts = \"workers\"\n[profiles.default]\nexpose = \"all\"\n\
+            "authorities = \"{}\"\n{credentials}scripts = \"workers\"\n[native]\nenabled = true\n[profiles.default]\nexpose = \"all\"\n\
              [profiles.code]\nservers = [\"journal\"]\nexpose = \"code\"\n",
             authority.certificate().display()
         )

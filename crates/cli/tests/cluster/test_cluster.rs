@@ -58,8 +58,9 @@ impl TestCluster {
     /// Writes `toolhub.toml`. `settings` begin within `[cluster]`.
     pub(crate) fn configure(&self, nats: &str, settings: &str) {
         let database = &self.database;
+        let native = if settings.contains("[native]") { "" } else { "[native]\nenabled = false\n" };
         let toml = format!(
-            "[store]\nurl = \"{database}\"\n[native]\nenabled = false\n[cluster]\nnats = \"{nats}\"\nlease = \"6s\"\n{settings}"
+            "[store]\nurl = \"{database}\"\n{native}[cluster]\nnats = \"{nats}\"\nlease = \"6s\"\n{settings}"
         );
         fs::write(self.path("toolhub.toml"), toml).unwrap();
     }

@@ -22,8 +22,8 @@ pub(crate) struct Liveness(Mutex<HashMap<String, Sign>>);
 #[derive(Debug, Clone, Copy)]
 struct Sign {
     at: Instant,
-    /// How many more scripts it takes.
-    scripts: u32,
+    /// How many more scripts it takes; `None` if it takes none.
+    scripts: Option<u32>,
 }
 
 impl Liveness {
@@ -33,11 +33,16 @@ impl Liveness {
         heard.map_or(since, |heard| heard.at.max(since))
     }
 
-    /// The members that live and take scripts.
+    /// The members that live and take scripts, in random order; those that were full come last.
     pub(crate) fn script_workers(&self) -> Vec<String> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let takes = |sign: &Sign| sign.scripts > 0 && sign.at.elapsed() <= LOST_AFTER;
-        all.iter().filter(|(_, sign)| takes(sign)).map(|(member, _)| member.clone()).collect()
+        let mut workers: Vec<(bool, String)> = {
+            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let alive = all.iter().filter(|(_, sign)| sign.at.elapsed() <= LOST_AFTER);
+            alive.filter_map(|(member, sign)| Some((sign.scripts? == 0, member.clone()))).collect()
+        };
+        fastrand::shuffle(&mut workers);
+        workers.sort_by_key(|(is_full, _)| *is_full);
+        workers.into_iter().map(|(_, member)| member).collect()
     }
 
     fn heard(&self, beat: Beat) {
@@ -49,7 +54,7 @@ impl Liveness {
     }
 
     /// Publishes the signs of life of `own`, which takes `scripts` more scripts, and receives those of others. Runs until it is dropped.
-    pub(crate) async fn run(self: Arc<Self>, bus: Bus, own: String, scripts: impl Fn() -> u32) {
+    pub(crate) async fn run(self: Arc<Self>, bus: Bus, own: String, scripts: impl Fn() -> Option<u32>) {
         let subjects = Subjects(&bus);
         let subject = subjects.beat(&own);
         let beat = || wire::write(&Beat { member: own.clone(), scripts: scripts() }, b"");

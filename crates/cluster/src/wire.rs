@@ -200,7 +200,12 @@ pub(crate) struct ScriptHead {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum ScriptReply {
     /// The script does not run here.
-    Refused { why: LocalizedText },
+    Refused {
+        why: LocalizedText,
+        /// Whether it could run there later.
+        #[serde(default)]
+        full: bool,
+    },
     /// The worker looks for a host.
     Accepted,
     /// A host has the script.
@@ -254,9 +259,9 @@ pub(crate) struct AnswerError {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Beat {
     pub(crate) member: String,
-    /// How many more scripts the member takes.
+    /// How many more scripts the member takes at present; `None` if it takes none.
     #[serde(default)]
-    pub(crate) scripts: u32,
+    pub(crate) scripts: Option<u32>,
 }
 
 /// An event for all members.

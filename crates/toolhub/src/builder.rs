@@ -40,7 +40,7 @@ use crate::progress::ProgressCell;
 use crate::reload::{add_host, server_for};
 use crate::script::{RunScript, ScriptRuns, SkillScripts};
 use crate::server_set::ServerSet;
-use crate::settings::{Places, PlacesError, Settings, load_servers};
+use crate::settings::{Places, PlacesError, ScriptPlace, Settings, load_servers};
 use crate::skills::{ServerSkills, has_skills_needing_approval, read_approvals};
 use crate::unavailable_call_log::UnavailableCallLog;
 
@@ -291,7 +291,8 @@ impl HubBuilder {
             let native = Arc::new(native_host(&settings, deps, self.tools));
             let script_host =
                 self.script_host.map(|host| ScriptHost { protected: places.private_folders(), ..host });
-            let script_workers = replica.as_ref().map(|replica| replica.script_hosts(SCRIPT_PROTOCOL));
+            let waits = settings.cluster.scripts == ScriptPlace::Workers;
+            let script_workers = replica.as_ref().map(|replica| replica.script_hosts(SCRIPT_PROTOCOL, waits));
             let scripts = script_host.and_then(|host| {
                 ScriptRuns::new(host, &settings, &places.home, self.one_shot, script_workers)
             });

@@ -10,9 +10,10 @@ use toolhub_testkit::postgres::{PostgresServer, Stop};
 
 use crate::test_cluster::{Client, TestCluster, succeeded};
 
-/// A PostgreSQL server that accepts connections over TLS alone.
-fn postgres(authority: &TestAuthority) -> PostgresServer {
+/// A PostgreSQL server that accepts connections over TLS alone, with the URL of a database.
+fn postgres(authority: &TestAuthority) -> (PostgresServer, String) {
     let server = PostgresServer::start();
+    let url = server.new_database();
     let (certificate, key) = authority.issue();
     server.write_file("server.crt", &fs::read_to_string(certificate).unwrap());
     server.write_file("server.key", &fs::read_to_string(key).unwrap());
@@ -20,7 +21,7 @@ fn postgres(authority: &TestAuthority) -> PostgresServer {
     server.write_file("pg_hba.conf", "hostssl all all 127.0.0.1/32 trust\n");
     server.stop(Stop::Fast);
     server.restart();
-    server
+    (server, url)
 }
 
 /// A NATS server that accepts connections over TLS alone, from this user, who may use subjects below `toolhub` alone.
@@ -39,8 +40,7 @@ fn nats(authority: &TestAuthority, user: &NatsUser) -> NatsServer {
 async fn parts_that_prove_who_they_are_work_together_and_others_get_nothing() {
     let (of_nats, of_postgres, other) = (TestAuthority::new(), TestAuthority::new(), TestAuthority::new());
     let (user, stranger) = (NatsUser::new(), NatsUser::new());
-    let postgres = postgres(&of_postgres);
-    let plain = postgres.new_database();
+    let (_postgres, plain) = postgres(&of_postgres);
     let database = |authority: &TestAuthority| {
         format!("{plain}?sslmode=verify-full&sslrootcert={}", authority.certificate().display())
     };

@@ -124,7 +124,7 @@ impl Replica {
             changes: watch::Sender::new(0),
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), || 0));
+        tasks.spawn(Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), || None));
         tasks.spawn(send_queued(shared.bus.clone(), to_send));
         tasks.spawn(store_signs_of_life(Arc::downgrade(&shared)));
         tasks.spawn(waiting::report_waiting(Arc::downgrade(&shared)));

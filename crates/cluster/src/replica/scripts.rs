@@ -26,11 +26,14 @@ const INPUT_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_BEATS: Duration = BEAT_INTERVAL.saturating_mul(2);
 /// How often signs of life are checked before that.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Pause before full workers are asked again.
+const FULL_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Replica {
-    /// The script hosts of workers. `version` is that of the messages between hub and host.
-    pub fn script_hosts(&self, version: u32) -> Arc<dyn ScriptHosts> {
-        Arc::new(ScriptWorkers { shared: Arc::clone(&self.shared), version, since: Instant::now() })
+    /// The script hosts of workers. `version` is that of the messages between hub and host. If all workers are full, a script waits
+    /// for one with `waits`; otherwise it does not begin.
+    pub fn script_hosts(&self, version: u32, waits: bool) -> Arc<dyn ScriptHosts> {
+        Arc::new(ScriptWorkers { shared: Arc::clone(&self.shared), version, waits, since: Instant::now() })
     }
 }
 
@@ -38,41 +41,66 @@ impl Replica {
 struct ScriptWorkers {
     shared: Arc<Shared>,
     version: u32,
+    waits: bool,
     since: Instant,
+}
+
+/// Why a worker has not begun a script. Whatever was sent to it is cancelled, and changes nothing by itself.
+struct NotBegun {
+    why: LocalizedText,
+    /// Whether the worker may take it later.
+    is_full: bool,
+}
+
+impl From<&BusError> for NotBegun {
+    fn from(error: &BusError) -> Self {
+        let why = LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
+        Self { why, is_full: false }
+    }
 }
 
 impl ScriptHosts for ScriptWorkers {
     fn begin<'a>(&'a self, first: &'a [u8]) -> BoxFuture<'a, Result<Box<dyn ScriptHost>, LocalizedText>> {
         Box::pin(async move {
-            let mut refusal = None;
-            for worker in self.candidates().await {
-                match self.begin_at(&worker, first).await {
-                    Ok(script) => return Ok(Box::new(script) as Box<dyn ScriptHost>),
-                    // It has not begun there, and changes nothing by itself.
-                    Err(why) => refusal = Some(why),
+            loop {
+                let (mut refusal, mut is_full) = (None, false);
+                for worker in self.candidates().await {
+                    match self.begin_at(&worker, first).await {
+                        Ok(script) => return Ok(Box::new(script) as Box<dyn ScriptHost>),
+                        Err(not_begun) => {
+                            is_full |= not_begun.is_full;
+                            refusal = Some(not_begun.why);
+                        }
+                    }
                 }
+                if !(self.waits && is_full) {
+                    return Err(no_worker(refusal));
+                }
+                tokio::time::sleep(FULL_RETRY_INTERVAL).await;
             }
-            Err(match refusal {
-                Some(why) => LocalizedText::new(
-                    format!("no worker takes the script: {}", why.localize(Lang::En)),
-                    format!("没有工作进程接受该脚本：{}", why.localize(Lang::Zh)),
-                ),
-                None => LocalizedText::new(
-                    "no worker takes scripts: start `toolhub work`, or write `scripts = \"auto\"` in `[cluster]`",
-                    "没有接受脚本的工作进程：请运行 `toolhub work`，或在 `[cluster]` 中写 `scripts = \"auto\"`",
-                ),
-            })
         })
     }
 }
 
+fn no_worker(refusal: Option<LocalizedText>) -> LocalizedText {
+    match refusal {
+        Some(why) => LocalizedText::new(
+            format!("no worker takes the script: {}", why.localize(Lang::En)),
+            format!("没有工作进程接受该脚本：{}", why.localize(Lang::Zh)),
+        ),
+        None => LocalizedText::new(
+            "no worker takes scripts: start `toolhub work`, or write `scripts = \"auto\"` in `[cluster]`",
+            "没有接受脚本的工作进程：请运行 `toolhub work`，或在 `[cluster]` 中写 `scripts = \"auto\"`",
+        ),
+    }
+}
+
 impl ScriptWorkers {
-    /// The workers that live and take scripts, in random order.
+    /// The workers that live and take scripts.
     async fn candidates(&self) -> Vec<String> {
         loop {
-            let mut workers = self.shared.liveness.script_workers();
+            let workers = self.shared.liveness.script_workers();
             if !workers.is_empty() || self.since.elapsed() > FIRST_BEATS {
-                fastrand::shuffle(&mut workers);
                 return workers;
             }
             tokio::time::sleep(CHECK_INTERVAL).await;
@@ -80,10 +108,9 @@ impl ScriptWorkers {
     }
 
     /// Gives the script to a worker, and waits until a host there has it.
-    async fn begin_at(&self, worker: &str, first: &[u8]) -> Result<RemoteScript, LocalizedText> {
+    async fn begin_at(&self, worker: &str, first: &[u8]) -> Result<RemoteScript, NotBegun> {
         let shared = &self.shared;
-        let text = |error: &BusError| LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
-        let now = shared.member.clock.now().ok_or_else(|| text(&BusError::Disconnected))?;
+        let now = shared.member.clock.now().ok_or_else(|| NotBegun::from(&BusError::Disconnected))?;
         let head = ScriptHead {
             protocol: PROTOCOL,
             version: self.version,
@@ -96,7 +123,7 @@ impl ScriptWorkers {
         // Before the request is sent: dropping this future may happen after that, and must cancel it.
         let mut script = RemoteScript::new(Arc::clone(shared), worker, open);
         let sent = shared.bus.request(&subjects.scripts(worker), wire::write(&head, first)).await;
-        let replies = sent.map_err(|error| text(&error))?;
+        let replies = sent.map_err(|error| NotBegun::from(&error))?;
         let mut exchange = Exchange::new(replies, &shared.liveness, worker);
         loop {
             match exchange.next::<ScriptReply>().await {
@@ -106,18 +133,18 @@ impl ScriptWorkers {
                     script.exchange = Some(exchange);
                     return Ok(script);
                 }
-                Ok((ScriptReply::Refused { why }, _)) => {
+                Ok((ScriptReply::Refused { why, full }, _)) => {
                     script.is_over = true;
-                    return Err(why);
+                    return Err(NotBegun { why, is_full: full });
                 }
                 Ok((ScriptReply::Ended { end, .. }, _)) => {
                     script.is_over = true;
-                    return Err(end.text);
+                    return Err(NotBegun { why: end.text, is_full: false });
                 }
                 Ok((ScriptReply::Line { .. } | ScriptReply::Written { .. }, _)) => {
-                    return Err(text(&BusError::Unexpected));
+                    return Err(NotBegun::from(&BusError::Unexpected));
                 }
-                Err(error) => return Err(text(&error)),
+                Err(error) => return Err(NotBegun::from(&error)),
             }
         }
     }

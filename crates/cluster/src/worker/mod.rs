@@ -142,7 +142,7 @@ impl Worker {
     /// Works until `stop` is cancelled, then finishes running requests. Dropping the future kills the processes of all servers.
     pub async fn run(self, stop: CancellationToken) {
         let Self { shared, mut control, scripts, events } = self;
-        let places = || if shared.is_draining() { 0 } else { shared.scripts.free_places() };
+        let places = || shared.scripts.free_places().filter(|_| !shared.is_draining());
         let liveness = Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), places);
         let serving = async {
             while let Some(request) = control.next().await {

@@ -72,9 +72,10 @@ impl Scripts {
         Self { offer, places, runs: Calls::default(), ended: CancellationToken::new() }
     }
 
-    /// How many more scripts it takes.
-    pub(super) fn free_places(&self) -> u32 {
-        u32::try_from(self.places.available_permits()).unwrap_or(u32::MAX)
+    /// How many more scripts it takes; `None` if it takes none.
+    pub(super) fn free_places(&self) -> Option<u32> {
+        self.offer.as_ref()?;
+        Some(u32::try_from(self.places.available_permits()).unwrap_or(u32::MAX))
     }
 
     /// Whether no script runs.
@@ -137,18 +138,18 @@ impl Shared {
         let Some(running) = self.scripts.runs.begin(&head.id) else { return };
         let is_late = self.member.clock.now().is_none_or(|now| now > head.begin_by);
         if let Some(why) = self.scripts.refusal(&head, is_late) {
-            return refuse(reply, why).await;
+            return refuse(reply, why, false).await;
         }
         if self.is_draining() {
             let why = LocalizedText::new("the worker is about to end", "该工作进程即将结束");
-            return refuse(reply, why).await;
+            return refuse(reply, why, false).await;
         }
         let Ok(_place) = self.scripts.places.try_acquire() else {
             let why = LocalizedText::new(
                 "the worker is full: raise `scripts` in `[worker]`, or start another one",
                 "该工作进程已满：请调大 `[worker]` 的 `scripts`，或再启动一个工作进程",
             );
-            return refuse(reply, why).await;
+            return refuse(reply, why, true).await;
         };
         if reply.send(&wire::write(&ScriptReply::Accepted, b"")).await.is_err() {
             return;
@@ -269,6 +270,6 @@ fn worker_ended() -> ScriptHostEnd {
     }
 }
 
-async fn refuse(reply: ReplyWriter, why: LocalizedText) {
-    let _ = reply.finish(&wire::write(&ScriptReply::Refused { why }, b"")).await;
+async fn refuse(reply: ReplyWriter, why: LocalizedText, full: bool) {
+    let _ = reply.finish(&wire::write(&ScriptReply::Refused { why, full }, b"")).await;
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::wire::WAITING_TIMEOUT;
+
 /// How long the id of a request is remembered. A request must begin within a shorter time.
 const REMEMBER: Duration = Duration::from_secs(60);
 /// Above this number of ids, those that are no longer needed are removed.
@@ -18,10 +20,34 @@ const MAX_IDS: usize = 1 << 20;
 const MAX_ID_BYTES: usize = 128;
 
 /// A request that runs, with its state.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Call<S> {
     pub(crate) cancelled: CancellationToken,
     pub(crate) state: S,
+    /// When its sender waited for it last.
+    waited_for: Mutex<Instant>,
+}
+
+impl<S: Default> Default for Call<S> {
+    fn default() -> Self {
+        Self {
+            cancelled: CancellationToken::new(),
+            state: S::default(),
+            waited_for: Mutex::new(Instant::now()),
+        }
+    }
+}
+
+impl<S> Call<S> {
+    fn wait_for(&self) {
+        *self.waited_for.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether its sender may still wait for it. The sender says so at intervals: a cancellation can be lost.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        let since = *self.waited_for.lock().unwrap_or_else(PoisonError::into_inner);
+        since.elapsed() < WAITING_TIMEOUT
+    }
 }
 
 #[derive(Debug)]
@@ -90,6 +116,14 @@ impl<S> Calls<S> {
             .or_insert_with(|| Known { since: Instant::now(), running: None });
         if let Some(call) = &entry.running {
             call.cancelled.cancel();
+        }
+    }
+
+    /// The senders of these requests still wait for them.
+    pub(crate) fn wait_for(&self, ids: &[String]) {
+        let table = self.table();
+        for call in ids.iter().filter_map(|id| table.known.get(id)?.running.as_ref()) {
+            call.wait_for();
         }
     }
 

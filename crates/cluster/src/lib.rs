@@ -9,8 +9,10 @@ mod liveness;
 mod membership;
 pub mod peer;
 mod replica;
+#[cfg(test)]
+mod test_store;
 mod wire;
 mod worker;
 
 pub use replica::{JoinOptions, Replica};
-pub use worker::{ServerSource, Worker, WorkerOptions};
+pub use worker::{ScriptOffer, ServerSource, Worker, WorkerOptions};

@@ -16,27 +16,48 @@ const FORGET_AFTER: Duration = Duration::from_secs(600);
 
 /// When each member was heard of last.
 #[derive(Debug, Default)]
-pub(crate) struct Liveness(Mutex<HashMap<String, Instant>>);
+pub(crate) struct Liveness(Mutex<HashMap<String, Sign>>);
+
+/// The last sign of life of a member.
+#[derive(Debug, Clone, Copy)]
+struct Sign {
+    at: Instant,
+    /// How many more scripts it takes; `None` if it takes none.
+    scripts: Option<u32>,
+}
 
 impl Liveness {
     /// Since when a member has been silent, but not before `since`.
     pub(crate) fn silent_since(&self, member: &str, since: Instant) -> Instant {
         let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(member).copied();
-        heard.map_or(since, |heard| heard.max(since))
+        heard.map_or(since, |heard| heard.at.max(since))
     }
 
-    fn heard(&self, member: String) {
+    /// The members that live and take scripts, in random order; those that were full come last.
+    pub(crate) fn script_workers(&self) -> Vec<String> {
+        let mut workers: Vec<(bool, String)> = {
+            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let alive = all.iter().filter(|(_, sign)| sign.at.elapsed() <= LOST_AFTER);
+            alive.filter_map(|(member, sign)| Some((sign.scripts? == 0, member.clone()))).collect()
+        };
+        fastrand::shuffle(&mut workers);
+        workers.sort_by_key(|(is_full, _)| *is_full);
+        workers.into_iter().map(|(_, member)| member).collect()
+    }
+
+    fn heard(&self, beat: Beat) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(member, Instant::now());
+        all.insert(beat.member, Sign { at: Instant::now(), scripts: beat.scripts });
         if all.len() > 1024 {
-            all.retain(|_, heard| heard.elapsed() < FORGET_AFTER);
+            all.retain(|_, heard| heard.at.elapsed() < FORGET_AFTER);
         }
     }
 
-    /// Publishes the signs of life of `own`, and receives those of others. Runs until it is dropped.
-    pub(crate) async fn run(self: Arc<Self>, bus: Bus, own: String) {
+    /// Publishes the signs of life of `own`, which takes `scripts` more scripts, and receives those of others. Runs until it is dropped.
+    pub(crate) async fn run(self: Arc<Self>, bus: Bus, own: String, scripts: impl Fn() -> Option<u32>) {
         let subjects = Subjects(&bus);
-        let (subject, beat) = (subjects.beat(&own), wire::write(&Beat { member: own.clone() }, b""));
+        let subject = subjects.beat(&own);
+        let beat = || wire::write(&Beat { member: own.clone(), scripts: scripts() }, b"");
         loop {
             let Ok(mut beats) = bus.subscribe(&subjects.beats()).await else {
                 tokio::time::sleep(BEAT_INTERVAL).await;
@@ -48,14 +69,14 @@ impl Liveness {
                 tokio::select! {
                     event = beats.next() => match event {
                         Some(event) => {
-                            if let Some((Beat { member }, _)) = wire::read(&event.payload) {
-                                self.heard(member);
+                            if let Some((beat, _)) = wire::read(&event.payload) {
+                                self.heard(beat);
                             }
                         }
                         None => break,
                     },
                     // Without a connection, nothing is published.
-                    _ = ticks.tick() => drop(bus.publish(&subject, beat.clone()).await),
+                    _ = ticks.tick() => drop(bus.publish(&subject, beat()).await),
                 }
             }
         }

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toolhub_core::cluster::InstanceKey;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::script_host::ScriptHostEnd;
 use toolhub_core::{BoxFuture, RawJson};
 
 use crate::bus::{Bus, BusError, token};
@@ -52,6 +53,11 @@ impl Subjects<'_> {
         self.0.subject(&["hub", &token(replica)])
     }
 
+    /// Scripts for a worker.
+    pub(crate) fn scripts(&self, worker: &str) -> String {
+        self.0.subject(&["script", &token(worker)])
+    }
+
     /// Signs of life.
     pub(crate) fn beat(&self, member: &str) -> String {
         self.0.subject(&["beat", &token(member)])
@@ -80,6 +86,9 @@ pub(crate) struct CallHead {
     /// The replica.
     pub(crate) from: String,
     pub(crate) epoch: i64,
+    /// Whether the replica sends [`Waiting`] while it waits.
+    #[serde(default)]
+    pub(crate) renewed: bool,
     /// When the worker must have begun, by the clock of the database in milliseconds since 1970.
     pub(crate) begin_by: i64,
     pub(crate) action: Action,
@@ -144,8 +153,71 @@ pub(crate) enum Control {
     Place { key: WireKey, entry: String, begin_by: i64 },
     /// The caller does not wait any more.
     Cancel { id: String },
+    /// See [`Waiting`].
+    Waiting { ids: Vec<String> },
+    /// Messages to a script; the body is lines. The next ones follow after the answer.
+    ScriptInput { id: String },
+    /// The replica has taken this number of bytes of the lines of a script altogether.
+    ScriptTaken { id: String, bytes: u64 },
     /// The answer of a client to [`Reply::Question`]; the body is JSON: a result, or an [`AnswerError`].
     Answer { id: String, number: u64, is_error: bool },
+}
+
+/// The sender still waits for these requests. It says so every [`WAITING_INTERVAL`], so that a request ends although its cancellation
+/// was lost. A variant of this name and form is in the messages to workers and in those to replicas.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Waiting<'a> {
+    Waiting { ids: &'a [&'a str] },
+}
+
+/// How many bytes of an answer in parts, or of the lines of a script, are sent before their receiver has taken them.
+pub(crate) const WINDOW_BYTES: u64 = 1 << 20;
+/// After this number of bytes, the receiver reports what it has taken.
+pub(crate) const REPORT_BYTES: u64 = WINDOW_BYTES / 4;
+
+/// Interval of [`Waiting`].
+pub(crate) const WAITING_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 5_000 });
+/// A request ends if nothing says for this time that its sender waits.
+pub(crate) const WAITING_TIMEOUT: Duration = WAITING_INTERVAL.saturating_mul(4);
+
+/// A script for a worker; the body is the first message to its host.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ScriptHead {
+    pub(crate) protocol: u32,
+    /// The version of the messages between hub and host.
+    pub(crate) version: u32,
+    /// Identifies the run. A worker begins none twice.
+    pub(crate) id: String,
+    /// The replica.
+    pub(crate) from: String,
+    /// When the worker must have begun, by the clock of the database in milliseconds since 1970.
+    pub(crate) begin_by: i64,
+}
+
+/// An answer to a [`ScriptHead`]; several in order. Numbers of bytes and CPU times are those since the start.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum ScriptReply {
+    /// The script does not run here.
+    Refused {
+        why: LocalizedText,
+        /// Whether it could run there later.
+        #[serde(default)]
+        full: bool,
+    },
+    /// The worker looks for a host.
+    Accepted,
+    /// A host has the script.
+    Started,
+    /// A line of the host; the body is the line.
+    Line { cpu_ms: Option<u64> },
+    /// The host has taken this number of bytes of [`Control::ScriptInput`].
+    Written { bytes: u64 },
+    /// The script still runs.
+    Running { cpu_ms: Option<u64> },
+    /// The host has ended.
+    Ended { end: ScriptHostEnd, cpu_ms: Option<u64> },
 }
 
 /// The answer to a [`Control`].
@@ -187,6 +259,9 @@ pub(crate) struct AnswerError {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Beat {
     pub(crate) member: String,
+    /// How many more scripts the member takes at present; `None` if it takes none.
+    #[serde(default)]
+    pub(crate) scripts: Option<u32>,
 }
 
 /// An event for all members.
@@ -224,6 +299,7 @@ mod tests {
             id: "a\nb".to_owned(),
             from: "r".to_owned(),
             epoch: 7,
+            renewed: true,
             begin_by: -1,
             action: Action::Request {
                 connection: 1,
@@ -236,6 +312,9 @@ mod tests {
             let (read, rest) = read::<CallHead>(&write(&head, body)).unwrap();
             assert_eq!((format!("{read:?}"), &*rest), (format!("{head:?}"), body));
         }
+        let waiting = write(&Waiting::Waiting { ids: &["a", "b"] }, b"");
+        let Some((Control::Waiting { ids }, _)) = read(&waiting) else { panic!("{waiting:?}") };
+        assert_eq!(ids, ["a", "b"]);
         assert!(read::<CallHead>(&Bytes::from_static(b"{}\n")).is_none());
         assert!(read::<CallHead>(&Bytes::from_static(b"no end")).is_none());
     }

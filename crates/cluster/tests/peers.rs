@@ -13,7 +13,7 @@ use futures_util::stream;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolhub_cluster::bus::{Bus, BusError, BusOptions};
-use toolhub_cluster::peer::{PeerEnvelope, PeerParts, PeerService};
+use toolhub_cluster::peer::{AnswerKind, PeerEnvelope, PeerParts, PeerService};
 use toolhub_cluster::{JoinOptions, Replica};
 use toolhub_core::BoxFuture;
 use toolhub_core::cluster::{ClusterStore, HeldPlacement, InstanceKey, Member, Placement};
@@ -164,7 +164,7 @@ impl Pair {
     async fn send(&self, message: &[u8]) -> Result<Option<Bytes>, BusError> {
         let peers = self.one.peers();
         let envelope = peers.envelope(ReplicaId(2)).unwrap();
-        peers.send(&envelope, message).await?.next().await
+        peers.send(&envelope, message, AnswerKind::Bounded).await?.next().await
     }
 }
 
@@ -177,7 +177,7 @@ async fn requests_are_answered_refused_or_certainly_not_received() {
     assert!(matches!(refused, BusError::Refused) && refused.effect() == Effect::None);
     let peers = pair.one.peers();
     let envelope = peers.envelope(ReplicaId(3)).unwrap();
-    let missing = match peers.send(&envelope, b"x").await {
+    let missing = match peers.send(&envelope, b"x", AnswerKind::Bounded).await {
         Ok(mut answer) => answer.next().await.unwrap_err(),
         Err(error) => error,
     };
@@ -189,17 +189,17 @@ async fn request_is_processed_once_and_by_its_receiver_alone() {
     let pair = pair().await;
     let peers = pair.one.peers();
     let envelope = peers.envelope(ReplicaId(2)).unwrap();
-    let mut first = peers.send(&envelope, b"a").await.unwrap();
+    let mut first = peers.send(&envelope, b"a", AnswerKind::Bounded).await.unwrap();
     assert_eq!(first.next().await.unwrap().unwrap(), Bytes::from_static(b"a"));
     let served = pair.echo.served.load(Ordering::Relaxed);
     // A copy has no answer, and no effect.
-    let mut copy = peers.send(&envelope, b"a").await.unwrap();
+    let mut copy = peers.send(&envelope, b"a", AnswerKind::Bounded).await.unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(500), copy.next()).await.is_err());
     assert_eq!(pair.echo.served.load(Ordering::Relaxed), served);
     // A request of the second replica to itself is one for itself; one for another replica is not taken.
     let own = pair.other.peers();
     let envelope = own.envelope(ReplicaId(2)).unwrap();
-    assert!(own.send(&envelope, b"b").await.unwrap().next().await.is_ok());
+    assert!(own.send(&envelope, b"b", AnswerKind::Bounded).await.unwrap().next().await.is_ok());
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn slow_receiver_slows_the_sender_and_loses_nothing() {
     let pair = pair().await;
     let peers = pair.one.peers();
     let envelope = peers.envelope(ReplicaId(2)).unwrap();
-    let mut answer = peers.send(&envelope, b"stream").await.unwrap();
+    let mut answer = peers.send(&envelope, b"stream", AnswerKind::Endless).await.unwrap();
     let first = answer.next().await.unwrap().unwrap();
     assert_eq!(&first[..4], 0_u32.to_be_bytes());
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -227,7 +227,7 @@ async fn dropped_answer_cancels_its_request_and_a_stop_finishes_the_others() {
     let peers = pair.one.peers();
     let dropped = pair.echo.dropped.load(Ordering::Relaxed);
     let envelope = peers.envelope(ReplicaId(2)).unwrap();
-    let mut answer = peers.send(&envelope, b"endless").await.unwrap();
+    let mut answer = peers.send(&envelope, b"endless", AnswerKind::Endless).await.unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(300), answer.next()).await.is_err());
     assert_eq!(pair.echo.dropped.load(Ordering::Relaxed), dropped);
     drop(answer);
@@ -237,7 +237,7 @@ async fn dropped_answer_cancels_its_request_and_a_stop_finishes_the_others() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let envelope = peers.envelope(ReplicaId(2)).unwrap();
-    let mut running = peers.send(&envelope, b"stream").await.unwrap();
+    let mut running = peers.send(&envelope, b"stream", AnswerKind::Endless).await.unwrap();
     running.next().await.unwrap();
     pair.stop.cancel();
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -284,7 +284,7 @@ async fn lost_receiver_leaves_the_effect_unknown() {
     let pair = pair().await;
     let peers = pair.one.peers();
     let envelope = peers.envelope(ReplicaId(2)).unwrap();
-    let mut answer = peers.send(&envelope, b"endless").await.unwrap();
+    let mut answer = peers.send(&envelope, b"endless", AnswerKind::Endless).await.unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(300), answer.next()).await.is_err());
     pair.server.stop();
     let since = Instant::now();

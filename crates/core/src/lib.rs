@@ -34,6 +34,7 @@ pub mod read_buffer;
 mod record_id;
 pub mod responses;
 pub mod schema_keywords;
+pub mod script_host;
 mod secret;
 pub mod shared_state;
 pub mod source;

@@ -265,6 +265,12 @@ pub trait SharedState: Send + Sync {
     /// Whether a process still has this store open.
     fn is_alive(&self, replica: ReplicaId) -> BoxFuture<'_, Result<bool, StoreError>>;
 
+    /// How often this process counted as ended for others although it ran, because its connection to the store was lost. It counts as
+    /// alive again before this number changes.
+    fn interruptions(&self) -> u64 {
+        0
+    }
+
     /// Creates an entry unless its id or its slot is in use. Of several concurrent callers, one succeeds.
     fn create_entry(&self, entry: NewEntry) -> BoxFuture<'_, Result<Option<Revision>, StoreError>>;
 

@@ -40,6 +40,7 @@ pub use relay::{
     Dialer, HubStream, LiveServer, Relay, RelayStream, RestartOutcome, live_servers,
     restart as restart_at_hub,
 };
+pub use request_state::share_state_keys;
 pub use server_context::ServerContext;
 pub use server_status::{FailureHistory, ServerState};
 pub use supervisor::Server;

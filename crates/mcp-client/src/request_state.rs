@@ -1,10 +1,11 @@
 //! Binds the `requestState` of a server to the principal and the request that it was issued for (2026-07-28, patterns/mrtr).
 //! Clients receive a signed token instead; the server gets its own state back, byte for byte.
 //!
-//! A token holds the state and an HMAC-SHA256 over the state and its target, so that nothing is stored. The key is generated
-//! once per process: after a restart a client has to repeat its request from the start.
+//! A token holds the state and an HMAC-SHA256 over the state and its target, so that nothing is stored. Replicas of one hub share keys,
+//! since a client may repeat its request at any of them. Otherwise the key is generated once per process: after a restart a client has
+//! to repeat its request from the start.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,8 +17,20 @@ use toolhub_mcp_wire::length_prefixed;
 /// The prefix of every token. Tokens of requests that wait in the gateway itself start with `toolhub.`.
 const PREFIX: &str = "toolhub-state.";
 
-/// `None` if the system provides no randomness: then no token is valid.
-static KEY: LazyLock<Option<Key>> = LazyLock::new(|| Key::generate(HMAC_SHA256, &SystemRandom::new()).ok());
+/// The key of this process. `None` if the system provides no randomness: then no token of this process is valid.
+static OWN: LazyLock<Option<Key>> = LazyLock::new(|| Key::generate(HMAC_SHA256, &SystemRandom::new()).ok());
+/// The keys of all replicas: the first signs, all verify.
+static SHARED: OnceLock<Vec<Key>> = OnceLock::new();
+
+/// Uses keys that other replicas use, too: the first signs, all verify. Only the first call has an effect.
+pub fn share_state_keys(keys: Vec<Key>) {
+    let _ = SHARED.set(keys);
+}
+
+/// All keys, the one that signs first.
+fn keys() -> impl Iterator<Item = &'static Key> {
+    SHARED.get().into_iter().flatten().chain(OWN.as_ref())
+}
 
 /// The principal and request that a state was issued for.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +46,13 @@ pub(crate) struct StateTarget<'a> {
 impl StateTarget<'_> {
     /// Creates the token for a state of the server.
     pub(crate) fn seal(&self, state: &RawJson) -> String {
-        let Some(key) = &*KEY else { return PREFIX.to_owned() };
+        match keys().next() {
+            Some(key) => self.seal_with(key, state),
+            None => PREFIX.to_owned(),
+        }
+    }
+
+    fn seal_with(&self, key: &Key, state: &RawJson) -> String {
         let tag = hmac::sign(key, &self.signed(state.get()));
         let (tag, state) = (URL_SAFE_NO_PAD.encode(tag), URL_SAFE_NO_PAD.encode(state.get()));
         [PREFIX, &tag, ".", &state].concat()
@@ -41,11 +60,16 @@ impl StateTarget<'_> {
 
     /// The state of a token; `None` unless the token was issued for this target.
     pub(crate) fn open(&self, token: &RawJson) -> Option<RawJson> {
+        self.open_with(keys(), token)
+    }
+
+    fn open_with<'k>(&self, mut keys: impl Iterator<Item = &'k Key>, token: &RawJson) -> Option<RawJson> {
         let token = token.text()?;
         let (tag, state) = token.strip_prefix(PREFIX)?.split_once('.')?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
         let state = String::from_utf8(URL_SAFE_NO_PAD.decode(state).ok()?).ok()?;
-        hmac::verify(KEY.as_ref()?, &self.signed(&state), &tag).ok()?;
+        let signed = self.signed(&state);
+        keys.find(|key| hmac::verify(key, &signed, &tag).is_ok())?;
         RawJson::parse(state).ok()
     }
 
@@ -73,6 +97,16 @@ mod tests {
             let sealed = token(&ANN.seal(&state));
             assert_eq!(ANN.open(&sealed).unwrap().get(), text);
         }
+    }
+
+    #[test]
+    fn token_of_another_replica_opens_with_a_shared_key_alone() {
+        let keys = [1_u8, 2, 3].map(|byte| Key::new(HMAC_SHA256, &[byte; 32]));
+        let state = RawJson::from("1");
+        let sealed = token(&ANN.seal_with(&keys[0], &state));
+        assert_eq!(ANN.open_with([&keys[1], &keys[0]].into_iter(), &sealed).unwrap().get(), state.get());
+        assert!(ANN.open_with([&keys[1], &keys[2]].into_iter(), &sealed).is_none());
+        assert!(ANN.open(&sealed).is_none());
     }
 
     #[test]

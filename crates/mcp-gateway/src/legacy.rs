@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use toolhub_core::shared_state::ChangeVersions;
+use toolhub_core::shared_state::{ChangeVersions, SharedState};
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::LEGACY;
@@ -16,12 +16,17 @@ use crate::known_clients::Protocol;
 use crate::listen::check_uri;
 use crate::session::{NewSession, RemovedSessions, Session};
 use crate::session_ids::{Resumable, SessionIds};
+use crate::session_owner::adopted_by;
 use crate::{Gateway, PrincipalHandle, capabilities, secret, server_info};
 
 /// Maximum length of the capabilities of a client in bytes.
 const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
 /// Pause before the store is asked again after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which it is checked whether this replica counted as ended for a moment.
+const INTERRUPTION_INTERVAL: Duration = Duration::from_millis(500);
+/// How long another replica may take to adopt a session.
+const ADOPTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// How far the clocks of replicas may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
@@ -147,6 +152,38 @@ impl Gateway {
                 self.sessions.close_where(is_ended);
             }
         }
+    }
+
+    /// Closes the sessions that other replicas have adopted because this one counted as ended, while it is polled.
+    pub async fn follow_adopted_sessions(&self) {
+        let record = self.session_ids.record();
+        let Some(state) = record.shared() else { return };
+        let mut seen = state.interruptions();
+        loop {
+            tokio::time::sleep(INTERRUPTION_INTERVAL).await;
+            let now = state.interruptions();
+            if now == seen {
+                continue;
+            }
+            // An adoption that began before this replica counted as alive again may end after the first look.
+            let is_complete = self.close_adopted(&**state).await;
+            tokio::time::sleep(ADOPTION_TIMEOUT).await;
+            if is_complete && self.close_adopted(&**state).await {
+                seen = now;
+            }
+        }
+    }
+
+    /// Closes the sessions that live at another replica now. `false` if the store could not be read.
+    async fn close_adopted(&self, state: &dyn SharedState) -> bool {
+        for id in self.sessions.ids() {
+            match adopted_by(state, &id).await {
+                Ok(Some(owner)) if owner != state.replica() => self.sessions.remove(&id),
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+        true
     }
 
     /// Ends a session permanently, at the request of its client.

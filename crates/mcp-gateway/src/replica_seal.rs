@@ -3,6 +3,7 @@
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::Prk;
+use ring::hmac;
 use toolhub_mcp_wire::length_prefixed;
 
 use crate::session_seal::{MAX_KEYS, SessionKey};
@@ -10,6 +11,7 @@ use crate::session_seal::{MAX_KEYS, SessionKey};
 /// The uses of the derived keys.
 const REQUEST_LABEL: &[u8] = b"requests between replicas";
 const RESPONSE_LABEL: &[u8] = b"responses between replicas";
+const STATE_LABEL: &[u8] = b"states of servers";
 /// Length of the name of a key.
 const NAME_LENGTH: usize = 6;
 /// Length of the random value that makes the keys of each request different.
@@ -40,6 +42,17 @@ impl ReplicaSeal {
         let sealed = seal(&binding.key(secret, REQUEST_LABEL)?, 0, request)?;
         let message = [name.as_bytes(), &salt, &sealed].concat();
         Some((message, ResponseSeal(binding.key(secret, RESPONSE_LABEL)?)))
+    }
+
+    /// Keys with which all replicas sign the states of servers that clients return: the first signs, all verify.
+    pub fn state_keys(&self) -> Vec<hmac::Key> {
+        let derive = |(name, secret): &(String, Prk)| {
+            let info = length_prefixed([STATE_LABEL, name.as_bytes()].map(Some));
+            let info = [info.as_slice()];
+            let key = secret.expand(&info, hmac::HMAC_SHA256).ok()?;
+            Some(hmac::Key::from(key))
+        };
+        self.0.iter().filter_map(derive).collect()
     }
 
     /// Opens a request that was sealed for this context.

@@ -387,6 +387,11 @@ impl Sessions {
         }
     }
 
+    /// The ids of all sessions.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.all().by_id.keys().cloned().collect()
+    }
+
     /// Ends the sessions for which `is_ended` returns true.
     pub(crate) fn close_where(&self, is_ended: impl Fn(&Session) -> bool) {
         let ended: Vec<_> = self.all().by_id.extract_if(|_, one| is_ended(one)).map(|(_, one)| one).collect();

@@ -117,6 +117,15 @@ impl SessionOwners {
     }
 }
 
+/// The replica that has adopted a session; `None` if its owner is the one that issued its id.
+pub(crate) async fn adopted_by(
+    state: &dyn SharedState,
+    session: &str,
+) -> Result<Option<ReplicaId>, StoreError> {
+    let entry = state.entry(StateKind::SessionOwner, &entry_id(session)).await?;
+    Ok(entry.and_then(|entry| replica_of(&entry.value)))
+}
+
 /// The id of the entry of a session. Ids of sessions are not stored: they would be of use to a reader of the database.
 fn entry_id(session: &str) -> String {
     hex(&Sha256::digest(session))

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use toolhub_core::RawJson;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_sandbox::StopReason;
+use toolhub_core::script_host::{ScriptHostEnd, ScriptHostEndCause};
 
 use crate::excerpt;
-use crate::host_process::{HostExit, StartError};
+use crate::host_process::StartError;
 use crate::journal::CallRecord;
 use crate::limits::ScriptLimits;
 use crate::protocol::{HostError, HostErrorKind, NotAwaited};
@@ -241,24 +241,23 @@ fn output(limits: &ScriptLimits) -> Box<ScriptFailure> {
 }
 
 /// A host that ended without a result.
-pub(crate) fn exited(exit: &HostExit, limits: &ScriptLimits) -> Box<ScriptFailure> {
-    match &exit.stop_reason {
-        Some(StopReason::Memory(_)) => memory(limits.memory),
-        Some(StopReason::Cpu(_)) => cpu(limits.cpu),
-        other => {
-            let text = |lang: Lang| match other {
-                Some(reason) => lang.choose(reason.english(), reason.chinese()),
-                None => exit.status.localize(lang),
-            };
-            fresh(
-                FailureKind::Crashed,
-                LocalizedText::new(
-                    format!("the script host ended before the script did: {}", text(Lang::En)),
-                    format!("脚本宿主进程在脚本完成前结束：{}", text(Lang::Zh)),
-                ),
-            )
-        }
+pub(crate) fn exited(end: &ScriptHostEnd, limits: &ScriptLimits) -> Box<ScriptFailure> {
+    match end.cause {
+        ScriptHostEndCause::Memory => memory(limits.memory),
+        ScriptHostEndCause::Cpu => cpu(limits.cpu),
+        ScriptHostEndCause::Other => fresh(
+            FailureKind::Crashed,
+            LocalizedText::new(
+                format!("the script host ended before the script did: {}", end.text.localize(Lang::En)),
+                format!("脚本宿主进程在脚本完成前结束：{}", end.text.localize(Lang::Zh)),
+            ),
+        ),
     }
+}
+
+/// No other machine runs the script, and this one must not.
+pub(crate) fn not_placed(why: LocalizedText) -> Box<ScriptFailure> {
+    fresh(FailureKind::NotStarted, why)
 }
 
 pub(crate) fn not_started(error: &StartError) -> Box<ScriptFailure> {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
-use toolhub_core::lang::LocalizedText;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::script_host::{ScriptHostEnd, ScriptHostEndCause};
 use toolhub_sandbox::{
     Confinement, Isolation, Limits, Policy, Program, Protection, SandboxError, StopReason, confine,
 };
@@ -167,6 +168,22 @@ pub(crate) struct HostProcess {
     confinement: Option<Confinement>,
 }
 
+impl HostExit {
+    /// The same without the details of the sandbox.
+    pub(crate) fn end(&self) -> ScriptHostEnd {
+        let cause = match &self.stop_reason {
+            Some(StopReason::Memory(_)) => ScriptHostEndCause::Memory,
+            Some(StopReason::Cpu(_)) => ScriptHostEndCause::Cpu,
+            _ => ScriptHostEndCause::Other,
+        };
+        let text = match &self.stop_reason {
+            Some(reason) => LocalizedText::new(reason.english(), reason.chinese()),
+            None => self.status.clone(),
+        };
+        ScriptHostEnd { cause, text }
+    }
+}
+
 impl HostProcess {
     /// Starts a process. Blocks for some milliseconds; must be called within a runtime.
     pub(crate) fn start(config: &HostConfig, limits: &ScriptLimits) -> Result<Self, StartError> {
@@ -257,6 +274,13 @@ impl HostProcess {
         match self.stdin.is_some() {
             true => protocol::append_line(&mut self.outgoing, message),
             false => Ok(()),
+        }
+    }
+
+    /// Queues lines that are encoded already.
+    pub(crate) fn send_lines(&mut self, lines: &[u8]) {
+        if self.stdin.is_some() {
+            self.outgoing.extend_from_slice(lines);
         }
     }
 
@@ -429,14 +453,8 @@ fn not_ready(exit: &HostExit, stderr_tail: &[u8]) -> LocalizedText {
     let tail = String::from_utf8_lossy(stderr_tail);
     let tail = tail.trim();
     let said = if tail.is_empty() { String::new() } else { format!(": {tail}") };
-    let stopped = exit.stop_reason.as_ref();
-    let (en, zh) = match stopped {
-        Some(reason) => (reason.english(), reason.chinese()),
-        None => {
-            use toolhub_core::lang::{Lang, Localize as _};
-            (exit.status.localize(Lang::En), exit.status.localize(Lang::Zh))
-        }
-    };
+    let text = exit.end().text;
+    let (en, zh) = (text.localize(Lang::En), text.localize(Lang::Zh));
     LocalizedText::new(
         format!("the script host ended before it was ready ({en}){said}"),
         format!("脚本宿主进程在就绪前结束（{zh}）{said}"),

@@ -23,9 +23,11 @@
 mod excerpt;
 mod failure;
 mod file_journal;
+mod host;
 mod host_process;
 mod journal;
 mod limits;
+mod local_hosts;
 mod pool;
 pub mod protocol;
 mod replay;
@@ -43,8 +45,9 @@ pub use journal::{
     AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, RunHeader, WakeRecord,
 };
 pub use limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
+pub use local_hosts::LocalHosts;
 pub use report::{
     CallReport, CallStatus, FailureKind, ScriptFailure, ScriptOutcome, ScriptReport, interruption_text,
 };
-pub use runner::{RunnerConfig, Script, ScriptRunner};
+pub use runner::{OtherHosts, RunnerConfig, Script, ScriptRunner};
 pub use tools::{INVALID_ARGUMENTS, ScriptCall, ScriptTool, ScriptToolError, ScriptTools};

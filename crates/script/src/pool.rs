@@ -9,7 +9,6 @@ use tokio_util::task::TaskTracker;
 use crate::failure;
 use crate::host_process::{HostConfig, HostProcess, StartError};
 use crate::limits::ScriptLimits;
-use crate::protocol::ToHost;
 use crate::report::ScriptFailure;
 
 /// Pause before a host is replaced: most scripts are short, and starting a process beside one slows it down.
@@ -42,7 +41,8 @@ impl HostPool {
     }
 
     /// Gives a script to a host that waits, or to a new one. Starts the replacement in the background.
-    pub(crate) async fn begin(self: &Arc<Self>, run: &ToHost) -> Result<HostProcess, Box<ScriptFailure>> {
+    /// `first` is the message with the script, as one line.
+    pub(crate) async fn begin(self: &Arc<Self>, first: &[u8]) -> Result<HostProcess, Box<ScriptFailure>> {
         loop {
             let idle = self.lock().idle.pop();
             self.refill();
@@ -51,10 +51,10 @@ impl HostPool {
                 Some(host) => host,
                 None => self.start().await.map_err(|error| failure::not_started(&error))?,
             };
-            host.send(run).map_err(failure::internal)?;
+            host.send_lines(first);
             match host.started().await? {
                 true => return Ok(host),
-                false if is_new => return Err(failure::exited(&host.exit().await, &self.limits)),
+                false if is_new => return Err(failure::exited(&host.exit().await.end(), &self.limits)),
                 // The system killed it while it waited, and it has run nothing.
                 false => self.discard(host),
             }

@@ -10,13 +10,15 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use toolhub_core::RawJson;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::script_host::ScriptHosts;
 
 use crate::failure;
+use crate::host::Host;
 use crate::host_process::HostConfig;
 use crate::journal::{Durability, Journal, JournalEntry, RunHeader};
 use crate::limits::ScriptLimits;
 use crate::pool::HostPool;
-use crate::protocol::{HostLimits, Run, ToHost};
+use crate::protocol::{self, HostLimits, Run, ToHost};
 use crate::replay::{History, Replay};
 use crate::report::{FailureKind, ScriptFailure, ScriptOutcome, ScriptReport};
 use crate::session::{Session, SessionSetup};
@@ -33,12 +35,29 @@ pub struct RunnerConfig {
     pub warm_hosts: usize,
     /// Scripts that run at the same time. Further ones wait, within their own time.
     pub max_running: usize,
+    /// Hosts of other machines, which are used before those of this one.
+    pub others: Option<OtherHosts>,
+}
+
+/// Hosts of other machines.
+#[derive(Clone)]
+pub struct OtherHosts {
+    /// The hosts.
+    pub hosts: Arc<dyn ScriptHosts>,
+    /// Whether a script may run on this machine if no other one takes it.
+    pub or_here: bool,
+}
+
+impl std::fmt::Debug for OtherHosts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OtherHosts").field("or_here", &self.or_here).finish_non_exhaustive()
+    }
 }
 
 impl RunnerConfig {
     /// The usual values for a host configuration.
     pub fn new(host: HostConfig) -> Self {
-        Self { host, limits: ScriptLimits::default(), warm_hosts: 1, max_running: 32 }
+        Self { host, limits: ScriptLimits::default(), warm_hosts: 1, max_running: 32, others: None }
     }
 }
 
@@ -66,6 +85,7 @@ impl Script {
 #[derive(Clone, Debug)]
 pub struct ScriptRunner {
     pool: Arc<HostPool>,
+    others: Option<OtherHosts>,
     running: Arc<Semaphore>,
     limits: ScriptLimits,
 }
@@ -73,9 +93,10 @@ pub struct ScriptRunner {
 impl ScriptRunner {
     /// Starts nothing yet. Must be called within the runtime that outlives all runs.
     pub fn new(config: RunnerConfig) -> Self {
-        let RunnerConfig { host, limits, warm_hosts, max_running } = config;
+        let RunnerConfig { host, limits, warm_hosts, max_running, others } = config;
         Self {
             pool: HostPool::new(host, limits, warm_hosts),
+            others,
             running: Arc::new(Semaphore::new(max_running.max(1))),
             limits,
         }
@@ -156,8 +177,11 @@ impl ScriptRunner {
             journal.append(&entry, Durability::Process).await.map_err(|error| failure::journal(&error))?;
         }
         let run = ToHost::Run(Box::new(run_message(script, &limits, &listed, &started, &replay)?));
-        let host = tokio::time::timeout_at(deadline, self.pool.begin(&run)).await;
+        let first = protocol::encode(&run).map_err(failure::internal)?;
+        drop(run);
+        let host = tokio::time::timeout_at(deadline, self.begin(&first)).await;
         let host = host.map_err(|_| failure::wall(limits.wall))??;
+        drop(first);
         let began = Instant::now();
         let setup = SessionSetup {
             code: &script.code,
@@ -182,7 +206,9 @@ impl ScriptRunner {
                 duration: began.elapsed(),
                 cpu: session.cpu(),
             };
-            self.pool.discard(session.into_host());
+            if let Host::Local(process) = session.into_host() {
+                self.pool.discard(*process);
+            }
             report
         };
         // A host that died has not run the script to its end: the run may be repeated.
@@ -198,6 +224,18 @@ impl ScriptRunner {
             None => {}
         }
         Ok(report)
+    }
+
+    /// Gives a script to a host: one of another machine if there are any, else one of this machine.
+    async fn begin(&self, first: &[u8]) -> Result<Host, Box<ScriptFailure>> {
+        if let Some(OtherHosts { hosts, or_here }) = &self.others {
+            match hosts.begin(first).await {
+                Ok(host) => return Ok(Host::remote(host, self.limits.host_line())),
+                Err(_) if *or_here => {}
+                Err(why) => return Err(failure::not_placed(why)),
+            }
+        }
+        Ok(Host::Local(Box::new(self.pool.begin(first).await?)))
     }
 }
 

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use toolhub_core::{BoxFuture, RawJson};
 
 use crate::failure;
-use crate::host_process::{HostEvent, HostProcess};
+use crate::host::Host;
+use crate::host_process::HostEvent;
 use crate::journal::{AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, WakeRecord};
 use crate::limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
 use crate::protocol::{
@@ -40,7 +41,7 @@ pub(crate) struct SessionSetup<'a> {
 
 /// The state of a run.
 pub(crate) struct Session<'a> {
-    host: HostProcess,
+    host: Host,
     setup: SessionSetup<'a>,
     /// All calls, by number.
     calls: CallList<'a>,
@@ -97,7 +98,7 @@ enum Step {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(host: HostProcess, setup: SessionSetup<'a>) -> Self {
+    pub(crate) fn new(host: Host, setup: SessionSetup<'a>) -> Self {
         Self {
             host,
             calls: CallList { list: Vec::new(), tools: Some(setup.tools) },
@@ -169,7 +170,7 @@ impl<'a> Session<'a> {
     }
 
     /// The host, which can no longer be used.
-    pub(crate) fn into_host(self) -> HostProcess {
+    pub(crate) fn into_host(self) -> Host {
         self.host
     }
 
@@ -180,8 +181,8 @@ impl<'a> Session<'a> {
             HostEvent::Written => return Ok(Step::Continue),
             HostEvent::LineTooLong => return Err(Violation::LineTooLong.into()),
             HostEvent::Closed => {
-                let exit = self.host.exit().await;
-                return Err(failure::exited(&exit, &self.setup.limits));
+                let end = self.host.end().await;
+                return Err(failure::exited(&end, &self.setup.limits));
             }
         };
         let message = serde_json::from_slice(&line).map_err(|_| Violation::Malformed)?;

@@ -5,6 +5,7 @@
     reason = "test support: a failed expectation must fail the test"
 )]
 
+mod authority;
 pub mod browser;
 pub mod conformance;
 pub mod fake;
@@ -28,6 +29,7 @@ mod recorded_call;
 pub mod scripted;
 mod test_hub;
 
+pub use authority::TestAuthority;
 pub use fake::{FakeHost, Recorder};
 #[cfg(target_os = "linux")]
 pub use faketime::faketime;

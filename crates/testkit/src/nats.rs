@@ -15,6 +15,30 @@ use tempfile::TempDir;
 const FOLDERS: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin"];
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A user of a server, by an NKey.
+#[derive(Debug)]
+pub struct NatsUser {
+    /// The seed, which clients need.
+    pub seed: String,
+    /// The public key, which the server knows.
+    pub public: String,
+}
+
+impl NatsUser {
+    /// A new user.
+    #[must_use]
+    pub fn new() -> Self {
+        let pair = nkeys::KeyPair::new_user();
+        Self { seed: pair.seed().expect("a pair has a seed"), public: pair.public_key() }
+    }
+}
+
+impl Default for NatsUser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// A running server.
 #[derive(Debug)]
 pub struct NatsServer {
@@ -36,6 +60,12 @@ impl NatsServer {
     /// Starts a server.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// Starts a server with these settings.
+    #[must_use]
+    pub fn start_with(settings: &str) -> Self {
         let program = program().expect(
             "NATS's server is needed: `cargo xtask nats` installs it, or says how (Debian: `apt-get install nats-server`)",
         );
@@ -43,6 +73,7 @@ impl NatsServer {
         let port = listener.local_addr().expect("its address").port();
         drop(listener);
         let folder = TempDir::with_prefix("toolhub-nats-").expect("a temporary folder");
+        std::fs::write(folder.path().join("settings"), settings).expect("the settings are written");
         let server = Self { program, folder, port, running: Mutex::new(None) };
         server.restart();
         server
@@ -54,10 +85,16 @@ impl NatsServer {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// The port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Starts it again after [`Self::stop`], on the same port.
     pub fn restart(&self) {
         let log = self.folder.path().join("log");
-        let script = r#""$0" --addr 127.0.0.1 --port "$1" --log "$2" &
+        let script = r#""$0" --addr 127.0.0.1 --port "$1" --log "$2" --config "$3" &
             echo $!
             read -r _
             kill -KILL $! 2>/dev/null"#;
@@ -65,7 +102,7 @@ impl NatsServer {
             .args(["-c", script])
             .arg(&self.program)
             .arg(self.port.to_string())
-            .arg(&log)
+            .args([&log, &self.folder.path().join("settings")])
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -103,6 +103,21 @@ impl PostgresServer {
         format!("postgres://toolhub@127.0.0.1:{port}/{name}")
     }
 
+    /// Executes a statement in the database of a URL, and returns its rows, one per line.
+    #[must_use]
+    pub fn execute(&self, url: &str, statement: &str) -> String {
+        let mut command = command(&self.programs.join("psql"), self.user);
+        let output = command
+            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command", statement, url])
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .output()
+            .expect("`psql` starts");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "`{statement}`: {text}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
     /// The port on 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {

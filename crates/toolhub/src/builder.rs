@@ -21,6 +21,7 @@ use toolhub_mcp_client::{ClientHandler, Dialer, RejectingHandler, Server, Server
 use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
 use toolhub_oauth::TokenStore;
 use toolhub_script::HostConfig as ScriptHost;
+use toolhub_script::protocol::VERSION as SCRIPT_PROTOCOL;
 use toolhub_skills::{CallingScripts, Fetch, SkillHost, SkillOptions, SkillRegistry};
 
 use toolhub_store::private_file::PrivateError;
@@ -38,7 +39,7 @@ use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns, SkillScripts};
 use crate::server_hosts::{add_host, cached_lists, limits_of, server_for, stored_failure_history};
 use crate::server_set::ServerSet;
-use crate::settings::{Places, PlacesError, Settings, load_servers};
+use crate::settings::{Places, PlacesError, ScriptPlace, Settings, load_servers};
 use crate::skills::servers::ServerSkills;
 use crate::skills::{has_skills_needing_approval, read_approvals};
 use crate::unavailable_call_log::UnavailableCallLog;
@@ -284,8 +285,11 @@ impl HubBuilder {
             let native = Arc::new(native_host(&settings, deps, self.tools));
             let script_host =
                 self.script_host.map(|host| ScriptHost { protected: places.private_folders(), ..host });
-            let scripts =
-                script_host.and_then(|host| ScriptRuns::new(host, &settings, &places.home, self.one_shot));
+            let waits = settings.cluster.scripts == ScriptPlace::Workers;
+            let script_workers = replica.as_ref().map(|replica| replica.script_hosts(SCRIPT_PROTOCOL, waits));
+            let scripts = script_host.and_then(|host| {
+                ScriptRuns::new(host, &settings, &places.home, self.one_shot, script_workers)
+            });
             let run_script = scripts.as_ref().and_then(|runs| RunScript::new(runs, &settings));
             if let Some(tool) = &run_script {
                 native.add(Arc::clone(tool) as Arc<dyn NativeTool>);

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use toolhub_cluster::bus::{Bus, BusOptions};
-use toolhub_cluster::{JoinOptions, Replica, ServerSource, Worker, WorkerOptions};
+use toolhub_cluster::{JoinOptions, Replica, ScriptOffer, ServerSource, Worker, WorkerOptions};
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use toolhub_core::ports::HubStore;
 use toolhub_core::{EventSink, RawJson};
 use toolhub_mcp_client::{ClientHandler, FailureHistory, Server, ServerContext};
 use toolhub_oauth::TokenStore;
+use toolhub_script::{HostConfig as ScriptHost, LocalHosts, RunnerConfig, protocol};
 use toolhub_store::{PgCluster, StoreLocation};
 
 use crate::cluster_reading::read_status;
@@ -100,21 +101,37 @@ pub(crate) async fn join(
 pub struct ClusterWorker {
     worker: Worker,
     options: WorkerOptions,
+    script_hosts: Option<Arc<LocalHosts>>,
     notes: Vec<LocalizedText>,
 }
 
 impl ClusterWorker {
-    /// Joins the cluster that the settings describe. Replicas give it work once it runs.
+    /// Joins the cluster that the settings describe. Replicas give it work once it runs. Without a `script_host` it takes no
+    /// scripts.
     pub async fn join(
         places: Places,
         settings: Settings,
         overrides: WorkerOverrides,
         listeners: Vec<Arc<dyn EventSink>>,
+        script_host: Option<ScriptHost>,
     ) -> Result<Self, ClusterError> {
         let join = join_options(&settings, &places).await?;
+        let script_places = overrides.scripts.unwrap_or_else(|| settings.worker.scripts());
+        let script_hosts = match script_host {
+            Some(host) if settings.script.is_enabled() && script_places > 0 => {
+                Some(Arc::new(script_hosts(host, &settings, &places)))
+            }
+            _ => None,
+        };
         let options = WorkerOptions {
             labels: overrides.labels.unwrap_or_else(|| settings.worker.labels.clone()),
             capacity: overrides.capacity.unwrap_or_else(|| settings.worker.capacity()),
+            scripts: script_hosts.clone().map(|hosts| ScriptOffer {
+                hosts,
+                version: protocol::VERSION,
+                places: script_places,
+                max_time: settings.script.limits().wall,
+            }),
             drain: settings.serve.drain(),
         };
         // An invalid configuration is reported now and not to the first replica.
@@ -136,7 +153,7 @@ impl ClusterWorker {
                 format!("无法使用 NATS：{}", cause.localize(Lang::Zh)),
             )
         })?;
-        Ok(Self { worker, options, notes })
+        Ok(Self { worker, options, script_hosts, notes })
     }
 
     /// Its id in the cluster.
@@ -154,6 +171,11 @@ impl ClusterWorker {
         self.options.capacity
     }
 
+    /// How many scripts it runs at most.
+    pub fn scripts(&self) -> usize {
+        self.options.scripts.as_ref().map_or(0, |offer| offer.places)
+    }
+
     /// Warnings about the configuration.
     pub fn notes(&self) -> &[LocalizedText] {
         &self.notes
@@ -162,7 +184,20 @@ impl ClusterWorker {
     /// Works until `stop` is cancelled, and then until its running requests are done.
     pub async fn run(self, stop: CancellationToken) {
         self.worker.run(stop).await;
+        if let Some(hosts) = self.script_hosts {
+            hosts.shutdown().await;
+        }
     }
+}
+
+/// The hosts that a worker lends.
+fn script_hosts(host: ScriptHost, settings: &Settings, places: &Places) -> LocalHosts {
+    let host = ScriptHost { protected: places.private_folders(), ..host };
+    LocalHosts::new(RunnerConfig {
+        limits: settings.script.limits(),
+        warm_hosts: settings.script.warm_hosts(),
+        ..RunnerConfig::new(host)
+    })
 }
 
 /// The servers of the configuration files, read again for each instance: replicas may have reloaded theirs.

@@ -27,6 +27,8 @@ pub struct WorkerOverrides {
     pub labels: Option<Vec<String>>,
     /// The capacity instead of that of `[worker]`.
     pub capacity: Option<usize>,
+    /// The number of scripts instead of that of `[worker]`.
+    pub scripts: Option<usize>,
 }
 
 /// The state of the cluster: `{"replicas": […], "workers": […], "placements": […], "degraded": […]}`.

@@ -40,6 +40,14 @@ impl Replica {
         match self.0 {}
     }
 
+    pub(crate) fn script_hosts(
+        &self,
+        _: u32,
+        _: bool,
+    ) -> std::sync::Arc<dyn toolhub_core::script_host::ScriptHosts> {
+        match self.0 {}
+    }
+
     pub(crate) fn problems(&self) -> Vec<LocalizedText> {
         match self.0 {}
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::EventSink;
 use toolhub_core::lang::LocalizedText;
+use toolhub_script::HostConfig as ScriptHost;
 
 use crate::cluster_status::{ClusterError, ClusterStatus, WorkerOverrides};
 use crate::features::missing_cluster;
@@ -23,6 +24,7 @@ impl ClusterWorker {
         _: Settings,
         _: WorkerOverrides,
         _: Vec<Arc<dyn EventSink>>,
+        _: Option<ScriptHost>,
     ) -> Result<Self, ClusterError> {
         Err(ClusterError(missing_cluster()))
     }
@@ -39,6 +41,11 @@ impl ClusterWorker {
 
     /// How many instances of servers it runs at most.
     pub fn capacity(&self) -> usize {
+        match self.0 {}
+    }
+
+    /// How many scripts it runs at most.
+    pub fn scripts(&self) -> usize {
         match self.0 {}
     }
 

@@ -12,6 +12,9 @@ pub(crate) struct WorkArgs {
     /// How many programs run at once [default: that of `[worker]`]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) capacity: Option<NonZeroUsize>,
+    /// How many scripts run at once; 0 for none [default: that of `[worker]`]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) scripts: Option<usize>,
 }
 
 #[derive(Debug, Args)]

@@ -32,11 +32,7 @@ impl Balanced {
     pub(crate) async fn start(workers: usize) -> Self {
         let mut cluster = TestCluster::new(&keys());
         let workers = (0..workers).map(|_| cluster.worker(&[])).collect();
-        let listeners: Vec<TcpListener> =
-            (0..3).map(|_| TcpListener::bind(("127.0.0.1", 0)).unwrap()).collect();
-        let ports: Vec<u16> =
-            listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
-        drop(listeners);
+        let ports = free_ports();
         let replicas: Vec<(u16, Process)> =
             ports.iter().map(|port| (*port, cluster.replica_at(*port))).collect();
         for (_, replica) in &replicas {
@@ -99,6 +95,12 @@ impl Balanced {
         }
         failed
     }
+}
+
+/// Three free ports.
+pub(crate) fn free_ports() -> Vec<u16> {
+    let listeners: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind(("127.0.0.1", 0)).unwrap()).collect();
+    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
 }
 
 /// A client waits a moment after a failure.

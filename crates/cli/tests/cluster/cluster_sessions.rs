@@ -252,6 +252,46 @@ async fn no_call_of_a_session_fails_while_its_owner_ends() {
     }
 }
 
+/// The database takes a replica for ended as soon as its connection is lost; the replica runs on, and connects again.
+#[tokio::test(flavor = "multi_thread")]
+async fn session_lives_at_one_replica_after_a_lost_connection_to_the_database() {
+    let mut cluster = TestCluster::new(&keys());
+    let ([one, other], _worker) = ready(&mut cluster).await;
+    let ann = LegacyClient::connect(&one, KEYS[0]).await.unwrap();
+    let bob = LegacyClient::connect(&one, KEYS[1]).await.unwrap();
+    let (mut former, mut kept) = (ann.listen(&one).await, bob.listen(&one).await);
+    let adopted = "SELECT count(*) FROM toolhub.shared_state WHERE kind = 'session-home'";
+    let since = Instant::now();
+    let mut number = 0;
+    while cluster.execute(adopted) != "1" {
+        assert!(since.elapsed() < TEST_TIMEOUT, "no replica adopts the session");
+        // All connections that show a process alive.
+        cluster.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
+             AND pid <> pg_backend_pid()",
+        );
+        number += 1;
+        let _ = ann.append(&other, &format!("meanwhile {number}")).await;
+    }
+    // The former home notices, and closes what it still has.
+    let since = Instant::now();
+    while former.next().await.is_some() {}
+    assert!(since.elapsed() < Duration::from_secs(15), "{:?}", since.elapsed());
+    for (id, replica) in [("at the former home", &one), ("at the new home", &other)] {
+        let answer = ann.append(replica, id).await;
+        assert!(answer.contains("\"result\"") && ran(&cluster, id) == 1, "{answer}");
+    }
+    // A question of a call at one replica can be answered at the other: there is one session.
+    let mut events = Events::of(ann.post(&one, &call(7, "ask", json!({"id": "which?"}))).await);
+    let question = events.next().await.unwrap();
+    assert_eq!(ann.status(&other, &answer(&question, "ann")).await, 202);
+    assert!(events.next().await.unwrap().to_string().contains("\\\"ann\\\""));
+    assert!((1..=number).all(|number| ran(&cluster, &format!("meanwhile {number}")) <= 1));
+    // A session that nobody adopted stays as it was.
+    ann.call(&other, "change", json!({})).await;
+    while kept.next().await.expect("the stream stays open")["method"] != "notifications/tools/list_changed" {}
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn revoked_key_ends_a_stream_at_another_replica() {
     let mut cluster = TestCluster::new(&keys());

@@ -10,9 +10,12 @@
 
 mod cluster_calls;
 mod cluster_chaos;
+mod cluster_conformance;
 mod cluster_console;
 mod cluster_faults;
 mod cluster_load_balancer;
 mod cluster_placement;
+mod cluster_scripts;
 mod cluster_sessions;
+mod cluster_tls;
 mod test_cluster;

@@ -20,6 +20,7 @@ const TOOLHUB: &str = env!("CARGO_BIN_EXE_toolhub");
 pub(crate) struct TestCluster {
     folder: TempDir,
     pub(crate) nats: NatsServer,
+    database: String,
     count: usize,
 }
 
@@ -33,21 +34,50 @@ pub(crate) struct Process {
 }
 
 impl TestCluster {
-    /// A cluster without members. `settings` are added to `toolhub.toml`.
+    /// A cluster without members. `settings` are added to `toolhub.toml`, the first of them to `[cluster]`.
     pub(crate) fn new(settings: &str) -> Self {
-        let (folder, nats) = (TempDir::with_prefix("toolhub-cluster-").unwrap(), NatsServer::start());
-        let cluster = Self { folder, nats, count: 0 };
-        let server = program("journal-server");
-        let entry = json!({"command": server, "env": {"JOURNAL": cluster.journal()}});
-        let servers = json!({"mcpServers": {"journal": entry}});
+        Self::with_servers(settings, |cluster| json!({"journal": cluster.journal_server()}))
+    }
+
+    /// A cluster with these servers.
+    pub(crate) fn with_servers(settings: &str, servers: impl Fn(&Self) -> Value) -> Self {
+        let (nats, database) = (NatsServer::start(), PostgresServer::shared().new_database());
+        let url = nats.url();
+        let cluster = Self::of_parts(nats, database);
+        let servers = json!({"mcpServers": servers(&cluster)});
         fs::write(cluster.path("mcp.json"), servers.to_string()).unwrap();
-        let database = PostgresServer::shared().new_database();
-        let toml = format!(
-            "[store]\nurl = \"{database}\"\n[cluster]\nnats = \"{}\"\nlease = \"6s\"\n[native]\nenabled = false\n{settings}",
-            cluster.nats.url()
-        );
-        fs::write(cluster.path("toolhub.toml"), toml).unwrap();
+        cluster.configure(&url, settings);
         cluster
+    }
+
+    /// A cluster with this NATS server and this database, without configuration.
+    pub(crate) fn of_parts(nats: NatsServer, database: String) -> Self {
+        Self { folder: TempDir::with_prefix("toolhub-cluster-").unwrap(), nats, database, count: 0 }
+    }
+
+    /// Writes `toolhub.toml`. `settings` begin within `[cluster]`.
+    pub(crate) fn configure(&self, nats: &str, settings: &str) {
+        let database = &self.database;
+        let native = if settings.contains("[native]") { "" } else { "[native]\nenabled = false\n" };
+        let toml = format!(
+            "[store]\nurl = \"{database}\"\n{native}[cluster]\nnats = \"{nats}\"\nlease = \"6s\"\n{settings}"
+        );
+        fs::write(self.path("toolhub.toml"), toml).unwrap();
+    }
+
+    /// Writes `mcp.json` with the server that keeps a journal.
+    pub(crate) fn use_journal(&self) {
+        let servers = json!({"mcpServers": {"journal": self.journal_server()}});
+        fs::write(self.path("mcp.json"), servers.to_string()).unwrap();
+    }
+
+    fn journal_server(&self) -> Value {
+        json!({"command": program("journal-server"), "env": {"JOURNAL": self.journal()}})
+    }
+
+    /// Executes a statement in the database, and returns its rows.
+    pub(crate) fn execute(&self, statement: &str) -> String {
+        PostgresServer::shared().execute(&self.database, statement)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -151,6 +181,10 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap(), signal).unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends it by SIGKILL.

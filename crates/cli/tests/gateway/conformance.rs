@@ -4,7 +4,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use serde_json::{Value, json};
-use toolhub_testkit::conformance::suite::ServerReport;
+use toolhub_testkit::conformance::suite::{SERVER_RUNS, ServerReport, ServerRun};
 use toolhub_testkit::conformance::table::{Side, compare};
 
 use crate::raw_client::{ERAS, RawClient};
@@ -23,35 +23,17 @@ fn gateway(config: &str, entry: Value) -> Serving {
     Serving::start(cli)
 }
 
-struct Run {
-    version: &'static str,
-    selection: [&'static str; 2],
-    /// The checks that the suite itself skips. All others pass without a warning.
-    skipped: &'static [&'static str],
-}
-
-const RUNS: [Run; 3] = [
-    Run { version: "0.1.16", selection: ["--suite", "all"], skipped: &[] },
-    Run { version: "0.2.0-alpha.12", selection: ["--requirements", "2025-11-25"], skipped: &[] },
-    Run {
-        version: "0.2.0-alpha.12",
-        selection: ["--requirements", "2026-07-28"],
-        // The suite expects these notifications on a stream that no longer carries them, and reports the check as skipped.
-        skipped: &["tasks-status-notifications"],
-    },
-];
-
 /// Runs every suite against its own gateway, so that they do not affect each other; concurrently, as they mostly wait.
 fn check(config: &str, entry: &Value) {
     std::thread::scope(|scope| {
-        for run in &RUNS {
+        for run in &SERVER_RUNS {
             scope.spawn(move || check_run(&gateway(config, entry.clone()), run));
         }
     });
 }
 
 /// The number of passing checks of each scenario is compared with a table, which also lists that of the fixture alone.
-fn check_run(serving: &Serving, run: &Run) {
+fn check_run(serving: &Serving, run: &ServerRun) {
     let report = ServerReport::of(&serving.url(), run.version, &run.selection);
     let what = format!("conformance {} {:?}", run.version, run.selection);
     assert!(report.content && report.wrong.is_empty(), "{what}: {:#?}\n{}", report.wrong, report.words);

@@ -10,7 +10,7 @@ mod replies;
 mod requests;
 mod subject;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +37,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// How long [`Bus::connect`] waits for the connection. Later, it is established in the background.
 const FIRST_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The second token of the subjects of answers.
+const INBOX: &str = "inbox";
+/// Begins the JWT in a file with credentials.
+const JWT_MARK: &str = "-----BEGIN NATS USER JWT-----";
+/// The first letters of the seed of a user's NKey.
+const USER_SEED: &str = "SU";
 /// What NATS adds to the payload of a message.
 const OVERHEAD_BYTES: usize = 1024;
 
@@ -47,7 +53,7 @@ pub struct BusOptions {
     pub servers: Vec<String>,
     /// The first token of all subjects.
     pub prefix: String,
-    /// A file with credentials (JWT and NKey seed).
+    /// A file with credentials: a JWT and its NKey seed, or an NKey seed alone.
     pub credentials: Option<PathBuf>,
     /// A file with the certificates of the authorities that sign the servers' certificates; those of the system without it.
     pub authorities: Option<PathBuf>,
@@ -82,6 +88,8 @@ impl Bus {
         let failed = |error: &dyn std::fmt::Display| BusError::Client(error.to_string());
         let mut nats = ConnectOptions::new()
             .name(&options.name)
+            // Answers too are below the prefix, so that a user of the NATS server needs no permission beside it.
+            .custom_inbox_prefix(format!("{}.{INBOX}", options.prefix))
             .retry_on_initial_connect()
             .ping_interval(PING_INTERVAL)
             .connection_timeout(CONNECT_TIMEOUT)
@@ -92,7 +100,7 @@ impl Bus {
             })
             .custom_inbox_prefix(format!("{}.inbox", options.prefix));
         if let Some(file) = &options.credentials {
-            nats = nats.credentials_file(file).await.map_err(|error| {
+            nats = with_credentials(nats, file).await.map_err(|error| {
                 BusError::Client(format!("the credentials in `{}` cannot be read: {error}", file.display()))
             })?;
         }
@@ -210,6 +218,18 @@ impl Bus {
     pub async fn flush(&self, limit: Duration) {
         let _ = tokio::time::timeout(limit, self.0.client.flush()).await;
     }
+}
+
+/// Adds the credentials in a file.
+async fn with_credentials(options: ConnectOptions, file: &Path) -> std::io::Result<ConnectOptions> {
+    let text = tokio::fs::read_to_string(file).await?;
+    if text.contains(JWT_MARK) {
+        return options.credentials(&text);
+    }
+    let seed = text.lines().map(str::trim).find(|line| line.starts_with(USER_SEED));
+    let seed =
+        seed.ok_or_else(|| std::io::Error::other("it has neither a JWT nor the NKey seed of a user"))?;
+    Ok(options.nkey(seed.to_owned()))
 }
 
 /// The events at a subject.

@@ -2,6 +2,8 @@
 //! seals them binds them to the [`PeerEnvelope`].
 
 mod serve;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +19,21 @@ pub use serve::{PeerParts, PeerService};
 use crate::bus::BusError;
 use crate::clock::millis;
 use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
+use crate::replica::OpenRequest;
 use crate::replica::{Replica, Shared, member_id};
-use crate::wire::{self, PROTOCOL, Subjects};
+use crate::wire::{self, PROTOCOL, REPORT_BYTES, Subjects, WAITING_INTERVAL};
 
 /// How often a running request is reported to its sender.
-const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
-/// How many bytes of parts a replica sends before their receiver has taken them.
-const WINDOW_BYTES: u64 = 1 << 20;
-/// After this number of bytes, the receiver reports what it has taken.
-const REPORT_BYTES: u64 = WINDOW_BYTES / 4;
+const RUNNING_INTERVAL: Duration = WAITING_INTERVAL;
+
+/// How long an answer may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// As long as its request takes.
+    Bounded,
+    /// As long as its receiver likes: a stream of events. The places of these are apart from those of the others.
+    Endless,
+}
 
 /// What identifies a request between replicas. It travels unencrypted beside the sealed contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,9 +61,19 @@ impl PeerEnvelope {
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum PeerMessage {
     /// A request; the body is its sealed content.
-    Request { envelope: PeerEnvelope },
+    Request {
+        envelope: PeerEnvelope,
+        /// Whether the sender sends `Waiting` while it waits.
+        #[serde(default)]
+        renewed: bool,
+        /// Whether the answer may take as long as its receiver likes.
+        #[serde(default)]
+        stream: bool,
+    },
     /// The sender does not wait any more.
     Cancel { id: String },
+    /// See [`wire::Waiting`].
+    Waiting { ids: Vec<String> },
     /// The sender has taken this number of bytes of the answer altogether.
     Taken { id: String, bytes: u64 },
 }
@@ -110,23 +128,29 @@ impl Peers {
     }
 
     /// Sends a request, at most once. [`BusError::effect`] of any error says whether it may have been processed.
-    pub async fn send(&self, envelope: &PeerEnvelope, sealed: &[u8]) -> Result<PeerAnswer, BusError> {
+    pub async fn send(
+        &self,
+        envelope: &PeerEnvelope,
+        sealed: &[u8],
+        kind: AnswerKind,
+    ) -> Result<PeerAnswer, BusError> {
         let shared = &self.shared;
         let subject = Subjects(&shared.bus).replica(&envelope.to);
-        let message = wire::write(&PeerMessage::Request { envelope: envelope.clone() }, sealed);
+        let (envelope, stream) = (envelope.clone(), kind == AnswerKind::Endless);
+        let member = member_id(&envelope.to);
+        let open = OpenRequest::new(shared, subject, &envelope.id);
+        let message = wire::write(&PeerMessage::Request { envelope, renewed: true, stream }, sealed);
         // Before the request is sent: dropping this future may happen after that.
         let mut answer = PeerAnswer {
             shared: Arc::clone(shared),
-            subject,
-            id: envelope.id.clone(),
+            open,
             exchange: None,
             taken: 0,
             reported: 0,
             is_over: false,
         };
-        match shared.bus.request(&answer.subject, message).await {
+        match shared.bus.request(&answer.open.subject, message).await {
             Ok(replies) => {
-                let member = member_id(&envelope.to);
                 answer.exchange = Some(Exchange::new(replies, &shared.liveness, &member));
             }
             Err(error) => {
@@ -141,8 +165,7 @@ impl Peers {
 /// The answer to a request. Dropping it before its end cancels the request.
 pub struct PeerAnswer {
     shared: Arc<Shared>,
-    subject: String,
-    id: String,
+    open: OpenRequest,
     exchange: Option<Exchange>,
     /// Bytes of the parts so far, and those that were reported to the sender of the parts.
     taken: u64,
@@ -152,7 +175,7 @@ pub struct PeerAnswer {
 
 impl std::fmt::Debug for PeerAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PeerAnswer").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("PeerAnswer").field("id", &self.open.id).finish_non_exhaustive()
     }
 }
 
@@ -205,17 +228,17 @@ impl PeerAnswer {
     /// Reports how much was taken, so that further parts are sent.
     async fn report(&mut self) {
         self.reported = self.taken;
-        let message = PeerMessage::Taken { id: self.id.clone(), bytes: self.taken };
+        let message = PeerMessage::Taken { id: self.open.id.to_string(), bytes: self.taken };
         // It has no answer. It is sent again if it is lost.
-        let _ = self.shared.bus.request(&self.subject, wire::write(&message, b"")).await;
+        let _ = self.shared.bus.request(&self.open.subject, wire::write(&message, b"")).await;
     }
 }
 
 impl Drop for PeerAnswer {
     fn drop(&mut self) {
         if !self.is_over {
-            let cancel = PeerMessage::Cancel { id: self.id.clone() };
-            self.shared.send_later(self.subject.clone(), wire::write(&cancel, b""));
+            let cancel = PeerMessage::Cancel { id: self.open.id.to_string() };
+            self.shared.send_later(self.open.subject.clone(), wire::write(&cancel, b""));
         }
     }
 }

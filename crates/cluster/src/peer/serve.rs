@@ -7,19 +7,21 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::StreamExt as _;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::BoxFuture;
 
-use super::{PeerEnvelope, PeerMessage, PeerReply, Peers, RUNNING_INTERVAL, WINDOW_BYTES};
+use super::{PeerEnvelope, PeerMessage, PeerReply, Peers, RUNNING_INTERVAL};
 use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
 use crate::calls::{Call, Calls};
 use crate::replica::member_id;
-use crate::wire::{self, PROTOCOL, Subjects};
+use crate::wire::{self, PROTOCOL, Subjects, WINDOW_BYTES};
 
-/// Maximum number of requests of other replicas, streams among them, that run at the same time.
-const MAX_RUNNING: usize = 4096;
+/// Maximum number of requests of other replicas that run at the same time, apart from streams.
+const MAX_REQUESTS: usize = 4096;
+/// Maximum number of streams for other replicas at the same time. A stream may last as long as a session.
+const MAX_STREAMS: usize = 4096;
 /// A request is cancelled if its sender has not given a sign of life for this time.
 const SENDER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Pause before the subscription is tried again.
@@ -49,6 +51,7 @@ impl Peers {
     pub async fn serve(&self, service: Arc<dyn PeerService>, stop: CancellationToken) {
         let subject = Subjects(&self.shared.bus).replica(&self.own.to_string());
         let calls = Arc::new(Calls::<Window>::default());
+        let places = Places::default();
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
             let Ok(mut requests) = self.shared.bus.serve(&subject, None).await else {
@@ -69,16 +72,19 @@ impl Peers {
                 let Some(IncomingRequest { payload, reply }) = request else { break };
                 let Some((message, body)) = wire::read::<PeerMessage>(&payload) else { continue };
                 match message {
-                    PeerMessage::Request { .. } if !is_open || running.len() >= MAX_RUNNING => {
-                        running.spawn(refuse(reply));
-                    }
-                    PeerMessage::Request { envelope } => {
+                    PeerMessage::Request { envelope, renewed, stream } => {
+                        let Some(place) = places.take(stream).filter(|_| is_open) else {
+                            running.spawn(refuse(reply));
+                            continue;
+                        };
                         let (peers, service) = (self.clone(), Arc::clone(&service));
-                        let incoming = IncomingPeerRequest { envelope, body, reply };
+                        let incoming =
+                            IncomingPeerRequest { envelope, is_renewed: renewed, body, reply, _place: place };
                         let calls = Arc::clone(&calls);
                         running.spawn(async move { peers.answer(incoming, &*service, &calls).await });
                     }
                     PeerMessage::Cancel { id } => calls.cancel(&id),
+                    PeerMessage::Waiting { ids } => calls.wait_for(&ids),
                     PeerMessage::Taken { id, bytes } => {
                         if let Some(call) = calls.find(&id) {
                             call.state.taken.send_modify(|taken| *taken = bytes.max(*taken));
@@ -93,7 +99,7 @@ impl Peers {
     }
 
     async fn answer(&self, incoming: IncomingPeerRequest, service: &dyn PeerService, calls: &Calls<Window>) {
-        let IncomingPeerRequest { envelope, body, mut reply } = incoming;
+        let IncomingPeerRequest { envelope, is_renewed, body, mut reply, _place } = incoming;
         // A copy of a request gets no answer: the first one does.
         let Some(running) = calls.begin(&envelope.id) else { return };
         let is_late = || self.shared.member.clock.now().is_none_or(|now| now > envelope.begin_by);
@@ -109,7 +115,14 @@ impl Peers {
         if reply.send(&wire::write(&PeerReply::Accepted, b"")).await.is_err() {
             return;
         }
-        let _ = self.send_parts(parts, reply, &running.call, &member_id(&envelope.from)).await;
+        let _ = self
+            .send_parts(
+                parts,
+                reply,
+                &running.call,
+                &Sender { member: member_id(&envelope.from), is_renewed },
+            )
+            .await;
     }
 
     /// Sends the parts of an answer as fast as its receiver takes them.
@@ -118,7 +131,7 @@ impl Peers {
         mut parts: PeerParts,
         mut reply: ReplyWriter,
         call: &Call<Window>,
-        sender: &str,
+        sender: &Sender,
     ) -> Result<(), BusError> {
         let began = Instant::now();
         let (mut taken, mut sent) = (call.state.taken.subscribe(), 0_u64);
@@ -131,7 +144,8 @@ impl Peers {
                 biased;
                 () = call.cancelled.cancelled() => return Ok(()),
                 _ = ticks.tick() => {
-                    if self.shared.liveness.silent_since(sender, began).elapsed() > SENDER_TIMEOUT {
+                    let is_lost = self.shared.liveness.silent_since(&sender.member, began).elapsed() > SENDER_TIMEOUT;
+                    if is_lost || (sender.is_renewed && !call.is_waited_for()) {
                         return Ok(());
                     }
                     reply.send(&wire::write(&PeerReply::Running, b"")).await?;
@@ -153,8 +167,40 @@ impl Peers {
 /// A request of another replica.
 struct IncomingPeerRequest {
     envelope: PeerEnvelope,
+    is_renewed: bool,
     body: Bytes,
     reply: ReplyWriter,
+    _place: OwnedSemaphorePermit,
+}
+
+/// The replica that waits for an answer.
+struct Sender {
+    member: String,
+    /// Whether it reports that it waits.
+    is_renewed: bool,
+}
+
+/// Places for requests and for streams: many open streams keep no request out.
+struct Places {
+    requests: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        }
+    }
+}
+
+impl Places {
+    /// A place; `None` if all are taken.
+    fn take(&self, is_stream: bool) -> Option<OwnedSemaphorePermit> {
+        let places = if is_stream { &self.streams } else { &self.requests };
+        Arc::clone(places).try_acquire_owned().ok()
+    }
 }
 
 /// Refuses requests that are on their way when a replica ends. Without an answer their effect would be unknown to their senders.
@@ -171,4 +217,19 @@ async fn refuse_rest(mut requests: Requests) {
 
 async fn refuse(reply: ReplyWriter) {
     let _ = reply.finish(&wire::write(&PeerReply::Refused, b"")).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_streams_keep_no_request_out() {
+        let places = Places::default();
+        let streams: Vec<_> = (0..MAX_STREAMS).map_while(|_| places.take(true)).collect();
+        assert_eq!(streams.len(), MAX_STREAMS);
+        assert!(places.take(true).is_none() && places.take(false).is_some());
+        drop(streams);
+        assert!(places.take(true).is_some());
+    }
 }

@@ -14,7 +14,7 @@ use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_client::remote::{RemoteEvents, RemoteFailure, RemoteInbox, RemoteLink, RemoteRequest};
 use toolhub_mcp_wire::McpError;
 
-use super::{Shared, bus_error, json};
+use super::{OpenRequest, Shared, bus_error, json};
 use crate::bus::{BusError, Replies};
 use crate::clock::millis;
 use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
@@ -82,6 +82,7 @@ impl Link {
             id: id.clone(),
             from: self.shared.member.id.clone(),
             epoch: self.epoch,
+            renewed: true,
             begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
             action: Action::Request {
                 connection: self.connection,
@@ -93,10 +94,12 @@ impl Link {
         let subject = Subjects(&self.shared.bus).call(&self.key, self.epoch);
         let message = wire::write(&head, message.as_bytes());
         events.on_send();
-        let mut running = Running { link: self, id, is_over: false };
+        let control = Subjects(&self.shared.bus).control(&self.worker);
+        let open = OpenRequest::new(&self.shared, control, &id);
+        let mut running = Running { link: self, open, is_over: false };
         self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
         let result = match self.shared.bus.request(&subject, message).await {
-            Ok(replies) => self.receive(replies, &running.id, events).await,
+            Ok(replies) => self.receive(replies, &id, events).await,
             Err(error) => Err(self.not_sent(&error)),
         };
         // A request that is lost may still run; it is told to end.
@@ -180,7 +183,7 @@ impl Link {
 /// Cancels a request whose future is dropped.
 struct Running<'a> {
     link: &'a Link,
-    id: String,
+    open: OpenRequest,
     is_over: bool,
 }
 
@@ -188,7 +191,7 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.link.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
         if !self.is_over {
-            self.link.shared.cancel(&self.link.worker, &self.id);
+            self.link.shared.cancel(&self.link.worker, &self.open.id);
         }
     }
 }

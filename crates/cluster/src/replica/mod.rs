@@ -2,6 +2,8 @@
 
 mod link;
 mod open;
+mod scripts;
+mod waiting;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -24,6 +26,9 @@ use crate::clock::DatabaseClock;
 use crate::liveness::Liveness;
 use crate::membership::{MemberState, Membership};
 use crate::wire::{self, ClusterEvent, Subjects};
+
+pub(crate) use waiting::OpenRequest;
+use waiting::OpenRequests;
 
 /// Interval at which a replica stores that it is alive.
 const STORE_INTERVAL: Duration = Duration::from_secs(2);
@@ -73,6 +78,7 @@ pub(crate) struct Shared {
     store_problem: Mutex<Option<String>>,
     links: Mutex<LinksByPlacement>,
     queued: mpsc::Sender<QueuedMessage>,
+    pub(crate) open_requests: OpenRequests,
     pub(crate) in_flight: AtomicU32,
     next_request: AtomicU64,
     changes: watch::Sender<u64>,
@@ -112,14 +118,16 @@ impl Replica {
             store_problem: Mutex::default(),
             links: Mutex::default(),
             queued,
+            open_requests: OpenRequests::default(),
             in_flight: AtomicU32::new(0),
             next_request: AtomicU64::new(1),
             changes: watch::Sender::new(0),
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone()));
+        tasks.spawn(Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), || None));
         tasks.spawn(send_queued(shared.bus.clone(), to_send));
         tasks.spawn(store_signs_of_life(Arc::downgrade(&shared)));
+        tasks.spawn(waiting::report_waiting(Arc::downgrade(&shared)));
         tasks.spawn(receive_events(shared.bus.clone(), Arc::downgrade(&shared)));
         Self { shared, own, tasks }
     }

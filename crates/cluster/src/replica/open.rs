@@ -170,6 +170,7 @@ async fn connect(
         id: shared.new_request_id(),
         from: shared.member.id.clone(),
         epoch: placement.epoch,
+        renewed: false,
         begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
         action: Action::Open,
         forwarding: None,

@@ -23,9 +23,9 @@ use crate::calls::Call;
 use crate::wire::{self, Action, CallHead, PROTOCOL, Refusal, Reply};
 
 /// How often a running request is reported to its replica.
-const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
+pub(super) const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
 /// A request is cancelled if its replica has not given a sign of life for this time.
-const REPLICA_TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const REPLICA_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of messages about a request that wait to be sent. Notifications beyond it are dropped.
 const MAX_QUEUED: usize = 256;
 /// How long a client may take to answer a question.
@@ -188,7 +188,13 @@ impl Shared {
         let (out, queued) = mpsc::channel(MAX_QUEUED);
         let client = Arc::new(CallClient { call: Arc::clone(&running.call), out, next: AtomicU64::new(1) });
         let (call, from) = (Arc::clone(&running.call), head.from.clone());
-        let running_request = RunningRequest { shared: &self, instance: &instance, call: &call, from: &from };
+        let running_request = RunningRequest {
+            shared: &self,
+            instance: &instance,
+            call: &call,
+            from: &from,
+            is_renewed: head.renewed,
+        };
         match head.action {
             Action::Open => {
                 let work = async {
@@ -252,6 +258,8 @@ struct RunningRequest<'a> {
     instance: &'a Instance,
     call: &'a Call<Questions>,
     from: &'a str,
+    /// Whether the replica reports that it waits.
+    is_renewed: bool,
 }
 
 impl RunningRequest<'_> {
@@ -277,7 +285,8 @@ impl RunningRequest<'_> {
                 }
                 outcome = &mut work => break outcome,
                 _ = ticks.tick() => {
-                    if self.shared.liveness.silent_since(self.from, began).elapsed() > REPLICA_TIMEOUT {
+                    let is_lost = self.shared.liveness.silent_since(self.from, began).elapsed() > REPLICA_TIMEOUT;
+                    if is_lost || (self.is_renewed && !self.call.is_waited_for()) {
                         return;
                     }
                     let _ = reply.send(&wire::write(&Reply::Running, b"")).await;

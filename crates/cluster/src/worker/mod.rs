@@ -6,6 +6,7 @@
 mod handler;
 mod instance;
 mod questions;
+mod scripts;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,9 @@ use crate::wire::{self, Control, ControlReply, Subjects};
 use handler::{InstanceHandler, QueuedEvent, publish_events};
 use instance::Instance;
 use questions::{Questions, read_answer};
+use scripts::Scripts;
+
+pub use scripts::ScriptOffer;
 
 /// How often leases are checked against the monotonic clock.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -63,6 +67,8 @@ pub struct WorkerOptions {
     pub labels: Vec<String>,
     /// Maximum number of instances.
     pub capacity: usize,
+    /// The hosts for scripts; `None` if the worker takes none.
+    pub scripts: Option<ScriptOffer>,
     /// How long running requests may take to finish when the worker ends.
     pub drain: Duration,
 }
@@ -71,6 +77,8 @@ pub struct WorkerOptions {
 pub struct Worker {
     shared: Arc<Shared>,
     control: Requests,
+    /// `None` if the worker takes no scripts.
+    scripts: Option<Requests>,
     events: mpsc::Receiver<QueuedEvent>,
 }
 
@@ -99,6 +107,7 @@ struct Shared {
     /// The instances that are being taken.
     claiming: Mutex<HashSet<InstanceKey>>,
     calls: Calls<Questions>,
+    scripts: Scripts,
     events: mpsc::Sender<QueuedEvent>,
     draining: AtomicBool,
     tasks: TaskTracker,
@@ -115,10 +124,14 @@ impl Worker {
         let (sender, events) = mpsc::channel(MAX_EVENTS);
         let id = new_id("worker");
         let control = bus.serve(&Subjects(&bus).control(&id), None).await?;
+        let scripts = match &options.scripts {
+            Some(_) => Some(bus.serve(&Subjects(&bus).scripts(&id), None).await?),
+            None => None,
+        };
         let member =
             Membership { id, kind: MemberKind::Worker, address, store, clock: DatabaseClock::default() };
         let shared = Shared::new(member, bus, WorkerParts { lease, options, servers, events: sender });
-        Ok(Self { shared: Arc::new(shared), control, events })
+        Ok(Self { shared: Arc::new(shared), control, scripts, events })
     }
 
     /// The id of this worker.
@@ -128,8 +141,9 @@ impl Worker {
 
     /// Works until `stop` is cancelled, then finishes running requests. Dropping the future kills the processes of all servers.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { shared, mut control, events } = self;
-        let liveness = Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone());
+        let Self { shared, mut control, scripts, events } = self;
+        let places = || shared.scripts.free_places().filter(|_| !shared.is_draining());
+        let liveness = Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), places);
         let serving = async {
             while let Some(request) = control.next().await {
                 let shared = Arc::clone(&shared);
@@ -147,6 +161,12 @@ impl Worker {
             () = shared.check_leases() => {}
             () = publish_events(&shared.bus, events) => {}
             () = async { serving.await; std::future::pending::<()>().await } => {}
+            () = async {
+                if let Some(scripts) = scripts {
+                    shared.serve_scripts(scripts).await;
+                }
+                std::future::pending::<()>().await;
+            } => {}
         }
         shared.tasks.close();
         let _ = tokio::time::timeout(LEAVE_TIMEOUT, shared.tasks.wait()).await;
@@ -160,6 +180,7 @@ impl Shared {
             member,
             bus,
             lease,
+            scripts: Scripts::new(options.scripts.clone()),
             options,
             servers,
             liveness: Arc::default(),
@@ -184,6 +205,15 @@ impl Shared {
         self.claiming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Whether there is neither an instance nor a script.
+    fn is_idle(&self) -> bool {
+        self.instances().is_empty() && self.claiming().is_empty() && self.scripts.is_empty()
+    }
+
     /// The time from before the database is asked until processes must end.
     fn usable(&self) -> Duration {
         self.lease * 2 / 3
@@ -200,6 +230,22 @@ impl Shared {
                 .unwrap_or_else(|why| ControlReply::Refused { why }),
             Control::Cancel { id } => {
                 self.calls.cancel(&id);
+                self.scripts.cancel(&id);
+                ControlReply::Done
+            }
+            Control::Waiting { ids } => {
+                self.calls.wait_for(&ids);
+                self.scripts.wait_for(&ids);
+                ControlReply::Done
+            }
+            Control::ScriptInput { id } => match self.scripts.input(&id, body) {
+                true => ControlReply::Done,
+                false => ControlReply::Refused {
+                    why: LocalizedText::new("the script does not run here", "该脚本不在此处运行"),
+                },
+            },
+            Control::ScriptTaken { id, bytes } => {
+                self.scripts.note_taken(&id, bytes);
                 ControlReply::Done
             }
             Control::Answer { id, number, is_error } => {
@@ -219,7 +265,7 @@ impl Shared {
         entry: &str,
         begin_by: i64,
     ) -> Result<ControlReply, LocalizedText> {
-        if self.draining.load(Ordering::Acquire) {
+        if self.is_draining() {
             return Err(LocalizedText::new("the worker is about to end", "该工作进程即将结束"));
         }
         if self.member.clock.now().is_none_or(|now| now > begin_by) {
@@ -326,7 +372,7 @@ impl Shared {
             labels: self.options.labels.clone(),
             capacity: number(self.options.capacity),
             load: number(self.instances().len()),
-            draining: self.draining.load(Ordering::Acquire),
+            draining: self.is_draining(),
         };
         // Without the database, leases are not extended and instances end.
         let _ = self.member.store_sign_of_life(state).await;
@@ -337,15 +383,16 @@ impl Shared {
         self.draining.store(true, Ordering::Release);
         let finish = async {
             self.store_sign_of_life().await;
-            while !(self.instances().is_empty() && self.claiming().is_empty()) {
+            while !self.is_idle() {
                 self.all_instances().iter().for_each(|instance| instance.drain());
                 tokio::time::sleep(CHECK_INTERVAL / 4).await;
             }
         };
         if tokio::time::timeout(self.options.drain, finish).await.is_err() {
             self.all_instances().iter().for_each(|instance| instance.end());
+            self.scripts.end();
             let ended = async {
-                while !self.instances().is_empty() {
+                while !self.is_idle() {
                     tokio::time::sleep(CHECK_INTERVAL / 4).await;
                 }
             };

@@ -1,17 +1,31 @@
 //! A host that a script has taken over: it sends what it may not send, too much, or nothing.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolhub_core::lang::Lang;
 use toolhub_script::FailureKind::{CpuLimit, Crashed, NotStarted, Protocol, WallLimit};
-use toolhub_script::{RunnerConfig, Script, ScriptLimits, ScriptReport, ScriptRunner};
+use toolhub_script::{
+    LocalHosts, OtherHosts, RunnerConfig, Script, ScriptLimits, ScriptReport, ScriptRunner,
+};
 
 use super::harness::{TestTools, config, failed, short, value};
 
 async fn forge(lines: &[&str], tools: &TestTools) -> ScriptReport {
     forge_within(lines, tools, Duration::from_secs(30)).await
+}
+
+/// Lines of a host behind the port of other machines, such as that of a cluster worker.
+async fn forge_elsewhere(lines: &[&str], tools: &TestTools) -> ScriptReport {
+    let mut config = config();
+    config.host.arguments = ["forge"].iter().chain(lines).map(Into::into).collect();
+    let limits = ScriptLimits { wall: Duration::from_secs(30), ..short() };
+    let config = RunnerConfig { limits, ..config };
+    let hosts = Arc::new(LocalHosts::new(config.clone()));
+    let others = Some(OtherHosts { hosts, or_here: false });
+    ScriptRunner::new(RunnerConfig { others, ..config }).run(&Script::new("1"), tools, None).await
 }
 
 async fn forge_within(lines: &[&str], tools: &TestTools, wall: Duration) -> ScriptReport {
@@ -96,6 +110,15 @@ async fn accepts_only_messages_that_a_host_may_send() {
         let text = failed(&report, Protocol);
         assert!(text.contains("and was killed"), "{lines:?}: {text}");
         assert!(!text.contains("secret_tool"), "{text}");
+        assert!(tools.calls.lock().unwrap().len() <= 100, "{lines:?}");
+        assert_eq!(tools.names().iter().filter(|name| *name == "secret_tool").count(), 0);
+        // A host on another machine may send no more than one of this machine.
+        let tools = TestTools::default();
+        let report = forge_elsewhere(lines, &tools).await;
+        // What comes before the start of the script, or is too long for a line, is noticed by the machine of the host.
+        let is_noticed_there = lines.iter().any(|line| matches!(*line, "@not-started" | "@endless-line"));
+        let kind = report.failure().map(|failure| failure.kind);
+        assert!(kind == Some(Protocol) || (is_noticed_there && kind.is_some()), "{lines:?}: {report:?}");
         assert!(tools.calls.lock().unwrap().len() <= 100, "{lines:?}");
         assert_eq!(tools.names().iter().filter(|name| *name == "secret_tool").count(), 0);
     }

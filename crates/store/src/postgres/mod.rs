@@ -31,6 +31,7 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -73,6 +74,8 @@ pub struct PgStore {
     location: String,
     /// `Some` if the calls of this store enter the audit log.
     auditor: Option<Arc<Auditor>>,
+    /// How often the lock that shows the owner alive was lost and taken again.
+    interruptions: Arc<AtomicU64>,
     /// The versions of the parts that replicas share.
     changes: listener::KnownVersions,
     /// Ends the listener when it is dropped.
@@ -116,8 +119,10 @@ impl PgStore {
         let (opened, ready) = oneshot::channel();
         let (changes, (listening, listener_end)) = (watch::Sender::new(None), watch::channel(()));
         let known_versions = changes.clone();
+        let interruptions = Arc::<AtomicU64>::default();
         let work = {
             let (queue, location, auditor) = (Arc::clone(&queue), location.clone(), auditor.clone());
+            let interruptions = Arc::clone(&interruptions);
             async move {
                 let session = match first_session(&address, &location).await {
                     Ok(session) => session,
@@ -136,6 +141,7 @@ impl PgStore {
                     address: address.clone(),
                     retention: options.retention,
                     auditor,
+                    interruptions,
                 };
                 let writer = writer::Writer::new(parts);
                 let listening = listener::listen(address.clone(), known_versions, listener_end);
@@ -151,6 +157,7 @@ impl PgStore {
             owner,
             location: location.clone(),
             auditor,
+            interruptions,
             changes,
             listening: Some(listening),
         };

@@ -1,6 +1,7 @@
 //! State that the replicas of a hub share.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use tokio_postgres::types::ToSql;
@@ -43,6 +44,10 @@ impl SharedState for PgStore {
             }
             self.read(move |session| async move { session.is_alive(replica.0).await }).await
         })
+    }
+
+    fn interruptions(&self) -> u64 {
+        self.interruptions.load(Ordering::Acquire)
     }
 
     fn create_entry(&self, entry: NewEntry) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {

@@ -2,6 +2,7 @@
 //! the server is unreachable, writes wait for it, up to a timeout.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
@@ -45,6 +46,10 @@ pub(super) struct Writer {
     retention: Retention,
     session: Option<WriteSession>,
     holds_liveness_lock: bool,
+    /// Whether it ever held the lock.
+    has_held_lock: bool,
+    /// How often it lost the lock and took it again.
+    interruptions: Arc<AtomicU64>,
     /// Ends of calls whose callers got a timeout; they are still written when the server is reachable.
     late: Vec<Write>,
     clean_up_at: Instant,
@@ -54,6 +59,13 @@ pub(super) struct Writer {
     checkpoint_at: Instant,
 }
 
+/// Counts that the lock was taken again: until then, others may have treated this process as ended.
+fn count_interruption(is_held: bool, has_held: &mut bool, interruptions: &AtomicU64) {
+    if is_held && std::mem::replace(has_held, true) {
+        interruptions.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
 /// What a writer is made of.
 pub(super) struct WriterParts {
     pub(super) queue: Arc<Queue>,
@@ -61,11 +73,12 @@ pub(super) struct WriterParts {
     pub(super) address: Address,
     pub(super) retention: Retention,
     pub(super) auditor: Option<Arc<Auditor>>,
+    pub(super) interruptions: Arc<AtomicU64>,
 }
 
 impl Writer {
     pub(super) fn new(parts: WriterParts) -> Self {
-        let WriterParts { queue, journals, address, retention, auditor } = parts;
+        let WriterParts { queue, journals, address, retention, auditor, interruptions } = parts;
         Self {
             queue,
             owner: journals.owner,
@@ -74,6 +87,8 @@ impl Writer {
             retention,
             session: None,
             holds_liveness_lock: false,
+            has_held_lock: false,
+            interruptions,
             late: Vec::new(),
             clean_up_at: Instant::now(),
             pause: RECONNECT_PAUSES.0,
@@ -134,11 +149,13 @@ impl Writer {
         match &self.session {
             Some(session) => {
                 if !self.holds_liveness_lock {
-                    self.holds_liveness_lock = session
-                        .session()
-                        .acquire_liveness_lock(self.owner)
-                        .await
-                        .map_err(|error| error_text(&error))?;
+                    let lock = session.session().acquire_liveness_lock(self.owner).await;
+                    self.holds_liveness_lock = lock.map_err(|error| error_text(&error))?;
+                    count_interruption(
+                        self.holds_liveness_lock,
+                        &mut self.has_held_lock,
+                        &self.interruptions,
+                    );
                 }
                 Ok(session)
             }
@@ -152,6 +169,7 @@ impl Writer {
             session.acquire_liveness_lock(self.owner).await
         };
         self.holds_liveness_lock = acquiring.await.map_err(|error| error_text(&error))?;
+        count_interruption(self.holds_liveness_lock, &mut self.has_held_lock, &self.interruptions);
         let session = WriteSession::prepare(session, self.auditor.clone()).await;
         self.session = Some(session.map_err(|error| error_text(&error))?);
         Ok(())

@@ -1,33 +1,22 @@
 //! PostgreSQL over TLS: `sslmode` and `sslrootcert` in the URL decide whether the server certificate is verified.
 
-use std::process::Command;
-
+use toolhub_testkit::TestAuthority;
 use toolhub_testkit::postgres::{PostgresServer, Stop};
 
 use crate::open_at;
 
-/// A self-signed certificate for 127.0.0.1, and its key.
-fn certificate() -> (String, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let (file, key) = (folder.path().join("certificate"), folder.path().join("key"));
-    let output = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"])
-        .arg("-keyout")
-        .arg(&key)
-        .arg("-out")
-        .arg(&file)
-        .output()
-        .expect("`openssl` starts; PostgreSQL's packages bring it");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    (std::fs::read_to_string(file).unwrap(), std::fs::read_to_string(key).unwrap())
+/// A certificate for 127.0.0.1 with its key, and the authority that has issued it.
+fn certificate() -> (String, String, TestAuthority) {
+    let authority = TestAuthority::new();
+    let (file, key) = authority.issue();
+    (std::fs::read_to_string(file).unwrap(), std::fs::read_to_string(key).unwrap(), authority)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn verifies_certificates_if_the_url_requires_it() {
     let server = PostgresServer::start();
     let url = server.new_database();
-    let (certificate, key) = certificate();
+    let (certificate, key, authority) = certificate();
     server.write_file("server.crt", &certificate);
     server.write_file("server.key", &key);
     server.write_file("postgresql.auto.conf", "ssl = on\n");
@@ -36,9 +25,9 @@ async fn verifies_certificates_if_the_url_requires_it() {
     server.stop(Stop::Fast);
     server.restart();
 
-    let trusted = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(trusted.path(), &certificate).unwrap();
-    let with_file = format!("&sslrootcert={}", trusted.path().display());
+    let (trusted, other) = (authority.certificate(), TestAuthority::new());
+    let with_file = format!("&sslrootcert={}", trusted.display());
+    let with_other = format!("&sslrootcert={}", other.certificate().display());
     for (query, opens) in [
         ("sslmode=disable".to_owned(), false),
         ("sslmode=prefer".to_owned(), true),
@@ -46,6 +35,7 @@ async fn verifies_certificates_if_the_url_requires_it() {
         ("sslmode=verify-full".to_owned(), false),
         (format!("sslmode=require{with_file}"), true),
         (format!("sslmode=verify-full{with_file}"), true),
+        (format!("sslmode=verify-full{with_other}"), false),
     ] {
         let opened = open_at(&format!("{url}?{query}")).await;
         assert_eq!(opened.is_ok(), opens, "{query}: {:?}", opened.err());
@@ -77,7 +67,7 @@ async fn remote_host_without_verified_certificate_is_rejected() {
         assert!(message.contains("server does not support TLS"), "{message}");
     }
     assert!(open_at(&url).await.is_ok());
-    let (certificate, key) = certificate();
+    let (certificate, key, _authority) = certificate();
     server.write_file("server.crt", &certificate);
     server.write_file("server.key", &key);
     server.write_file("postgresql.auto.conf", "ssl = on\n");

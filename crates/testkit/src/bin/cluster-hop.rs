@@ -201,7 +201,7 @@ async fn main() {
         let bus = Bus::connect(options).await.expect("NATS is reached");
         JoinOptions { bus, store: Arc::clone(&store), address: "here".to_owned(), lease: TIMEOUT }
     };
-    let options = WorkerOptions { labels: Vec::new(), capacity: 10, drain: TIMEOUT };
+    let options = WorkerOptions { labels: Vec::new(), capacity: 10, scripts: None, drain: TIMEOUT };
     let source = Arc::new(JournalServer(context.clone()));
     let worker = Worker::join(join().await, options, source).await.expect("the worker joins");
     let stop = CancellationToken::new();

@@ -73,6 +73,8 @@ const SKILL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long logins and hidden refusals wait before they are appended to the audit log.
 const AUDIT_INTERVAL: Duration = Duration::from_millis(200);
+/// Pause before the shared store is read again after a failure.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The gateways of all profiles of a hub.
 #[derive(Debug)]
@@ -219,6 +221,19 @@ impl Gateways {
         let _ = self.hub.record_change(ChangedObject::Config, &text, ChangeKind::Updated).await;
     }
 
+    /// Signs the states of servers with keys that all replicas have: a client may repeat a request at any of them.
+    async fn share_state_keys(&self) {
+        if !self.hub.store.as_ref().is_some_and(|store| store.is_shared()) {
+            return;
+        }
+        loop {
+            if let Some(seal) = self.record.replica_seal().await {
+                return toolhub_mcp_client::share_state_keys(seal.state_keys());
+            }
+            tokio::time::sleep(RETRY_INTERVAL).await;
+        }
+    }
+
     /// Keeps all backends up to date and notifies clients of changes while it is polled.
     pub async fn follow(&self) {
         // Removes leftovers of a killed process. Runs concurrently with the rest.
@@ -231,10 +246,13 @@ impl Gateways {
             std::future::pending::<()>().await;
         };
         let notify = |change: ListChange| self.notify(&ProfileChange::Fetched(change));
-        let ended_sessions = self.profiles.values().map(|(_, gateway)| gateway.follow_ended_sessions());
-        let (_, _, (), (), (), (), (), (), (), (), ()) = tokio::join!(
+        let ended_sessions = self.profiles.values().map(|(_, gateway)| async move {
+            tokio::join!(gateway.follow_ended_sessions(), gateway.follow_adopted_sessions())
+        });
+        let (_, _, (), (), (), (), (), (), (), (), (), ()) = tokio::join!(
             swept,
             futures_util::future::join_all(ended_sessions),
+            self.share_state_keys(),
             self.hub.follow_shared_changes(),
             self.follow_audit(),
             self.ended_scripts.follow(&self.hub),

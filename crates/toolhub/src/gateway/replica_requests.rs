@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use toolhub_cluster::bus::BusError;
-use toolhub_cluster::peer::{PeerEnvelope, PeerParts, PeerService, Peers};
+use toolhub_cluster::peer::{AnswerKind, PeerEnvelope, PeerParts, PeerService, Peers};
 use toolhub_core::error::Effect;
 use toolhub_core::principal::{Origin, PrincipalKind};
 use toolhub_core::shared_state::ReplicaId;
@@ -157,7 +157,11 @@ impl ReplicaLink for PeerLink {
             let envelope = self.peers.envelope(to).ok_or(LinkError::Unreachable)?;
             let sealed = seal.seal(&message, &envelope.context());
             let (sealed, response) = sealed.ok_or(LinkError::Unreachable)?;
-            let sent = self.peers.send(&envelope, &sealed).await;
+            let kind = match request.method {
+                RequestMethod::Get => AnswerKind::Endless,
+                RequestMethod::Post | RequestMethod::Delete => AnswerKind::Bounded,
+            };
+            let sent = self.peers.send(&envelope, &sealed, kind).await;
             let mut answer = sent.map_err(|error| link_error(&error))?;
             let first = answer.next().await.map_err(|error| link_error(&error))?;
             let first = first.and_then(|first| response.open(0, &first)).ok_or(LinkError::Lost)?;

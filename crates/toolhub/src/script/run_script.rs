@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn definition_parses() {
         let (host, settings) = (HostConfig::of_current_program().unwrap(), Settings::default());
-        let runs = ScriptRuns::new(host, &settings, Path::new("."), false).unwrap();
+        let runs = ScriptRuns::new(host, &settings, Path::new("."), false, None).unwrap();
         let tool = RunScript::new(&runs, &settings).unwrap();
         assert_eq!(tool.definition().name().as_str(), RUN_SCRIPT);
         let script =

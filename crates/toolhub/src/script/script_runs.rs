@@ -6,10 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolhub_core::lang::{Lang, LocalizedText};
+use toolhub_core::script_host::ScriptHosts;
 use toolhub_core::{CallContext, CallId, NestedTools, RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_native::localized_block;
 use toolhub_script::{
-    CallStatus, HostConfig, Journal, RunnerConfig, Script, ScriptLimits, ScriptReport, ScriptRunner,
+    CallStatus, HostConfig, Journal, OtherHosts, RunnerConfig, Script, ScriptLimits, ScriptReport,
+    ScriptRunner,
 };
 
 use super::caller_tools::CallerTools;
@@ -17,7 +19,7 @@ use super::journals::{Journals, ReopenError, RunJournal};
 use super::last_interruption::LastInterruption;
 use super::output_meta::{FAILURE_KEY, META_KEY};
 use super::shares::Shares;
-use crate::settings::Settings;
+use crate::settings::{ScriptPlace, Settings};
 
 /// Who wrote a script. Each kind has its own places: a script of a caller waits for the scripts of skills that it calls, and
 /// these call no further scripts, so that no two wait for each other.
@@ -50,20 +52,27 @@ struct Runners {
 }
 
 impl ScriptRuns {
-    /// `None` if the settings disable scripts. A process that ends after one call keeps no host ready.
+    /// `None` if the settings disable scripts. A process that ends after one call keeps no host ready. `others` are the hosts of
+    /// cluster workers.
     pub(crate) fn new(
         host: HostConfig,
         settings: &Settings,
         home: &Path,
         one_shot: bool,
+        others: Option<Arc<dyn ScriptHosts>>,
     ) -> Option<Arc<Self>> {
         if !settings.script.is_enabled() {
             return None;
         }
+        let others = match settings.cluster.scripts {
+            ScriptPlace::Replica => None,
+            place => others.map(|hosts| OtherHosts { hosts, or_here: place == ScriptPlace::Auto }),
+        };
         let config = RunnerConfig {
             limits: settings.script.limits(),
             warm_hosts: if one_shot { 0 } else { settings.script.warm_hosts() },
             max_running: settings.script.max_running(),
+            others,
             ..RunnerConfig::new(host)
         };
         Some(Arc::new(Self {

@@ -22,6 +22,8 @@ const MIN_LEASE: Duration = Duration::from_secs(3);
 const MAX_SESSION_KEYS: usize = 8;
 /// How many servers a worker runs at once.
 const CAPACITY: usize = 200;
+/// How many scripts a worker runs at once.
+const SCRIPTS: usize = 32;
 
 /// `[cluster]`
 #[derive(Clone, Default, Deserialize)]
@@ -37,8 +39,23 @@ pub struct ClusterSettings {
     pub authorities: Option<PathBuf>,
     /// How long a placement lasts without being extended.
     pub lease: Option<DurationSetting>,
+    /// Where scripts run.
+    pub scripts: ScriptPlace,
     /// The keys of session ids: 256 bits each, in base64; `${VAR}` is expanded from the environment. The first seals, all open.
     pub session_keys: Vec<Secret>,
+}
+
+/// Where the processes of scripts run. Their calls are always made by the replica.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScriptPlace {
+    /// On a worker, or on the replica if no worker takes the script.
+    #[default]
+    Auto,
+    /// On workers alone.
+    Workers,
+    /// On the replica.
+    Replica,
 }
 
 /// One text or several.
@@ -159,12 +176,19 @@ pub struct WorkerSettings {
     pub labels: Vec<String>,
     /// Maximum number of instances of servers.
     pub capacity: Option<NonZeroUsize>,
+    /// Maximum number of scripts at the same time; 0 for none.
+    pub scripts: Option<usize>,
 }
 
 impl WorkerSettings {
     /// Maximum number of instances of servers.
     pub fn capacity(&self) -> usize {
         self.capacity.map_or(CAPACITY, NonZeroUsize::get)
+    }
+
+    /// Maximum number of scripts at the same time.
+    pub fn scripts(&self) -> usize {
+        self.scripts.unwrap_or(SCRIPTS)
     }
 }
 
@@ -189,6 +213,12 @@ mod tests {
         assert_eq!(cluster.urls().unwrap(), ["tls://nats.example:4222"]);
         assert_eq!(cluster.authorities.as_deref(), Some(std::path::Path::new("ca.pem")));
         assert_eq!((cluster.lease(), cluster.problem().is_none()), (Duration::from_secs(20), true));
+        assert_eq!(cluster.scripts, ScriptPlace::Auto);
+        let cluster: ClusterSettings = toml_edit::de::from_str("scripts = \"workers\"").unwrap();
+        assert_eq!(cluster.scripts, ScriptPlace::Workers);
+        assert!(toml_edit::de::from_str::<ClusterSettings>("scripts = \"nowhere\"").is_err());
+        let worker: WorkerSettings = toml_edit::de::from_str("scripts = 0").unwrap();
+        assert_eq!((worker.scripts(), WorkerSettings::default().scripts()), (0, 32));
         let cluster: ClusterSettings = toml_edit::de::from_str("prefix = \"a.b\"").unwrap();
         assert_eq!(cluster.problem().map(|(key, _)| key), Some("prefix"));
     }

@@ -67,8 +67,8 @@ const TABLES: [(&str, &[&str]); 18] = [
             "warm_hosts",
         ],
     ),
-    ("cluster", &["nats", "prefix", "credentials", "authorities", "lease", "session_keys"]),
-    ("worker", &["labels", "capacity"]),
+    ("cluster", &["nats", "prefix", "credentials", "authorities", "lease", "scripts", "session_keys"]),
+    ("worker", &["labels", "capacity", "scripts"]),
     ("web_search", &["provider", "url", "api_key"]),
     (
         "servers",

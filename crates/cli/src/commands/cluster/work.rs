@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use toolhub::{ClusterWorker, EventSink, Localize as _, WorkerOverrides};
+use toolhub::{ClusterWorker, EventSink, Localize as _, ScriptHost, WorkerOverrides};
 use toolhub_core::{RawJson, RawObject};
 
 use super::settings;
@@ -21,10 +21,15 @@ pub(crate) async fn run(app: &App, args: WorkArgs) -> anyhow::Result<Exit> {
     if app.global.trace || app.global.verbose > 0 {
         listeners.push(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
     }
-    let overrides = WorkerOverrides { labels: args.labels, capacity: args.capacity.map(NonZeroUsize::get) };
+    let overrides = WorkerOverrides {
+        labels: args.labels,
+        capacity: args.capacity.map(NonZeroUsize::get),
+        scripts: args.scripts,
+    };
     // Before servers are started: until then, a signal kills this process but not its servers.
     let mut stopped = StopSignal::register();
-    let worker = ClusterWorker::join(places, settings, overrides, listeners).await;
+    let script_host = ScriptHost::of_current_program().ok();
+    let worker = ClusterWorker::join(places, settings, overrides, listeners, script_host).await;
     let worker = worker.map_err(|error| UsageError(error.localize(lang)))?;
     for note in worker.notes() {
         app.screen.warn(&note.localize(lang));
@@ -52,24 +57,27 @@ pub(crate) async fn run(app: &App, args: WorkArgs) -> anyhow::Result<Exit> {
 
 /// Prints what the worker offers.
 fn announce(app: &App, worker: &ClusterWorker) {
-    let (id, labels, capacity) = (worker.id(), worker.labels(), worker.capacity());
+    let (id, labels, capacity, scripts) = (worker.id(), worker.labels(), worker.capacity(), worker.scripts());
     if app.screen.json {
         let json = RawObject::default()
             .with("worker", id)
             .with("labels", RawJson::of(&labels))
-            .with("capacity", RawJson::of(&capacity));
+            .with("capacity", RawJson::of(&capacity))
+            .with("scripts", RawJson::of(&scripts));
         app.screen.json(&json.into_raw());
         return;
     }
     let (labels, lang) = (labels.join(", "), app.lang());
     let offer = match labels.is_empty() {
         true => lang.choose(
-            format!("runs up to {capacity} servers for the cluster"),
-            format!("最多为集群运行 {capacity} 个服务器"),
+            format!("runs up to {capacity} servers and {scripts} scripts for the cluster"),
+            format!("最多为集群运行 {capacity} 个服务器和 {scripts} 个脚本"),
         ),
         false => lang.choose(
-            format!("runs up to {capacity} servers for the cluster, also those that ask for {labels}"),
-            format!("最多为集群运行 {capacity} 个服务器，包括要求 {labels} 的服务器"),
+            format!(
+                "runs up to {capacity} servers for the cluster, also those that ask for {labels}, and {scripts} scripts"
+            ),
+            format!("最多为集群运行 {capacity} 个服务器（包括要求 {labels} 的服务器）和 {scripts} 个脚本"),
         ),
     };
     app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {NAME}{id}{NAME:#} {offer}"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{count, duration, table, text, texts};
+use super::{count, duration, one_of, table, text, texts};
 
 pub(super) fn cluster() -> Value {
     let nats = json!({
@@ -14,7 +14,10 @@ pub(super) fn cluster() -> Value {
         [
             ("nats", nats),
             ("prefix", text("First part of all subjects in NATS (default: toolhub)")),
-            ("credentials", text("File with the credentials for NATS")),
+            (
+                "credentials",
+                text("File with the credentials for NATS: JWT and NKey seed, or an NKey seed alone"),
+            ),
             (
                 "authorities",
                 text(
@@ -25,6 +28,13 @@ pub(super) fn cluster() -> Value {
                 "session_keys",
                 texts(
                     "Keys of session ids, 256 bits each in base64; the first seals, all open; without them a key is made and kept in the store",
+                ),
+            ),
+            (
+                "scripts",
+                one_of(
+                    &["auto", "workers", "replica"],
+                    "Where scripts run: on workers, and on the replica if no worker takes one (auto, the default); on workers alone; on the replica alone",
                 ),
             ),
             ("lease", duration("How long a worker holds a server without a sign of life (default: 15s)")),
@@ -38,6 +48,7 @@ pub(super) fn worker() -> Value {
         [
             ("labels", texts("Labels that servers may ask for")),
             ("capacity", count(1, "How many programs run at once (default: 200)")),
+            ("scripts", count(0, "How many scripts run at once (default: 32); 0 for none")),
         ],
     )
 }

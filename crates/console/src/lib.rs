@@ -234,7 +234,8 @@ impl Console {
             return Ok(None);
         }
         let Some(token) = Cookies::of(headers).session(self.is_https()) else { return Ok(None) };
-        let owner = self.sessions.owner(token).await.map_err(|error| session_unavailable(&error))?;
+        let owner =
+            self.sessions.owner(token).await.map_err(|error| Problem::sessions_unavailable(&error))?;
         let principal = match owner {
             None => return Ok(None),
             Some(SessionOwner::Local) => Arc::clone(&self.local),
@@ -379,15 +380,6 @@ impl WebApp for Console {
     ) -> BoxFuture<'a, Response<Body>> {
         Box::pin(self.handle(request, context))
     }
-}
-
-/// The store of the sessions cannot be used: whose request it is cannot be decided, or the session goes on.
-pub(crate) fn session_unavailable(error: &io::Error) -> Problem {
-    let detail = LocalizedText::new(
-        format!("the sessions cannot be read or changed now, try again: {error}"),
-        format!("暂时无法读取或更改会话，请重试：{error}"),
-    );
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store", detail)
 }
 
 /// Reads a body. Its length counts against the budget of its principal until the permit is dropped.

@@ -56,6 +56,15 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "forbidden", LocalizedText::new(en, zh))
     }
 
+    /// The store of the sessions cannot be used: whose request it is cannot be decided, or the session goes on.
+    pub(crate) fn sessions_unavailable(error: &std::io::Error) -> Self {
+        let detail = LocalizedText::new(
+            format!("the sessions cannot be read or changed now, try again: {error}"),
+            format!("暂时无法读取或更改会话，请重试：{error}"),
+        );
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", detail)
+    }
+
     pub(crate) fn body(&self, lang: Lang) -> ProblemBody {
         ProblemBody {
             r#type: format!("urn:toolhub:problem:{}", self.kind),

@@ -78,7 +78,7 @@ impl Sessions {
     }
 }
 
-/// Creates a one-time ticket in a shared store, which each replica accepts. Whoever may write to that store owns the hub.
+/// Creates a one-time ticket in a shared store, which each replica accepts. A user with write access to that store owns the hub.
 pub(crate) async fn new_shared_ticket(store: &dyn HubStore) -> io::Result<Secret> {
     let ticket = new_token()?;
     let entry = NewEntry {

@@ -8,15 +8,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use toolhub::Gateways;
-use toolhub_core::RawJson;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::responses::{ResponseStatus, StoredResponse};
+use toolhub_core::responses::StoredResponse;
 
 use crate::conversation::Messages;
 use crate::endpoint::PreparedResponse;
 use crate::models;
 use crate::responses::assembler::{PREFIX, ResponseAssembler, ResponseHead};
 use crate::responses::background::{Job, Jobs};
+use crate::responses::final_state::{cancelled, failed, is_open_call};
 use crate::responses::history::History;
 use crate::responses::progress::Progress;
 use crate::responses::request::ResponseRequest;
@@ -82,34 +82,6 @@ async fn recover(
         }
     }
     Ok(())
-}
-
-/// The response as a failed one.
-pub(crate) fn failed(stored: StoredResponse, why: &str) -> StoredResponse {
-    ended(stored, ResponseStatus::Failed, json!({ "code": "server_error", "message": why }))
-}
-
-/// The response as a cancelled one, which no process works on.
-pub(crate) fn cancelled(stored: StoredResponse) -> StoredResponse {
-    ended(stored, ResponseStatus::Cancelled, Value::Null)
-}
-
-/// The response with a final status. Calls without a result keep that state in their error.
-fn ended(stored: StoredResponse, status: ResponseStatus, error: Value) -> StoredResponse {
-    let mut body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
-    for item in body["output"].as_array_mut().into_iter().flatten() {
-        if is_open_call(item) {
-            item["status"] = json!("failed");
-            item["error"] = json!("the hub was stopped: it is not known whether this call had an effect");
-        }
-    }
-    body["status"] = json!(status.name());
-    body["error"] = error;
-    StoredResponse { status, body: RawJson::from(body), ..stored }
-}
-
-fn is_open_call(item: &Value) -> bool {
-    item["type"] == json!("mcp_call") && item["status"] == json!("in_progress")
 }
 
 /// The item of a call that ended with the process that made it.

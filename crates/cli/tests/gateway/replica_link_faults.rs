@@ -61,7 +61,7 @@ async fn lost_messages_are_no_success_and_are_sent_once() {
     linked.close().await;
 }
 
-/// The replica that receives a request counts it; what stays at the home counts there, whoever has sent it.
+/// The replica that receives a request counts it; what stays at the home counts there, also if another replica has sent it.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_of_a_principal_hold_at_the_home_for_forwarded_requests() {
     let linked = start("[serve.limits]\nstreams = 2\npending_input = 2\n").await;

@@ -17,7 +17,6 @@ use crate::browser::{CookieKind, Cookies, PrivateCookies};
 use crate::problem::Problem;
 use crate::request::{Context, Credential};
 use crate::route::json;
-use crate::session_unavailable;
 
 /// Number of days in the statistics.
 const DAYS: i64 = 14;
@@ -55,7 +54,7 @@ pub(crate) async fn end_session(context: &Context<'_>) -> Result<Response<Body>,
     else {
         return Err(Problem::bad_request("only a browser has a session", "只有浏览器才有会话"));
     };
-    context.sessions.end(token).await.map_err(|error| session_unavailable(&error))?;
+    context.sessions.end(token).await.map_err(|error| Problem::sessions_unavailable(&error))?;
     let mut response = json(StatusCode::OK, &Empty {});
     let cookies = PrivateCookies { request: context.headers, is_https: context.is_https };
     cookies.remove(response.headers_mut(), CookieKind::Session);

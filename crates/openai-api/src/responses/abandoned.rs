@@ -1,5 +1,5 @@
 //! Unfinished responses in the store that this process owns and does not run: the write that added one, or the one that ended it,
-//! was reported as failed and is there nevertheless. Nobody else ends them while this process lives.
+//! was reported as failed and is there nevertheless. No other process ends them while this one lives.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::OwnResponse;
 
-use crate::recovery::{cancelled, failed};
+use super::final_state::{cancelled, failed};
 
 /// How often they are looked for while this process runs no response.
 const INTERVAL: Duration = Duration::from_secs(10);

@@ -3,6 +3,7 @@
 mod abandoned;
 pub(crate) mod assembler;
 pub(crate) mod background;
+pub(crate) mod final_state;
 pub(crate) mod history;
 pub(crate) mod progress;
 pub(crate) mod request;

@@ -9,7 +9,7 @@ use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::responses::{ResponseStatus, ResponseUpdate, StoredResponse};
 use toolhub_core::{BoxFuture, RawJson};
 
-use crate::recovery::failed;
+use super::final_state::failed;
 use crate::turn_log::TurnLog;
 
 /// The pauses between attempts to write a final response. The last one is repeated.

@@ -11,7 +11,7 @@ use toolhub_core::responses::{ResponseUpdate, StoredResponse};
 use crate::endpoint::{Endpoint, no_store};
 use crate::error::{ApiError, json_response};
 use crate::parameters::Parameters;
-use crate::recovery::cancelled;
+use crate::responses::final_state::cancelled;
 
 /// How long a cancelled response may take to end, also at another hub, and how often it is looked at.
 const CANCEL_TIME: Duration = Duration::from_secs(10);

@@ -73,7 +73,7 @@ impl Session {
             .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))))
     }
 
-    /// Notes that stores may have to connect again, before this connection is used to ask who is alive.
+    /// Notes that stores may have to connect again, before this connection is used to find living stores.
     pub(super) async fn note_connection(&self, connection: Connection) -> Result<(), Error> {
         let is_again = connection == Connection::Again;
         self.client.execute(NOTE_CONNECTION, &[&is_again]).await.map(drop)

@@ -132,10 +132,10 @@ impl Writer {
         }
     }
 
-    /// Tells other stores that this one is closed, so that they need not wait for its return.
+    /// Notes for other stores that this one is closed, so that they need not wait for its return.
     async fn note_close(&self) {
         let Some(session) = &self.session else { return };
-        // If this fails, the absence of the lock tells them, later.
+        // If this fails, the absence of the lock shows it, later.
         let _ = timeout(CLOSE_TIMEOUT, session.session().note_close(self.owner)).await;
     }
 

@@ -287,7 +287,7 @@ async fn session_lives_at_one_replica_after_a_lost_connection_to_the_database() 
     assert_eq!(ann.status(&other, &answer(&question, "ann")).await, 202);
     assert!(events.next().await.unwrap().to_string().contains("\\\"ann\\\""));
     assert!((1..=number).all(|number| ran(&cluster, &format!("meanwhile {number}")) <= 1));
-    // A session that nobody adopted stays as it was.
+    // A session that was not adopted stays as it was.
     ann.call(&other, "change", json!({})).await;
     while kept.next().await.expect("the stream stays open")["method"] != "notifications/tools/list_changed" {}
 }

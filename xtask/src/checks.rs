@@ -104,6 +104,18 @@ fn full(workspace: &Workspace, options: &Options) -> Result<()> {
     run_all(steps)
 }
 
+/// Runs the test programs whose names contain one of the arguments; all of them without arguments.
+pub(crate) fn tests(workspace: &Workspace, args: &[String]) -> Result<()> {
+    let names: Vec<&str> = args.iter().map(String::as_str).collect();
+    let selection = Selection {
+        names: &names,
+        excluded_packages: &[],
+        skipped_tests: &[],
+        environment: &[(PEERS_VARIABLE, &peers::folder(workspace))],
+    };
+    test_programs::run(workspace, selection, |_| {})
+}
+
 /// Runs all tests except those whose requirements are missing.
 fn run_tests(workspace: &Workspace, options: &Options, missing: &[&Requirement]) -> Result<Outcome> {
     if !options.extra.is_empty() {
@@ -121,6 +133,7 @@ fn run_tests(workspace: &Workspace, options: &Options, missing: &[&Requirement])
     }
     let skipped: Vec<&str> = missing.iter().flat_map(|requirement| requirement.tests).copied().collect();
     let selection = Selection {
+        names: &[],
         excluded_packages: &packages,
         skipped_tests: &skipped,
         environment: &[(PEERS_VARIABLE, &peers::folder(workspace))],

@@ -22,6 +22,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         run: checks::test,
     },
     Command {
+        name: "tests",
+        about: "only the test programs, two at a time on two processors: all, or those whose names contain `NAME ...`",
+        run: checks::tests,
+    },
+    Command {
         name: "lint",
         about: "fmt, clippy, tidy and deny; `--fix` mends what fmt and clippy can",
         run: checks::lint,

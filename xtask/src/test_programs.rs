@@ -32,9 +32,11 @@ const OUTPUTS: &str = "test-output";
 /// The number of slowest programs that the summary names.
 const MAX_SLOWEST: usize = 12;
 
-/// What to run, beside the programs of the whole workspace.
+/// What to run.
 #[derive(Clone, Copy)]
 pub(crate) struct Selection<'a> {
+    /// Parts of the names of programs; without any, all programs run.
+    pub(crate) names: &'a [&'a str],
     /// Packages whose tests are not run.
     pub(crate) excluded_packages: &'a [&'a str],
     /// Substrings of the names of tests that are not run.
@@ -56,7 +58,10 @@ struct TestProgram {
 /// Builds all test programs, runs them, and passes each line of their output to `listener`. All programs run even if some fail, so
 /// that one run reports every failure.
 pub(crate) fn run(workspace: &Workspace, selection: Selection<'_>, listener: impl FnMut(&str)) -> Result<()> {
-    let programs = build(workspace, selection.excluded_packages)?;
+    let mut programs = build(workspace, selection.excluded_packages)?;
+    let is_selected = |test: &TestProgram| selection.names.iter().any(|name| test.name.contains(name));
+    programs.retain(|test| selection.names.is_empty() || is_selected(test));
+    ensure!(!programs.is_empty(), "no test program has one of these names: {}", selection.names.join(", "));
     let durations_file = workspace.target.join(DURATIONS);
     let known = read_durations(&durations_file);
     let (alone, mut together): (Vec<_>, Vec<_>) =

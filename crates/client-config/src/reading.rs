@@ -150,8 +150,8 @@ impl Translator<'_> {
             ("workspaceFolder", Some(folder)) => Some(folder.to_string_lossy().into_owned()),
             ("workspaceFolder", None) => {
                 self.note(LocalizedText::new(
-                    "the workspace's folder became the one that toolhub is run in",
-                    "工作区文件夹改为运行 toolhub 时所在的文件夹",
+                    "the workspace's folder became the one that toolhub is run in: it starts only in folders that you trust, unless you write an absolute path instead",
+                    "工作区文件夹改为运行 toolhub 时所在的文件夹：除非改写为绝对路径，否则只在受信任的文件夹中启动",
                 ));
                 Some(format_variable("PWD", Some(".")))
             }
@@ -198,9 +198,24 @@ impl Translator<'_> {
         }
     }
 
+    /// Adds a note for a working directory that is another one in each current folder.
+    fn note_relative_folder(&mut self, cwd: Option<&Path>) {
+        let Some(cwd) = cwd.filter(|cwd| cwd.is_relative() && !cwd.to_string_lossy().starts_with("${"))
+        else {
+            return;
+        };
+        let cwd = cwd.display();
+        self.note(LocalizedText::new(
+            format!("its folder `{cwd}` counts from the one that toolhub is run in: it starts only in folders that you trust, unless you write an absolute path instead"),
+            format!("其工作目录 `{cwd}` 从运行 toolhub 时所在的文件夹算起：除非改写为绝对路径，否则只在受信任的文件夹中启动"),
+        ));
+    }
+
     /// Makes paths absolute: project files use paths relative to the project, while `mcp.json` is used from any folder.
     fn make_paths_absolute(&mut self, transport: &mut TransportSpec) {
-        let (Some(workspace), TransportSpec::Stdio(spec)) = (&self.context.workspace, transport) else {
+        let TransportSpec::Stdio(spec) = transport else { return };
+        let Some(workspace) = &self.context.workspace else {
+            self.note_relative_folder(spec.cwd.as_deref());
             return;
         };
         let relative = |text: &str| ["./", "../", ".\\", "..\\"].iter().any(|head| text.starts_with(head));

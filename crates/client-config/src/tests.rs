@@ -144,7 +144,7 @@ fn converts_editor_variables() {
         &json!({"a": {"command": "${HOME}/bin/x", "args": ["${PWD:-.}/data", "${A_1}"],
             "env": {"T": "${TOKEN}", "C": "${config:x.y}", "F": "${file}"}, "disabled": true,
             "-": ["envFile", "${config:x.y}", "${file}"],
-            "!": ["the workspace's folder became the one that toolhub is run in"]}}),
+            "!": ["the workspace's folder became the one that toolhub is run in: it starts only in folders that you trust, unless you write an absolute path instead"]}}),
     );
     let text = r#"{
         // asked for
@@ -242,7 +242,8 @@ fn reads_gemini_servers() {
         text,
         &json!({
             "py": {"command": "python", "args": ["-m", "x", "${HOME}/a", "${B:-c}"], "env": {"K": "${MY_KEY}"},
-                "cwd": "./sub", "+call": 15.0, "+tools": ["a", "b"], "-": ["trust", "excludeTools"]},
+                "cwd": "./sub", "+call": 15.0, "+tools": ["a", "b"], "-": ["trust", "excludeTools"],
+                "!": ["its folder `./sub` counts from the one that toolhub is run in: it starts only in folders that you trust, unless you write an absolute path instead"]},
             "http": {"type": "http", "url": "http://localhost:3000/mcp", "headers": {"A": "Bearer ${T}"}},
             "events": {"type": "sse", "url": "http://localhost:8080/sse"},
             "typed": {"type": "sse", "url": "http://localhost/x"},

@@ -15,6 +15,14 @@ pub trait Binding: Send + Sync {
     fn verify(&self) -> Result<(), LocalizedText>;
 }
 
+/// Decides where a program of the owner's own configuration starts. Asked before each start, since the current folder may have
+/// changed since the last one.
+pub trait StartFolder: Send + Sync {
+    /// The working directory of a program without a configured one; `None` for the current directory. Fails if the program
+    /// must not be started here.
+    fn start_folder(&self) -> Result<Option<Arc<Path>>, LocalizedText>;
+}
+
 /// Whether the owner of this machine consented to a configuration entry. The default is that they did not.
 ///
 /// Entries are read from files without consent. `toolhub::trust` is the only code that grants it, after it decided
@@ -29,6 +37,7 @@ enum State {
     Owner {
         folder: Option<Arc<Path>>,
     },
+    OwnerInFolder(Arc<dyn StartFolder>),
     Bound(Arc<dyn Binding>),
 }
 
@@ -57,6 +66,11 @@ impl Consent {
         Self(State::Owner { folder: Some(folder) })
     }
 
+    /// Consent to an entry of the owner's own configuration, for which `folder` decides at each start where it runs.
+    pub fn of_owner_by(folder: Arc<dyn StartFolder>) -> Self {
+        Self(State::OwnerInFolder(folder))
+    }
+
     /// Consent to an entry that a trusted workspace brings, for as long as `binding` holds.
     pub fn bound(binding: Arc<dyn Binding>) -> Self {
         Self(State::Bound(binding))
@@ -66,7 +80,7 @@ impl Consent {
     pub fn digest(&self) -> Option<&str> {
         match &self.0 {
             State::Bound(binding) => Some(binding.digest()),
-            State::Missing | State::Owner { .. } => None,
+            State::Missing | State::Owner { .. } | State::OwnerInFolder(_) => None,
         }
     }
 
@@ -74,6 +88,7 @@ impl Consent {
     pub fn permit(&self) -> Result<LaunchPermit, LocalizedText> {
         match &self.0 {
             State::Owner { folder } => Ok(LaunchPermit { folder: folder.clone() }),
+            State::OwnerInFolder(start) => start.start_folder().map(|folder| LaunchPermit { folder }),
             State::Bound(binding) => binding.verify().map(|()| LaunchPermit { folder: None }),
             State::Missing => Err(LocalizedText::new(
                 "not started: its config file is not trusted; run `toolhub trust` in its folder",
@@ -87,7 +102,7 @@ impl fmt::Debug for Consent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
             State::Missing => "Consent(missing)",
-            State::Owner { .. } => "Consent(owner)",
+            State::Owner { .. } | State::OwnerInFolder(_) => "Consent(owner)",
             State::Bound(_) => "Consent(bound)",
         })
     }

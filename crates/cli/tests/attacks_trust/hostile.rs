@@ -210,6 +210,13 @@ impl Victim {
         fs::read_dir(self.canary.path()).unwrap().next().is_some()
     }
 
+    /// Removes the traces of programs, for the next attempt.
+    pub(crate) fn forget_runs(&self) {
+        for entry in fs::read_dir(self.canary.path()).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    }
+
     /// Whether an address of the project was contacted.
     pub(crate) fn was_contacted(&self) -> bool {
         self.connections.load(Ordering::SeqCst) > 0

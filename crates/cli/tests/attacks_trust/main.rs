@@ -8,5 +8,6 @@ mod binding;
 mod every_command;
 mod hidden_files;
 mod hostile;
+mod loaded_files;
 mod messages;
 mod own_servers;

@@ -98,36 +98,42 @@ fn user_servers_do_not_run_code_in_subfolders_of_clone() {
     let shell = "#!/bin/sh\nMARK\n";
     let python = "import os; os.system('MARK')\n";
     let entry_points = "[acme.plugins]\nx = notes.plug\n";
-    for (name, files, entry, below) in [
+    let moved = "starts in the empty folder";
+    for (name, files, entry, below, note) in [
         (
             "plugin",
             vec![("evil-1.0.dist-info/entry_points.txt", entry_points), ("notes/plug.py", python)],
             json!({"command": "python3", "args": ["-c", load_plugins]}),
             false,
+            moved,
         ),
         (
             "namespace package",
             vec![("acme/impl.py", python)],
             json!({"command": "python3", "args": ["-m", "acme.impl"]}),
             false,
+            moved,
         ),
         (
             "relative path",
             vec![("sub/run.sh", shell)],
             json!({"command": "sh", "args": ["sub/run.sh"]}),
             false,
+            moved,
         ),
         (
             "PATH",
             vec![("bin/python3", shell)],
             json!({"command": "python3", "args": ["-V"], "env": {"PATH": format!("./bin:{path}")}}),
             false,
+            "is not started in this folder",
         ),
         (
             "configuration of the repository",
             vec![(".git/config", "[core]\nrepositoryformatversion = 0\nfsmonitor = \"MARK; false\"\n")],
             json!({"command": "git", "args": ["status"]}),
             true,
+            moved,
         ),
     ] {
         let victim = Victim::new();
@@ -149,12 +155,75 @@ fn user_servers_do_not_run_code_in_subfolders_of_clone() {
         for folder in [victim.project(), folder.clone()] {
             let ran = victim.run_in(&folder, &["tools", "--refresh"]);
             victim.assert_unharmed(name);
-            assert!(ran.stderr.contains("starts in the empty folder"), "{name}: {ran:?}");
+            assert!(ran.stderr.contains(note), "{name}: {ran:?}");
         }
         // Control: in a trusted folder the same server runs the code.
         let ran = victim.run_in(&folder, &["--trust", "tools"]);
         assert!(victim.was_run(), "{name}: {ran:?}");
     }
+}
+
+/// Entries of the user that depend on the current folder: in a clone they would run what the clone brings.
+#[test]
+fn clone_does_not_choose_what_entries_with_relative_folders_run() {
+    let victim = Victim::new();
+    let server = format!("require('child_process').execSync('{}');\n", victim.trace());
+    for file in ["server.js", "sub/server.js"] {
+        victim.write(file, &server);
+    }
+    victim.evil_program("run.sh");
+    victim.evil_program("sub/run.sh");
+    victim.write("package.json", "{}");
+    for entry in [
+        json!({"command": "node", "args": ["${PWD:-.}/server.js"]}),
+        json!({"command": "./run.sh", "cwd": "."}),
+        json!({"command": "./run.sh", "cwd": "sub"}),
+        json!({"command": "./run.sh", "cwd": "${PWD}"}),
+        json!({"command": "${PWD:-.}/run.sh"}),
+        json!({"command": "${PWD:-.}/run.sh", "cwd": "/"}),
+        json!({"command": "sh", "args": ["-c", "exec \"$RUN\""], "env": {"RUN": "${PWD}/run.sh"}}),
+        json!({"command": "node", "args": ["server.js"], "cwd": "."}),
+    ] {
+        own_servers(&victim, &json!({"own": entry}));
+        for command in [&["tools", "--refresh"][..], &["doctor"], &["call", "calculate", "expression=1"]] {
+            victim.run(command);
+            victim.assert_unharmed(&format!("{entry} {command:?}"));
+        }
+        let ran = victim.run(&["servers", "test", "own"]);
+        victim.assert_unharmed(&format!("{entry}"));
+        let text = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(text.contains("`own` is not started in this folder"), "{entry}: {ran:?}");
+        assert!(text.contains("toolhub trust") && text.contains("absolute paths"), "{entry}: {ran:?}");
+        // Control: in a trusted folder it does run.
+        victim.run(&["--trust", "servers", "test", "own"]);
+        assert!(victim.was_run(), "{entry}");
+        victim.forget_runs();
+    }
+}
+
+/// An import of the user's own entries, after which every clone would run its own files.
+#[test]
+fn imported_entries_do_not_run_files_of_a_clone() {
+    let victim = Victim::new();
+    let cursor = victim.home.path().join(".cursor");
+    fs::create_dir_all(&cursor).unwrap();
+    let entries = json!({"mcpServers": {
+        "workspace": {"command": "sh", "args": ["${workspaceFolder}/run.sh"]},
+        "relative": {"command": "./run.sh", "cwd": "."},
+    }});
+    fs::write(cursor.join("mcp.json"), entries.to_string()).unwrap();
+    let imported = victim.run_in(victim.home.path(), &["servers", "import", "cursor"]);
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    let text = format!("{}{}", imported.stdout, imported.stderr);
+    assert_eq!(text.matches("starts only in folders that you trust").count(), 2, "{imported:?}");
+    victim.evil_program("run.sh");
+    for command in [&["tools"][..], &["doctor"], &["servers", "test"], &["call", "calculate", "expression=1"]]
+    {
+        victim.run(command);
+        victim.assert_unharmed(&format!("{command:?} after an import"));
+    }
+    victim.run(&["--trust", "servers", "test"]);
+    assert!(victim.was_run(), "the control: in a trusted folder they run");
 }
 
 #[test]

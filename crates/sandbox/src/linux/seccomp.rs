@@ -7,17 +7,18 @@ use crate::policy::{Network, Policy};
 
 /// `which` of `ioprio_set` for one process; libc has no name for it.
 const IOPRIO_WHO_PROCESS: u32 = 1;
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
-#[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const ARCHITECTURE: Option<u32> = None;
+/// The number of this architecture (`AUDIT_ARCH_…` of linux/audit.h); `None` if the filters do not know it.
+const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+    Some(0xc000_003e)
+} else if cfg!(target_arch = "aarch64") {
+    Some(0xc000_00b7)
+} else {
+    None
+};
 
 /// The first call number that was unassigned when this list was written; newer calls cannot be on it.
 const FIRST_UNKNOWN: u32 = 470;
-/// Call numbers of the x32 ABI have this bit set.
-#[cfg(target_arch = "x86_64")]
+/// Call numbers of the x32 ABI (x86-64 only) have this bit set.
 const X32: u32 = 0x4000_0000;
 
 /// Calls that inspect other processes, change the system, or bypass other rules.
@@ -210,8 +211,9 @@ pub(super) fn only_own_architecture(filter: &mut Filter) {
     if let Some(architecture) = ARCHITECTURE {
         filter.only_architecture(architecture);
     }
-    #[cfg(target_arch = "x86_64")]
-    filter.numbers_from(X32, Action::Kill);
+    if cfg!(target_arch = "x86_64") {
+        filter.numbers_from(X32, Action::Kill);
+    }
 }
 
 /// The filter of a policy.
@@ -248,9 +250,7 @@ pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
     }
     // Protects the mark that identifies the processes of a confinement.
     filter.call_if(libc::SYS_prlimit64, &[Test::Is(1, super::process_tag::RESOURCE)], Action::Fail(EPERM));
-    #[cfg(target_arch = "x86_64")]
-    filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::process_tag::RESOURCE)], Action::Fail(EPERM));
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::process_tag::RESOURCE)], Action::Fail(EPERM));
     // A process that is not dumpable cannot be inspected by the watcher.
     filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_DUMPABLE as u32)], Action::Fail(EPERM));

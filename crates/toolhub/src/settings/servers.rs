@@ -4,12 +4,13 @@ use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
 use toolhub_client_config::{ConfigError, TransportSpec};
-use toolhub_core::lang::LocalizedText;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::{Credentials, ServerSpec, parse_servers};
 
 use super::places::Places;
 use super::toml::{ServerExtras, Settings};
 use crate::process_sandbox::Sandbox;
+use crate::trust::Restriction;
 
 /// All configured servers in file order, and warnings.
 pub fn load_servers(
@@ -31,9 +32,6 @@ pub fn load_servers(
         } else {
             servers.push(spec);
         }
-    }
-    for spec in &mut servers {
-        spec.consent = places.workspace.consent(spec, &spec.origin);
     }
     for spec in &mut servers {
         spec.pin = settings.approvals.pin;
@@ -58,20 +56,37 @@ pub fn load_servers(
             }
         }
     }
+    // Last: the consent covers the settings of the entry, too.
+    for spec in &mut servers {
+        spec.consent = places.workspace.consent(spec, &spec.origin);
+    }
     Ok((servers, notes))
 }
 
-/// A note with those of `servers` that are not started in the current folder because it is not trusted.
+/// A note with those of `servers` that are not started, or not in the current folder, because it is not trusted.
 pub fn folder_note<'a>(
     servers: impl IntoIterator<Item = &'a ServerSpec>,
     places: &Places,
 ) -> Option<LocalizedText> {
-    let enabled = servers.into_iter().filter(|spec| spec.enabled);
-    let steered = |spec: &ServerSpec| {
-        places.workspace.steering_file(spec, &spec.origin).map(|file| (format!("`{}`", spec.id), file))
-    };
-    let (ids, files): (Vec<String>, Vec<String>) = enabled.filter_map(steered).unzip();
-    let file = files.first()?;
+    let (mut moved, mut refused) = (Vec::new(), Vec::new());
+    for spec in servers.into_iter().filter(|spec| spec.enabled) {
+        match places.workspace.restriction(spec, &spec.origin) {
+            Some(Restriction::Moved { file }) => moved.push((format!("`{}`", spec.id), file)),
+            Some(Restriction::Refused { word, .. }) => refused.push((spec.id.to_string(), word)),
+            None => {}
+        }
+    }
+    let refused: Vec<LocalizedText> =
+        refused.iter().map(|(id, word)| Restriction::refusal(id, word)).collect();
+    let notes: Vec<LocalizedText> = refused.into_iter().chain(moved_note(&moved, places)).collect();
+    let join = |lang, gap: &str| notes.iter().map(|note| note.localize(lang)).collect::<Vec<_>>().join(gap);
+    (!notes.is_empty()).then(|| LocalizedText::new(join(Lang::En, "; "), join(Lang::Zh, "；")))
+}
+
+/// A note with the servers that start in another folder, each with the file that is the reason.
+fn moved_note(moved: &[(String, String)], places: &Places) -> Option<LocalizedText> {
+    let (_, file) = moved.first()?;
+    let ids: Vec<&str> = moved.iter().map(|(id, _)| id.as_str()).collect();
     let folder = places.workspace.neutral_folder();
     let folder = folder.display();
     let (en, zh) = (ids.join(", "), ids.join("、"));

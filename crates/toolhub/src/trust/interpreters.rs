@@ -128,6 +128,11 @@ static FORMS: [Form; 9] = [
 /// Arguments of `deno` and `bun` that take code, at any position.
 const DENO_CODE: [&str; 6] = ["eval", "repl", "-e", "--eval", "-p", "--print"];
 
+/// The names of all interpreters.
+pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
+    FORMS.iter().flat_map(|form| form.names.iter().copied())
+}
+
 /// Looks up an interpreter by its name without a version.
 pub(super) fn form_of(name: &str) -> Option<&'static Form> {
     FORMS.iter().find(|form| form.names.contains(&name))

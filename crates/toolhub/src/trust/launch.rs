@@ -9,9 +9,9 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::config::find_executable;
 
 use super::files::{self, FileState};
-use super::launch_form::{LaunchContext, MAX_WORD_BYTES, is_plain};
+use super::launch_form::{LaunchContext, MAX_WORD_BYTES, is_plain, is_plain_first_line, runs_tasks};
 use super::python_files::Folders;
-use super::tree;
+use super::{first_line, named_folders, packages, tree, virtual_environments};
 
 /// The maximum number of words in an entry.
 const MAX_WORDS: usize = 4_096;
@@ -30,7 +30,7 @@ const ENTRY_FILES: [&str; 8] = [
     "__init__.py",
 ];
 /// Package runners, and the files that they read from their working directory.
-const RUNNERS: [(&[&str], &[&str]); 5] = [
+const RUNNERS: [(&[&str], &[&str]); 8] = [
     (
         &["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"],
         &["package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml"],
@@ -53,6 +53,9 @@ const RUNNERS: [(&[&str], &[&str]); 5] = [
         ],
     ),
     (&["cargo", "deno", "go"], &["Cargo.toml", "build.rs", ".cargo/config.toml", "deno.json", "deno.jsonc"]),
+    (&["R", "Rscript"], &[".Rprofile", ".Renviron"]),
+    (&["node", "nodejs"], &["node.config.json"]),
+    (&["tsx", "ts-node"], &["tsconfig.json"]),
     (
         &["docker", "docker-compose", "podman"],
         &["Dockerfile", "compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"],
@@ -64,6 +67,8 @@ const ENDINGS: [&str; 6] = ["js", "mjs", "cjs", "ts", "json", "py"];
 /// The maximum number of folders that relative paths are resolved against, and of nested `cd` steps.
 const MAX_BASES: usize = 64;
 const MAX_STEPS: usize = 3;
+/// The maximum number of interpreters that are scripts themselves.
+const MAX_INTERPRETERS: usize = 4;
 /// Words that change the working directory to the next word.
 const FOLDER_WORDS: [&str; 8] = ["cd", "pushd", "-C", "--directory", "--chdir", "--cwd", "--prefix", "--dir"];
 
@@ -121,17 +126,66 @@ impl LaunchSite {
         }
         candidates.extend(self.by_variables(&work, spec));
         let stems: BTreeSet<&str> = words.iter().filter_map(|word| stem(word)).collect();
+        // Package runners search the parent folders, too.
+        let mut searched = bases.clone();
+        searched.extend(bases.iter().flat_map(|base| self.parents(base)));
         for (_, read) in RUNNERS.iter().filter(|(runners, _)| runners.iter().any(|name| stems.contains(name)))
         {
-            let files = bases.iter().flat_map(|base| read.iter().map(|file| base.join(file)));
+            let files = searched.iter().flat_map(|base| read.iter().map(|file| base.join(file)));
             candidates.extend(files.map(|path| Candidate { path, relative: true }));
         }
+        let environments = virtual_environments::files(&words, &searched, &stems, &self.project);
+        candidates.extend(environments.into_iter().map(|path| Candidate { path, relative: true }));
         let mut found = self.states(candidates)?;
-        if !complete || !is_plain(spec, &LaunchContext { work: &work, project: &self.project }) {
-            let outside = bases.into_iter().filter(|base| !base.starts_with(&self.project));
-            tree::add(outside.chain([self.project.clone()]), &mut found)?;
+        let packages = packages::folders(&words, &stems, &searched);
+        tree::add(packages, &tree::PACKAGES, &mut found)?;
+        tree::add(named_folders::of_variables(spec, &work, &self.project), &[], &mut found)?;
+        tree::add(named_folders::of_options(spec, &work, &self.project), &tree::INSTALLED, &mut found)?;
+        let path = path_of(spec);
+        let context = LaunchContext { folders: &bases, project: &self.project, path: path.as_deref() };
+        let is_plain = complete && is_plain(spec, &context) && self.add_interpreters(&context, &mut found)?;
+        let outside = || bases.iter().filter(|base| !base.starts_with(&self.project)).cloned();
+        if !is_plain {
+            tree::add(outside().chain([self.project.clone()]), &[], &mut found)?;
+        } else if runs_tasks(spec) {
+            tree::add(outside().chain([self.project.clone()]), &tree::INSTALLED, &mut found)?;
         }
         Ok(found)
+    }
+
+    /// The parents of a folder of the project, up to its root.
+    fn parents(&self, folder: &Path) -> Vec<PathBuf> {
+        let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.project));
+        above.map(Path::to_path_buf).collect()
+    }
+
+    /// Adds the interpreters that the first lines (`#!`) of the files name. Returns whether each of these lines names every file
+    /// that it starts.
+    fn add_interpreters(
+        &self,
+        context: &LaunchContext<'_>,
+        found: &mut BTreeMap<PathBuf, FileState>,
+    ) -> Result<bool, LocalizedText> {
+        let mut waiting: Vec<PathBuf> = found.keys().cloned().collect();
+        for _ in 0..MAX_INTERPRETERS {
+            let mut candidates = BTreeSet::new();
+            for words in waiting.iter().filter_map(|file| first_line::words(file)) {
+                if !is_plain_first_line(&words, context) {
+                    return Ok(false);
+                }
+                for word in &words {
+                    candidates.extend(context.folders.iter().flat_map(|base| paths_of(word, base)));
+                }
+            }
+            let mut added = self.states(candidates)?;
+            added.retain(|file, _| !found.contains_key(file));
+            if added.is_empty() {
+                return Ok(true);
+            }
+            waiting = added.keys().cloned().collect();
+            found.append(&mut added);
+        }
+        Ok(false)
     }
 
     /// The program that a command resolves to, if it is found.
@@ -290,7 +344,7 @@ fn without_folder_variable(text: &str) -> String {
 }
 
 /// Expands the variables of a text. Returns the text unchanged if one of them is not set.
-fn filled(text: &str) -> String {
+pub(super) fn filled(text: &str) -> String {
     expand(text, &|name| std::env::var(name).ok()).unwrap_or_else(|_| text.to_owned())
 }
 
@@ -340,6 +394,12 @@ fn entry_files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = ENTRY_FILES.iter().map(|name| folder.join(name)).collect();
     let package = files::read(&folder.join("package.json")).ok().flatten();
     let package = package.and_then(|(bytes, _)| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
+    let bin = package.as_ref().and_then(|package| package.get("bin"));
+    let targets = bin.into_iter().flat_map(|bin| match bin {
+        serde_json::Value::Object(targets) => targets.values().collect::<Vec<_>>(),
+        other => vec![other],
+    });
+    files.extend(targets.filter_map(|target| Some(folder.join(target.as_str()?))));
     if let Some(main) = package.as_ref().and_then(|package| package.get("main")?.as_str()) {
         let main = folder.join(main);
         let ending = |ending: &str| PathBuf::from(format!("{}.{ending}", main.display()));
@@ -349,13 +409,18 @@ fn entry_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// The `PATH` that an entry is started with.
+fn path_of(spec: &StdioSpec) -> Option<OsString> {
+    let own = spec.env.iter().rev().find(|(name, _)| name == "PATH");
+    own.map(|(_, value)| OsString::from(filled(value))).or_else(|| std::env::var_os("PATH"))
+}
+
 /// Resolves a program name without a folder by the `PATH` that it is started with.
 fn on_path(command: &str, work: &Path, spec: &StdioSpec) -> Option<PathBuf> {
     if command.is_empty() || command.contains('/') {
         return None;
     }
-    let own = spec.env.iter().rev().find(|(name, _)| name == "PATH");
-    let path = own.map(|(_, value)| OsString::from(filled(value))).or_else(|| std::env::var_os("PATH"))?;
+    let path = path_of(spec)?;
     if let Some(file) = cfg!(windows).then(|| find_executable(command, &path)).flatten() {
         return Some(file);
     }
@@ -363,7 +428,7 @@ fn on_path(command: &str, work: &Path, spec: &StdioSpec) -> Option<PathBuf> {
 }
 
 /// Removes `.` and `..` lexically, without following links.
-fn plain(path: &Path) -> PathBuf {
+pub(super) fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -378,202 +443,4 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_files_in_commands_flags_shell_words_modules_and_links() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        for file in
-            ["a.sh", "b.js", "c/index.js", "pkg/__main__.py", "node_modules/.bin/tool", "e.sh", "f.so"]
-        {
-            std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
-            std::fs::write(root.join(file), file).unwrap();
-        }
-        #[cfg(unix)]
-        std::os::unix::fs::symlink("/bin/sh", root.join("shell")).unwrap();
-        let site = LaunchSite { folder: root.clone(), project: root.clone() };
-        let check = |command: &str, args: &[&str], expect: &[&str]| {
-            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-            let env = vec![("LD_PRELOAD".to_owned(), "./f.so".to_owned())];
-            let spec = StdioSpec { command: command.to_owned(), args, env, ..StdioSpec::default() };
-            let found = site.named_files(&spec).unwrap();
-            let names: Vec<String> =
-                found.keys().map(|file| file.strip_prefix(&root).unwrap().display().to_string()).collect();
-            let mut expect = [expect, &["f.so"]].concat();
-            expect.sort_unstable();
-            assert_eq!(names, expect, "{command} {args:?}", args = spec.args);
-        };
-        check("./a.sh", &[], &["a.sh"]);
-        check("node", &["--require=./b.js", "c"], &["b.js", "c/index.js"]);
-        check("sh", &["-c", "cd . && ./a.sh;./e.sh"], &["a.sh", "e.sh"]);
-        check("python3", &["-m", "pkg"], &["pkg/__main__.py"]);
-        check("npx", &["-y", "tool"], &["node_modules/.bin/tool"]);
-        #[cfg(unix)]
-        check("./shell", &[], &["shell"]);
-        check("/bin/sh", &["/etc/passwd"], &[]);
-    }
-
-    /// The hashed file is the one that is started, however the entry names it.
-    #[cfg(unix)]
-    #[test]
-    fn binds_the_started_program() {
-        let outer = tempfile::tempdir().unwrap();
-        let top = outer.path().canonicalize().unwrap();
-        let root = top.join("project");
-        for file in [
-            "run.py",
-            "a/run.py",
-            "a/b/x",
-            "bin/python3",
-            "dist/index.js",
-            "index.js",
-            "srv/package.json",
-            "srv/lib/m.js",
-            "sub/run.py",
-            "sub/src/run.py",
-            "sub/Makefile",
-            "package.json",
-            "pkg/__init__.py",
-            "pkg/srv.py",
-            "my run.py",
-            "../out.py",
-            "../outside/run.py",
-            "d/d/d/d/run.py",
-            ".git/run.py",
-            "sub/site.py",
-            "node_modules/hook/index.js",
-        ] {
-            std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
-            std::fs::write(root.join(file), r#"{"main": "lib/m"}"#).unwrap();
-        }
-        std::os::unix::fs::symlink("a/b", root.join("link")).unwrap();
-        let site = LaunchSite { folder: root.clone(), project: root.clone() };
-        std::os::unix::fs::symlink(".git", root.join("hidden")).unwrap();
-        let path = [("PATH", "./bin:/usr/bin:/bin")];
-        let many: Vec<String> = (0..=MAX_BASES).map(|number| format!("many/{number}")).collect();
-        for folder in &many {
-            std::fs::create_dir_all(root.join(folder)).unwrap();
-        }
-        let many_folders = format!("echo {}; cd sub && ./run.py", many.join(" "));
-        let mut by_name = 0;
-        let long_word = "x".repeat(MAX_WORD_BYTES + 1);
-        for (command, args, env, started) in [
-            ("link/../run.py", vec![], vec![], "a/run.py"),
-            ("python3", vec!["link/../run.py"], vec![], "a/run.py"),
-            ("python3", vec!["x.py"], path.to_vec(), "bin/python3"),
-            ("env", vec!["python3"], path.to_vec(), "bin/python3"),
-            ("node", vec!["dist/index"], vec![], "dist/index.js"),
-            ("node", vec!["."], vec![], "index.js"),
-            ("node", vec!["srv"], vec![], "srv/lib/m.js"),
-            ("sh", vec!["-c", "cd sub && exec ./run.py"], vec![], "sub/run.py"),
-            ("sh", vec!["-c", "cd sub && exec python3 src/run.py"], vec![], "sub/src/run.py"),
-            ("sh", vec!["-c", "exec \"$PWD/run.py\""], vec![], "run.py"),
-            ("sh", vec!["-c", "./su?/ru?.py"], vec![], "sub/run.py"),
-            ("bash", vec!["-lc", "./my\\ run.py"], vec![], "my run.py"),
-            ("env", vec!["-C", "sub", "./run.py"], vec![], "sub/run.py"),
-            ("make", vec!["-s", "-C", "sub"], vec![], "sub/Makefile"),
-            ("env", vec!["npm", "start"], vec![], "package.json"),
-            ("sh", vec!["-c", "npm -s start"], vec![], "package.json"),
-            ("python3", vec!["-m", "pkg.srv"], vec![], "pkg/__init__.py"),
-            ("../out.py", vec![], vec![], "../out.py"),
-            ("sh", vec!["-c", "exec ./r'u'n.py"], vec![], "run.py"),
-            ("bash", vec!["-c", "exec ~+/run.py"], vec![], "run.py"),
-            ("python3", vec!["-c", "import os; os.execv('run' + '.py', [])"], vec![], "run.py"),
-            ("perl", vec!["-e", "do 'ru' . 'n.py'"], vec![], "run.py"),
-            ("find", vec![".", "-name", "r*.py", "-exec", "python3", "{}", "+"], vec![], "run.py"),
-            ("sh", vec!["-c", "cd d && cd d && cd d && cd d && ./run.py"], vec![], "d/d/d/d/run.py"),
-            ("sh", vec!["-c", &many_folders], vec![], "sub/run.py"),
-            ("sh", vec!["-c", "./run.py", &long_word], vec![], "a/run.py"),
-            ("sh", vec!["-c", "printf ./ru%s.py n | sh"], vec![], "run.py"),
-            ("sh", vec!["-c", "ls d | sh"], vec![], "run.py"),
-            ("python3", vec!["-uc", "import run"], vec![], "a/run.py"),
-            ("python3", vec!["-cimport run"], vec![], "a/run.py"),
-            ("node", vec!["--eval=import('./a/' + 'run')"], vec![], "a/run.py"),
-            ("perl", vec!["-we", "do 'ru' . 'n.py'"], vec![], "run.py"),
-            ("perl", vec!["-I.", "-MEvil", "-e1"], vec![], "a/run.py"),
-            ("git", vec!["-c", "alias.x=!./ru?.py", "x"], vec![], "run.py"),
-            ("flock", vec!["F", "-c", "./ru?.py"], vec![], "run.py"),
-            ("su", vec!["-c", "./ru?.py"], vec![], "run.py"),
-            ("env", vec!["-S", "bash\\_-c\\_./ru[n].py"], vec![], "run.py"),
-            ("sh", vec!["-c", "./.g?t/run.py"], vec![], ".git/run.py"),
-            ("sh", vec!["-c", "./hidd?n/run.py"], vec![], ".git/run.py"),
-            ("sh", vec!["-c", "cd ../outside && ./run.py"], vec![], "../outside/run.py"),
-            ("sh", vec!["-c", "cd sub && cd ../../outside && ./run.py"], vec![], "../outside/run.py"),
-            ("sh", vec!["-c", "cd ../outside && ./ru?.py"], vec![], "../outside/run.py"),
-            ("env", vec!["-C", "../outside", "./run.py"], vec![], "../outside/run.py"),
-            ("node", vec!["-r", "hook", "index.js"], vec![], "node_modules/hook/index.js"),
-            ("npx", vec!["-y", "tool"], vec![("PATH", "./bin:/usr/bin:/bin")], "bin/python3"),
-        ] {
-            let spec = StdioSpec {
-                command: command.to_owned(),
-                args: args.into_iter().map(str::to_owned).collect(),
-                env: env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-                ..StdioSpec::default()
-            };
-            let before = site.named_files(&spec).unwrap();
-            let file = root.join(started).canonicalize().unwrap();
-            std::fs::write(&file, "changed").unwrap();
-            assert_ne!(site.named_files(&spec).unwrap(), before, "{spec:?}");
-            std::fs::write(&file, r#"{"main": "lib/m"}"#).unwrap();
-            assert_eq!(site.named_files(&spec).unwrap(), before, "{spec:?}");
-            // Control: a file that is not named may change.
-            std::fs::write(root.join("a/b/x"), "other").unwrap();
-            if !before.contains_key(&root.join("a/b/x")) {
-                assert_eq!(site.named_files(&spec).unwrap(), before, "{spec:?}");
-                by_name += 1;
-            }
-            std::fs::write(root.join("a/b/x"), r#"{"main": "lib/m"}"#).unwrap();
-        }
-        assert!(by_name >= 20, "only {by_name} entries are bound to the files that they name");
-        let spec = StdioSpec {
-            command: "python3".to_owned(),
-            env: vec![("PATH".to_owned(), "./bin".to_owned())],
-            ..StdioSpec::default()
-        };
-        assert_eq!(site.program(&spec), Some(root.join("bin/python3")), "the review names what is started");
-    }
-
-    /// Python prefers native modules to source files, and bytecode can replace source files.
-    #[test]
-    fn binds_files_that_python_loads_instead_of_a_module() {
-        for (args, added) in [
-            (vec!["server.py"], "__pycache__/server.cpython-312.pyc"),
-            (vec!["server.py"], "server.pyc"),
-            (vec!["-m", "server"], "__pycache__/server.cpython-312.opt-1.pyc"),
-            (vec!["-m", "server"], "server.cpython-312-x86_64-linux-gnu.so"),
-            (vec!["-m", "server"], "server.abi3.so"),
-            (vec!["-m", "server"], "server.pyd"),
-            (vec!["-m", "server"], "server/__init__.so"),
-            (vec!["-m", "pkg.srv"], "pkg/__pycache__/__init__.cpython-312.pyc"),
-            (vec!["-m", "pkg.srv"], "pkg/__pycache__/srv.cpython-312.pyc"),
-            (vec!["-m", "pkg.srv"], "pkg/__init__.so"),
-            (vec!["-m", "pkg.srv"], "pkg/srv.abi3.so"),
-            (vec!["-m", "pkg"], "pkg/__main__.abi3.so"),
-            (vec!["-m", "pkg"], "pkg/__pycache__/__main__.cpython-312.pyc"),
-        ] {
-            let folder = tempfile::tempdir().unwrap();
-            let root = folder.path().canonicalize().unwrap();
-            let write = |file: &str, text: &str| {
-                std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
-                std::fs::write(root.join(file), text).unwrap();
-            };
-            for file in ["server.py", "pkg/__init__.py", "pkg/srv.py", "pkg/__main__.py"] {
-                write(file, "");
-            }
-            let site = LaunchSite { folder: root.clone(), project: root.clone() };
-            let args = args.into_iter().map(str::to_owned).collect();
-            let spec = StdioSpec { command: "python3".to_owned(), args, ..StdioSpec::default() };
-            let before = site.named_files(&spec).unwrap();
-            // Control: bytecode of another module is not loaded instead.
-            write("__pycache__/other.cpython-312.pyc", "");
-            assert_eq!(site.named_files(&spec).unwrap(), before, "{spec:?}");
-            write(added, "1");
-            let with = site.named_files(&spec).unwrap();
-            assert_ne!(with, before, "{spec:?}: {added}");
-            write(added, "2");
-            assert_ne!(site.named_files(&spec).unwrap(), with, "{spec:?}: {added}");
-        }
-    }
-}
+mod tests;

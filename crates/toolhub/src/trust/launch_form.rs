@@ -2,14 +2,17 @@
 //! interpreter with known options and one script or module, or a shell with plain commands. Any other launch may start any file
 //! of the project.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use toolhub_client_config::{StdioSpec, expand};
 
+use super::files;
 use super::interpreters::form_of;
 use super::launch_programs::{
-    BUILTINS, CODE_VARIABLES, CONTAINERS, LIBRARY_PATHS, READ_AS_CODE, READ_AS_CODE_PREFIXES, READERS,
-    SHELLS, STARTERS, WRAPPERS,
+    BUILTINS, CODE_PREFIXES, CODE_VARIABLES, CONTAINERS, LIBRARY_PATHS, READ_AS_CODE, READ_AS_CODE_PREFIXES,
+    READERS, SHELLS, STARTERS, WRAPPERS, interpreter_in, is_multi_call, is_task,
 };
 
 /// The maximum length of a word; no path is longer.
@@ -22,8 +25,68 @@ const IN_ADDRESSES: &str = "?&*!$()[];{}";
 const PLAIN_CODE: &str = "_-./:=,@+ ;&";
 /// The location of a launch, for words whose meaning depends on it.
 pub(super) struct LaunchContext<'a> {
-    pub(super) work: &'a Path,
+    /// The folders that relative paths may be resolved against, the working directory first.
+    pub(super) folders: &'a [PathBuf],
     pub(super) project: &'a Path,
+    /// The `PATH` of the launch.
+    pub(super) path: Option<&'a OsStr>,
+}
+
+impl LaunchContext<'_> {
+    /// The files that a word may start, as they are named.
+    fn files_of(&self, word: &str) -> Vec<PathBuf> {
+        let word = word.rsplit('=').next().unwrap_or(word);
+        if word.is_empty() || word.starts_with('-') || word.contains("://") {
+            return Vec::new();
+        }
+        let in_path = || self.path.into_iter().flat_map(std::env::split_paths);
+        let on_path =
+            |base: &PathBuf| in_path().map(|folder| base.join(folder).join(word)).collect::<Vec<_>>();
+        let named = |base: &PathBuf| vec![base.join(word)];
+        // Absolute folders of `PATH` are the same for each base.
+        let files: BTreeSet<PathBuf> = self
+            .folders
+            .iter()
+            .flat_map(|base| if word.contains('/') { named(base) } else { on_path(base) })
+            .collect();
+        files.into_iter().filter(|file| file.is_file()).collect()
+    }
+
+    /// The names of the programs that a word may start: the word's own, and that of the file behind links.
+    fn names_of(&self, word: &str) -> BTreeSet<String> {
+        let own = name_of(word);
+        let found = self.files_of(word);
+        let of_project = |file: &PathBuf| {
+            file.starts_with(self.project)
+                || file.canonicalize().is_ok_and(|real| real.starts_with(self.project))
+        };
+        let behind = |file: &PathBuf| {
+            let real = file.canonicalize().ok()?;
+            let real = name_of(&real.file_name()?.to_string_lossy());
+            // A program with many names decides by the name of its link; only a link of the project can be misleading.
+            (of_project(file) || !is_multi_call(&real)).then_some(real)
+        };
+        let mut names: BTreeSet<String> = found.iter().filter_map(behind).collect();
+        names.insert(own);
+        // A file of the project is bound, whatever its name is.
+        let is_program = found
+            .iter()
+            .filter(|file| !of_project(file))
+            .any(|file| std::fs::metadata(file).is_ok_and(|metadata| files::is_executable(&metadata)));
+        let interpreters: Vec<String> =
+            names.iter().filter_map(|name| interpreter_in(name, is_program)).map(str::to_owned).collect();
+        names.extend(interpreters);
+        names
+    }
+
+    /// Whether a word, if it starts a program, starts one that the project cannot change.
+    fn is_outside(&self, word: &str) -> bool {
+        let inside = |file: &PathBuf| {
+            file.starts_with(self.project)
+                || file.canonicalize().is_ok_and(|real| real.starts_with(self.project))
+        };
+        !self.files_of(word).iter().any(inside)
+    }
 }
 
 /// Whether the words of an entry name every file that it starts.
@@ -32,21 +95,73 @@ pub(super) fn is_plain(spec: &StdioSpec, context: &LaunchContext<'_>) -> bool {
         [&spec.command].into_iter().chain(&spec.args).map(|text| normalized(text)).collect();
     let fits = words.iter().all(|word| word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
     let variables = spec.env.iter().all(|(name, value)| is_plain_variable(name, &normalized(value), context));
-    let in_container = words.first().is_some_and(|word| CONTAINERS.contains(&name_of(word).as_str()));
-    fits && variables
-        && (in_container || (is_plain_launch(&words, context) && is_plain_behind_link(words, context)))
+    fits && variables && (is_container(&words, context) || is_plain_launch(&words, context))
 }
 
-/// Whether the launch is also plain with the target's name, if the command is a symbolic link in the project.
-fn is_plain_behind_link(mut words: Vec<String>, context: &LaunchContext<'_>) -> bool {
-    let Some(command) = words.first_mut() else { return true };
-    let named = context.work.join(&*command);
-    if !command.contains('/') || !named.starts_with(context.project) {
-        return true;
+/// Whether the first line of a script (`#!`) names every file that it starts.
+pub(super) fn is_plain_first_line(words: &[String], context: &LaunchContext<'_>) -> bool {
+    let mut launch: Vec<String> = words.to_vec();
+    let is_env = launch.first().is_some_and(|word| name_of(word) == "env");
+    if is_env && launch.get(1).is_some_and(|word| ["-S", "--split-string"].contains(&word.as_str())) {
+        launch.remove(1);
     }
-    let Ok(real) = named.canonicalize() else { return true };
-    *command = real.to_string_lossy().into_owned();
-    is_plain_launch(&words, context)
+    launch.push("file".to_owned());
+    is_plain_launch(&launch, context)
+}
+
+/// Whether an entry runs tasks that files of the project define: these run whatever they like in the project.
+pub(super) fn runs_tasks(spec: &StdioSpec) -> bool {
+    let texts = [&spec.command].into_iter().chain(&spec.args).map(|text| normalized(text));
+    let separates = |c: char| c.is_whitespace() || [';', '&'].contains(&c);
+    let texts: Vec<String> = texts.collect();
+    let words: Vec<&str> =
+        texts.iter().flat_map(|text| text.split(separates)).filter(|word| !word.is_empty()).collect();
+    let names: Vec<String> = words.iter().map(|word| name_of(word)).collect();
+    let Some(first) = names.first() else { return false };
+    let starts_others = WRAPPERS.contains(&first.as_str()) || SHELLS.contains(&first.as_str());
+    let last = if starts_others { names.len() } else { 1 };
+    names
+        .iter()
+        .take(last)
+        .enumerate()
+        .any(|(at, name)| is_task(name, words.get(at + 1..).unwrap_or_default()))
+}
+
+/// Whether the words start a container runner that the project cannot change or configure: then the rest applies inside of the
+/// container.
+fn is_container(words: &[String], context: &LaunchContext<'_>) -> bool {
+    const FLAGS: [&str; 6] = ["-D", "--debug", "--tls", "--tlsverify", "-r", "--remote"];
+    const VALUED: [&str; 14] = [
+        "-l",
+        "--log-level",
+        "-H",
+        "--host",
+        "-c",
+        "--context",
+        "--connection",
+        "--url",
+        "-f",
+        "--file",
+        "-p",
+        "--project-name",
+        "--profile",
+        "--env-file",
+    ];
+    let Some((command, rest)) = words.split_first() else { return false };
+    let is_client = CONTAINERS.contains(&name_of(command).as_str())
+        && context.is_outside(command)
+        && !context.names_of(command).iter().any(|name| can_hide_files(name));
+    let mut rest = rest.iter().map(String::as_str);
+    while is_client && let Some(word) = rest.next() {
+        match word.split_once('=') {
+            _ if !word.starts_with('-') => return true,
+            Some((name, _)) if VALUED.contains(&name) => {}
+            None if VALUED.contains(&word) => drop(rest.next()),
+            None if FLAGS.contains(&word) => {}
+            _ => return false,
+        }
+    }
+    is_client
 }
 
 /// Replaces each variable without a default by a letter: values are set by the owner and must not affect the form. Defaults are
@@ -74,10 +189,11 @@ fn name_of(word: &str) -> String {
 
 fn is_plain_launch(words: &[String], context: &LaunchContext<'_>) -> bool {
     let Some((command, mut rest)) = words.split_first() else { return true };
+    let is_shell = |piece: &str| context.names_of(piece).iter().any(|name| SHELLS.contains(&name.as_str()));
     let mut pieces = vec![command.clone()];
+    let mut shell = is_shell(command).then_some(0);
     while let Some((word, after)) = rest.split_first() {
         rest = after;
-        let shell = pieces.iter().rposition(|piece| SHELLS.contains(&name_of(piece).as_str()));
         let options = shell.and_then(|at| pieces.get(at + 1..)).unwrap_or_default();
         let only_options = options.iter().all(|option| option.starts_with('-'));
         if only_options && options.last().is_some_and(|option| takes_code(option)) {
@@ -97,15 +213,24 @@ fn is_plain_launch(words: &[String], context: &LaunchContext<'_>) -> bool {
                 return false;
             }
         }
-        match word.contains(char::is_whitespace) {
-            true => pieces.extend(word.split_whitespace().map(str::to_owned)),
-            false => pieces.push(word.clone()),
+        let parts: Vec<&str> = match word.contains(char::is_whitespace) {
+            true => word.split_whitespace().collect(),
+            false => vec![word],
+        };
+        for part in parts {
+            if is_shell(part) {
+                shell = Some(pieces.len());
+            }
+            pieces.push(part.to_owned());
         }
     }
-    let mut programs = pieces.iter().filter(|piece| !is_assignment(piece)).map(|piece| name_of(piece));
+    let mut programs =
+        pieces.iter().filter(|piece| !is_assignment(piece)).map(|piece| context.names_of(piece));
     let first = programs.next().unwrap_or_default();
-    let is_reader = |name: String| READERS.contains(&name.as_str());
-    let reads = is_reader(first.clone()) || (WRAPPERS.contains(&first.as_str()) && programs.any(is_reader));
+    let is_in =
+        |names: &BTreeSet<String>, known: &[&str]| names.iter().any(|name| known.contains(&name.as_str()));
+    let reads = is_in(&first, &READERS)
+        || (is_in(&first, &WRAPPERS) && programs.any(|names| is_in(&names, &READERS)));
     !reads && (0..pieces.len()).all(|at| has_known_form(&pieces, at, context))
 }
 
@@ -119,18 +244,19 @@ fn can_hide_files(word: &str) -> bool {
 /// Whether the word at this position, if it is such a program, is followed by arguments of a known form.
 fn has_known_form(pieces: &[String], at: usize, context: &LaunchContext<'_>) -> bool {
     let (Some(piece), Some(rest)) = (pieces.get(at), pieces.get(at + 1..)) else { return true };
-    let name = name_of(piece);
     if piece.starts_with('-') && !piece.contains('=') {
         return true;
     }
-    match name.as_str() {
+    let is_container = || pieces.get(at..).is_some_and(|words| is_container(words, context));
+    context.names_of(piece).iter().all(|name| match name.as_str() {
+        client if CONTAINERS.contains(&client) => is_container(),
         "env" => has_env_form(rest, context),
         "cmd" => has_cmd_form(rest),
         "powershell" | "pwsh" => has_powershell_form(rest),
         shell if SHELLS.contains(&shell) => has_shell_form(rest),
         starter if STARTERS.contains(&starter) => false,
         interpreter => form_of(interpreter).is_none_or(|form| form.accepts(rest)),
-    }
+    })
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -245,7 +371,7 @@ fn is_address(word: &str, context: &LaunchContext<'_>) -> bool {
         && word
             .chars()
             .all(|c| c.is_alphanumeric() || (c != ' ' && PLAIN.contains(c)) || IN_ADDRESSES.contains(c))
-        && !context.work.join(format!("{scheme}:")).exists()
+        && !context.folders.iter().any(|folder| folder.join(format!("{scheme}:")).exists())
 }
 
 fn is_json(word: &str) -> bool {
@@ -260,10 +386,11 @@ fn is_plain_variable(name: &str, value: &str, context: &LaunchContext<'_>) -> bo
                 .chars()
                 .all(|c| c.is_alphanumeric() || PLAIN.contains(c) || (cfg!(windows) && "\\;()".contains(c)))
     };
-    let leads_inside = |part: std::path::PathBuf| {
-        let part = context.work.join(part);
-        part.starts_with(context.project)
-            || part.canonicalize().is_ok_and(|real| real.starts_with(context.project))
+    let leads_inside = |part: PathBuf| {
+        context.folders.iter().map(|folder| folder.join(&part)).any(|part| {
+            part.starts_with(context.project)
+                || part.canonicalize().is_ok_and(|real| real.starts_with(context.project))
+        })
     };
     match name.as_str() {
         "NODE_OPTIONS" => {
@@ -271,7 +398,9 @@ fn is_plain_variable(name: &str, value: &str, context: &LaunchContext<'_>) -> bo
             words.iter().all(|word| is_plain_word(word, context))
                 && form_of("node").is_some_and(|form| form.accepts(&words))
         }
-        name if CODE_VARIABLES.contains(&name) || name.starts_with("BASH_FUNC_") => value.is_empty(),
+        name if CODE_VARIABLES.contains(&name) || CODE_PREFIXES.iter().any(|head| name.starts_with(head)) => {
+            value.is_empty()
+        }
         name if LIBRARY_PATHS.contains(&name) => {
             is_plain(value) && !std::env::split_paths(value).any(leads_inside)
         }
@@ -285,169 +414,4 @@ fn is_plain_variable(name: &str, value: &str, context: &LaunchContext<'_>) -> bo
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(command: &str, args: &[&str], env: &[(&str, &str)]) -> bool {
-        let folder = tempfile::tempdir().unwrap();
-        let context = LaunchContext { work: folder.path(), project: folder.path() };
-        let pairs = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let spec = StdioSpec {
-            command: command.to_owned(),
-            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            env: pairs.collect(),
-            ..StdioSpec::default()
-        };
-        is_plain(&spec, &context)
-    }
-
-    /// Entries from READMEs of servers must not be bound to every file of the project.
-    #[test]
-    fn accepts_ordinary_launches_as_plain() {
-        for (command, args) in [
-            ("npx", vec!["-y", "@modelcontextprotocol/server-filesystem", "/My Documents"]),
-            (
-                "npx",
-                vec![
-                    "-y",
-                    "mcp-remote",
-                    "https://example.org/mcp?a=1&b=2",
-                    "--header",
-                    "Authorization: Bearer ${TOKEN}",
-                ],
-            ),
-            ("npx", vec!["tsx", "src/index.ts"]),
-            ("uvx", vec!["--from", "git+https://example.org/x@v1", "serve"]),
-            ("uv", vec!["--directory", "server", "run", "python", "-m", "pkg"]),
-            ("uv", vec!["run", "server.py"]),
-            ("python3", vec!["server.py", "--port=1"]),
-            ("python3.12", vec!["-u", "-m", "pkg.server"]),
-            ("/usr/bin/python3", vec!["-uB", "server.py"]),
-            ("node", vec!["dist/index.js"]),
-            ("node", vec!["--import=./b.js", "--max-old-space-size=512", "c.js"]),
-            ("node", vec!["-r", "dotenv/config", "c.js"]),
-            ("docker", vec!["run", "-i", "--rm", "-e", "KEY", "python:3", "python", "-c", "print('a')"]),
-            ("go", vec!["run", "."]),
-            ("cargo", vec!["run", "--quiet"]),
-            ("deno", vec!["run", "-A", "main.ts"]),
-            ("bun", vec!["run", "index.ts"]),
-            ("cmd", vec!["/c", "npx", "-y", "pkg"]),
-            ("sh", vec!["run.sh", "a"]),
-            ("sh", vec!["run.sh", "-c", "config.json"]),
-            ("bash", vec!["-lc", "cd server && exec python3 server.py"]),
-            ("sh", vec!["-c", "cd . && ./a.sh;./e.sh"]),
-            ("env", vec!["-u", "X", "A=b", "node", "a.js"]),
-            ("java", vec!["-Xmx1g", "-jar", "a.jar"]),
-            ("./server", vec!["--options", r#"{"a": [1, "b"]}"#]),
-            ("C:\\Program Files (x86)\\tool.exe", vec!["a"]),
-            ("server", vec!["postgres://u:${PASSWORD}@localhost/db?sslmode=off"]),
-        ] {
-            assert!(check(command, &args, &[]), "{command} {args:?}");
-        }
-        for (name, value) in [
-            ("TOKEN", "a$b'c*"),
-            ("PYTHONPATH", "./src"),
-            ("NODE_OPTIONS", "--max-old-space-size=4096 --import=./a.js"),
-            ("PATH", "./bin:/usr/bin"),
-            ("LD_LIBRARY_PATH", "/opt/lib"),
-        ] {
-            assert!(check("server", &[], &[(name, value)]), "{name}={value}");
-        }
-    }
-
-    #[test]
-    fn inline_code_and_expansions_are_not_plain() {
-        let long = format!("./{}run.sh", "./".repeat(MAX_WORD_BYTES / 2));
-        for (command, args) in [
-            ("sh", vec!["-c", "printf ./ru%s.sh n | sh"]),
-            ("sh", vec!["-c", "ls d | sh"]),
-            ("sh", vec!["-c", "./a.sh & ./b.sh"]),
-            ("sh", vec!["-c", ". ./a.sh"]),
-            ("sh", vec!["-c", "python3 -cimportx"]),
-            ("sh", vec!["-c", "./.g?t/run.sh"]),
-            ("sh", vec!["-c", "BASH_FUNC_x=a ./a.sh"]),
-            ("sh", vec!["-s"]),
-            ("bash", vec!["--rcfile", "a", "b"]),
-            ("bash", vec!["-ic", "./a.sh"]),
-            ("python3", vec!["-uc", "import x"]),
-            ("python3", vec!["-cimport x"]),
-            ("python3", vec!["-"]),
-            ("python3", vec!["-m", "timeit", "import x"]),
-            ("python3", vec!["-W", "error::x.Y", "a.py"]),
-            ("node", vec!["--eval=import x"]),
-            ("node", vec!["-pe", "x"]),
-            ("node", vec!["--import=data:text/javascript,import%22./x.mjs%22", "a.js"]),
-            ("perl", vec!["-we", "x"]),
-            ("perl", vec!["-I.", "-MEvil", "-e1"]),
-            ("ruby", vec!["-rx", "a.rb"]),
-            ("java", vec!["-cp", ".", "Main"]),
-            ("java", vec!["Main"]),
-            ("bun", vec!["-e", "x"]),
-            ("deno", vec!["eval", "x"]),
-            ("lua", vec!["-e", "x"]),
-            ("git", vec!["status"]),
-            ("git", vec!["-c", "alias.x=!./ru?.sh", "x"]),
-            ("flock", vec!["F", "-c", "./ru?.sh"]),
-            ("flock", vec!["F", "-c", "python3 -cimportx"]),
-            ("su", vec!["-c", "./run.sh"]),
-            ("env", vec!["git", "status"]),
-            ("npx", vec!["proxy", r#"["sh", "-c", "./ru?.sh"]"#]),
-            ("env", vec!["-S", "bash\\_-c\\_./ru[n].sh"]),
-            ("env", vec!["-Sbash run.sh"]),
-            ("env", vec!["PERL5OPT=-Mx", "perl", "a.pl"]),
-            ("uv", vec!["run", "python", "-c", "import x"]),
-            ("npx", vec!["-c", "./ru?.sh"]),
-            ("npx", vec!["proxy", r#"{"command": "sh", "args": ["-s", "./ru?.sh"]}"#]),
-            ("find", vec![".", "-name", "a"]),
-            ("run-parts", vec!["d"]),
-            ("cmd", vec!["/v", "/c", "a"]),
-            ("powershell", vec!["-Command", "a"]),
-            ("timeout", vec!["5", "python3", "-c", "import x"]),
-            ("./run.sh", vec!["${X:-*.sh}"]),
-            ("./run.sh", vec![long.as_str()]),
-        ] {
-            assert!(!check(command, &args, &[]), "{command} {args:?}");
-        }
-        for (name, value) in [
-            ("BASH_ENV", "$(./ru?.sh)"),
-            ("PERL5OPT", "-MEvil"),
-            ("RUBYOPT", "-r./x"),
-            ("NODE_OPTIONS", "--eval=x"),
-            ("LD_LIBRARY_PATH", "./lib"),
-            ("GIT_SSH_COMMAND", "./ru?.sh"),
-            ("CDPATH", "a"),
-        ] {
-            assert!(!check("server", &[], &[(name, value)]), "{name}={value}");
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn symlink_to_interpreter_counts_as_interpreter() {
-        let folder = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/bin/sh", folder.path().join("tool")).unwrap();
-        let context = LaunchContext { work: folder.path(), project: folder.path() };
-        let plain = |args: &[&str]| {
-            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-            is_plain(&StdioSpec { command: "./tool".to_owned(), args, ..StdioSpec::default() }, &context)
-        };
-        assert!(plain(&["a.sh"]));
-        assert!(!plain(&["-s"]));
-    }
-
-    /// Whether a variable is set must not change the files that a consent is bound to.
-    #[test]
-    fn ignores_values_of_user_variables() {
-        assert!(check("server", &["${TOOLHUB_UNSET_VARIABLE}", "${PATH}"], &[]));
-        assert!(!check("server", &["${TOOLHUB_UNSET_VARIABLE:-a*}"], &[]));
-    }
-
-    #[test]
-    fn address_that_is_also_a_local_path_is_not_plain() {
-        let folder = tempfile::tempdir().unwrap();
-        let context = LaunchContext { work: folder.path(), project: folder.path() };
-        assert!(is_plain_word("https://a/ru?.sh", &context));
-        std::fs::create_dir(folder.path().join("https:")).unwrap();
-        assert!(!is_plain_word("https://a/ru?.sh", &context));
-    }
-}
+mod tests;

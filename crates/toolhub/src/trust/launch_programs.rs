@@ -111,7 +111,11 @@ pub(super) const WRAPPERS: [&str; 26] = [
 /// Programs that run their arguments in a container.
 pub(super) const CONTAINERS: [&str; 4] = ["docker", "docker-compose", "podman", "nerdctl"];
 /// Variables that contain code, or options that load files they do not name.
-pub(super) const CODE_VARIABLES: [&str; 24] = [
+pub(super) const CODE_VARIABLES: [&str; 28] = [
+    "PERL5DB",
+    "LUA_PATH",
+    "LUA_CPATH",
+    "DOCKER_CONFIG",
     "PERL5OPT",
     "RUBYOPT",
     "LUA_INIT",
@@ -137,6 +141,8 @@ pub(super) const CODE_VARIABLES: [&str; 24] = [
     "DOTNET_STARTUP_HOOKS",
     "CLASSPATH",
 ];
+/// Prefixes of such variables.
+pub(super) const CODE_PREFIXES: [&str; 4] = ["BASH_FUNC_", "LUA_INIT", "LUA_PATH_", "LUA_CPATH_"];
 /// Variables that name folders from which any file may be loaded.
 pub(super) const LIBRARY_PATHS: [&str; 6] = [
     "LD_LIBRARY_PATH",
@@ -150,3 +156,46 @@ pub(super) const LIBRARY_PATHS: [&str; 6] = [
 pub(super) const READ_AS_CODE: [&str; 7] = ["ENV", "PATH", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER"];
 pub(super) const READ_AS_CODE_PREFIXES: [&str; 11] =
     ["BASH_", "GIT_", "LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP_", "PYTHON", "NODE_", "RUBY", "LESS"];
+/// Programs that run tasks which a file of the project defines.
+const TASK_RUNNERS: [&str; 6] = ["make", "gmake", "just", "task", "rake", "mage"];
+/// Package managers whose arguments name a task of `package.json`, unless they start a package or a file.
+const PACKAGE_MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
+/// Their commands that start a package.
+const PACKAGE_COMMANDS: [&str; 4] = ["exec", "x", "dlx", "create"];
+/// Programs with many names, which act by the name that they are started with.
+const MULTI_CALL: [&str; 4] = ["busybox", "toybox", "coreutils", "snap"];
+
+/// Whether a program with these arguments runs tasks of the project.
+pub(super) fn is_task(name: &str, rest: &[&str]) -> bool {
+    if TASK_RUNNERS.contains(&name) {
+        return true;
+    }
+    let mut operands = rest.iter().filter(|word| !word.starts_with('-'));
+    let is_file = |word: &&str| word.contains(['.', '/']);
+    PACKAGE_MANAGERS.contains(&name)
+        && match operands.next() {
+            None => false,
+            Some(&"run") => !(name == "bun" && operands.next().is_some_and(is_file)),
+            Some(word) => !PACKAGE_COMMANDS.contains(word) && !(name == "bun" && is_file(word)),
+        }
+}
+
+/// Whether this is a program with many names.
+pub(super) fn is_multi_call(name: &str) -> bool {
+    MULTI_CALL.contains(&name)
+}
+
+/// The interpreter or other special program whose name, with more after it, is the name of a program: `perl` for
+/// `perl5.36-x86_64-linux-gnu`, and `vim` for `vim.tiny`. Only for names that are known to be programs, except for interpreters
+/// with a version.
+pub(super) fn interpreter_in(name: &str, is_program: bool) -> Option<&'static str> {
+    let after = |known: &&'static str| name.strip_prefix(known).and_then(|rest| rest.chars().next());
+    let interpreters = SHELLS.iter().chain(&CONTAINERS).copied().chain(super::interpreters::names());
+    let versioned =
+        interpreters.clone().filter(|known| after(known).is_some_and(|next| next.is_ascii_digit()));
+    let special = interpreters.chain(STARTERS).chain(READERS).filter(|known| {
+        is_program
+            && after(known).is_some_and(|next| next.is_ascii_digit() || ['.', '-', '_'].contains(&next))
+    });
+    versioned.chain(special).max_by_key(|known| known.len())
+}

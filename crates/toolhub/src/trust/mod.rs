@@ -5,12 +5,16 @@ mod bound;
 mod calling_skills;
 mod changes;
 mod files;
+mod first_line;
 mod git_folder;
 mod interpreters;
 mod launch;
 mod launch_form;
 mod launch_programs;
+mod named_folders;
 mod notice;
+mod own_entries;
+mod packages;
 mod python_files;
 mod record;
 mod review;
@@ -18,6 +22,7 @@ mod review_folder;
 mod scan;
 mod steering;
 mod tree;
+mod virtual_environments;
 mod workspace_scan;
 
 use std::collections::BTreeMap;
@@ -33,12 +38,14 @@ use toolhub_mcp_client::config::ServerSpec;
 use toolhub_skills::Origin;
 
 pub use changes::{Change, ChangeKind};
+pub(crate) use own_entries::Restriction;
 pub use record::{TrustList, TrustRecord};
 pub use review::{Address, Program, Review, ReviewedSkill};
 pub(crate) use scan::AGENT_SKILLS;
 
 use bound::{ConsentBinding, Launch, same};
 use files::FileState;
+use own_entries::OwnEntry;
 use scan::{CONFIG, Depth, FolderLocation, SERVERS, SHARED_SERVERS, Scan};
 
 /// The maximum number of parent folders that are searched for the root of the project.
@@ -127,7 +134,7 @@ pub struct Workspace {
     /// Whether the current folder changed since it was trusted, including that everything was removed.
     changed_here: bool,
     user: Option<PathBuf>,
-    /// The result of [`steering::find_in`] for the current folder, computed once for all servers.
+    /// The result of [`steering::find_in`] for the current folder, for notes. Each start checks the folder again.
     steering: Arc<OnceLock<Option<String>>>,
 }
 
@@ -265,18 +272,30 @@ impl Workspace {
         self.config_in_use && self.here().is_some_and(|folder| folder.status == TrustStatus::Trusted)
     }
 
-    /// A file of the current folder that can change what a server of the owner's own `file` runs, if the folder is not trusted.
-    /// The server is then started in [`Self::neutral_folder`].
-    pub(crate) fn steering_file(&self, spec: &ServerSpec, file: &Path) -> Option<String> {
+    /// The consequences of an untrusted current folder for a server of the owner's own `file`; `None` if it starts as configured.
+    pub(crate) fn restriction(&self, spec: &ServerSpec, file: &Path) -> Option<Restriction> {
+        let own = self.own_entry(spec, file)?;
+        let steering = self.steering.get_or_init(|| own.steering_file()).clone();
+        own.restriction(steering)
+    }
+
+    /// A stdio server of the owner's own `file`, if the current folder is not trusted.
+    fn own_entry(&self, spec: &ServerSpec, file: &Path) -> Option<OwnEntry> {
         let here = self.untrusted_here.as_deref()?;
         let TransportSpec::Stdio(stdio) = &spec.transport else { return None };
         // A config of this folder that was named on the command line applies to this folder.
         let config_folder =
             std::path::absolute(file).ok().and_then(|file| file.parent()?.canonicalize().ok());
-        if stdio.cwd.is_some() || config_folder.as_deref() == Some(here) {
+        if config_folder.as_deref() == Some(here) {
             return None;
         }
-        self.steering.get_or_init(|| steering::find_in(here, self.user.as_deref())).clone()
+        Some(OwnEntry {
+            id: spec.id.clone(),
+            stdio: stdio.clone(),
+            here: here.to_owned(),
+            user: self.user.clone(),
+            neutral: self.neutral_folder(),
+        })
     }
 
     /// An empty working directory for the owner's own programs. If it cannot be created, the start fails.
@@ -298,8 +317,8 @@ impl Workspace {
     pub(crate) fn consent(&self, spec: &ServerSpec, file: &Path) -> Consent {
         let of_project = file == Path::new(SHARED_SERVERS) || self.config_bytes(file).is_some();
         if !of_project {
-            return match self.steering_file(spec, file) {
-                Some(_) => Consent::of_owner_in(self.neutral_folder().into()),
+            return match self.own_entry(spec, file) {
+                Some(own) => Consent::of_owner_by(Arc::new(own)),
                 None => Consent::of_owner(),
             };
         }

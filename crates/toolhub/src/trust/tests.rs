@@ -80,6 +80,24 @@ fn grants_consent_to_project_servers_only_in_trusted_folder() {
     assert!(untrusted.consent(&spec, Path::new("/etc/toolhub/mcp.json")).permit().is_ok());
 }
 
+/// A server that is started again, such as after its idle timeout, must not run what was added to the folder meanwhile.
+#[test]
+fn each_start_of_an_own_server_checks_the_folder_again() {
+    let workspace = TestWorkspace::new();
+    workspace.write("README.md", "");
+    let found = workspace.find(&RunTrust::default());
+    let consent = found.consent(&server("python3", &["-m", "json"], &[]), Path::new("/etc/toolhub/mcp.json"));
+    assert_eq!(consent.permit().unwrap().folder(), None, "a folder with nothing but data");
+    workspace.write("json.py", "");
+    assert_eq!(consent.permit().unwrap().folder(), Some(found.neutral_folder().as_path()));
+    // An entry that depends on the folder is not started at all.
+    let relative = server("python3", &["./s.py"], &[]);
+    let consent = found.consent(&relative, Path::new("/etc/toolhub/mcp.json"));
+    assert!(consent.permit().is_err());
+    std::fs::remove_file(workspace.root.join("json.py")).unwrap();
+    assert!(consent.permit().is_ok());
+}
+
 #[test]
 fn fingerprints_depend_on_boundaries() {
     let shifted = [

@@ -31,9 +31,17 @@ const GIT_FILES: [&str; 14] = [
 /// Folders of `.git` with files that `git` itself writes.
 const GIT_FOLDERS: [&str; 2] = ["refs", "logs"];
 
-/// Adds the state of every file below the folders. Links are followed; each folder is scanned once.
+/// Folders of installed packages and build output. They are not bound to task runners, which start what they like in a project;
+/// its review says so.
+pub(super) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
+/// Folders of a package that contain other packages.
+pub(super) const PACKAGES: [&str; 1] = ["node_modules"];
+
+/// Adds the state of every file below the folders, except those below folders with a name of `omitted`. Links are followed; each
+/// folder is scanned once.
 pub(super) fn add(
     roots: impl IntoIterator<Item = PathBuf>,
+    omitted: &[&str],
     found: &mut BTreeMap<PathBuf, FileState>,
 ) -> Result<(), LocalizedText> {
     let mut waiting: Vec<PathBuf> = roots.into_iter().collect();
@@ -47,6 +55,10 @@ pub(super) fn add(
         for entry in entries {
             let entry = entry.map_err(|error| files::unreadable(&folder, &error))?;
             let path = entry.path();
+            let is_omitted = |name: &&str| entry.file_name() == **name;
+            if omitted.iter().any(is_omitted) && path.is_dir() {
+                continue;
+            }
             let kind = entry.file_type().map_err(|error| files::unreadable(&path, &error))?;
             if kind.is_symlink() && path.is_dir() {
                 let state = files::link(&path);
@@ -138,13 +150,13 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "").unwrap();
             let mut found = BTreeMap::new();
-            add([root.clone()], &mut found).unwrap();
+            add([root.clone()], &[], &mut found).unwrap();
             assert_eq!(found.contains_key(&path), bound, "{file}");
             #[cfg(unix)]
             {
                 use std::os::unix::fs::PermissionsExt as _;
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-                add([root.clone()], &mut found).unwrap();
+                add([root.clone()], &[], &mut found).unwrap();
                 assert!(found.contains_key(&path), "{file}");
             }
         }
@@ -162,7 +174,7 @@ mod tests {
         std::os::unix::fs::symlink("../outside", root.join("link")).unwrap();
         std::os::unix::fs::symlink(".", root.join("itself")).unwrap();
         let mut found = BTreeMap::new();
-        add([root.clone()], &mut found).unwrap();
+        add([root.clone()], &[], &mut found).unwrap();
         let names: Vec<&PathBuf> = found.keys().collect();
         assert_eq!(names, [&root.join("itself"), &root.join("link"), &root.join("link/run.sh")]);
     }

@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
+use toolhub_client_config::StdioSpec;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_engine::definition_scan::{FindingKind, escape_invisible};
 use url::{Host, Url};
 
 use super::files;
+use super::launch_form::runs_tasks;
 use super::review::{Address, Program, Review};
 use super::scan::{Part, Scan};
+use super::tree::INSTALLED;
 use crate::skills::{chunks, scan_text};
 
 /// The maximum number of findings.
@@ -35,6 +38,8 @@ const LOADERS: [&str; 14] = [
 const LOADER_PREFIXES: [&str; 6] = ["LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP_", "GIT_CONFIG"];
 const SHELLS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell"];
 const INTERPRETERS: [&str; 7] = ["python", "node", "perl", "ruby", "deno", "bun", "php"];
+/// Programs that compile and run the sources of the folder.
+const BUILDERS: [&str; 4] = ["cargo", "go", "dotnet", "swift"];
 /// Parts of names of variables that contain secrets.
 const SECRETS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
 /// Extensions of texts that are searched for instructions to a model.
@@ -70,6 +75,23 @@ fn check_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>)
     let interpreter = INTERPRETERS.iter().any(|word| name.starts_with(word));
     if inline_shell || (interpreter && ["-c", "-e", "--eval", "-p", "-r"].iter().any(|flag| has(flag))) {
         add("runs code that is written in its arguments", "运行写在参数中的代码");
+    }
+    let (command, args) =
+        program.command.split_first().map(|(first, rest)| (first.clone(), rest.to_vec())).unwrap_or_default();
+    if runs_tasks(&StdioSpec { command, args, ..StdioSpec::default() }) {
+        let omitted = INSTALLED.join("`, `");
+        add(
+            &format!(
+                "runs tasks of the project: all its files are covered by your trust, but not those in `{omitted}`"
+            ),
+            &format!("运行项目定义的任务：信任涵盖项目的全部文件，但不包括 `{omitted}` 中的文件"),
+        );
+    }
+    if BUILDERS.contains(&name.as_str()) {
+        add(
+            "builds the project first: your trust does not cover changes of its sources",
+            "会先构建项目：信任不涵盖其源代码的改动",
+        );
     }
     let all = program.command.join(" ").to_lowercase();
     let fetches = ["curl", "wget", "iwr ", "invoke-webrequest"].iter().any(|word| all.contains(word));

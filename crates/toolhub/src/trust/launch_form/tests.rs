@@ -1,0 +1,251 @@
+//! Tests of the known forms of launches.
+
+use super::*;
+
+fn check(command: &str, args: &[&str], env: &[(&str, &str)]) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = [folder.path().to_owned()];
+    let path = std::env::var_os("PATH");
+    let context = LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref() };
+    let pairs = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let spec = StdioSpec {
+        command: command.to_owned(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: pairs.collect(),
+        ..StdioSpec::default()
+    };
+    is_plain(&spec, &context)
+}
+
+/// Entries from READMEs of servers must not be bound to every file of the project.
+#[test]
+fn accepts_ordinary_launches_as_plain() {
+    for (command, args) in [
+        ("npx", vec!["-y", "@modelcontextprotocol/server-filesystem", "/My Documents"]),
+        (
+            "npx",
+            vec![
+                "-y",
+                "mcp-remote",
+                "https://example.org/mcp?a=1&b=2",
+                "--header",
+                "Authorization: Bearer ${TOKEN}",
+            ],
+        ),
+        ("npx", vec!["tsx", "src/index.ts"]),
+        ("uvx", vec!["--from", "git+https://example.org/x@v1", "serve"]),
+        ("uv", vec!["--directory", "server", "run", "python", "-m", "pkg"]),
+        ("uv", vec!["run", "server.py"]),
+        ("python3", vec!["server.py", "--port=1"]),
+        ("python3.12", vec!["-u", "-m", "pkg.server"]),
+        ("/usr/bin/python3", vec!["-uB", "server.py"]),
+        ("node", vec!["dist/index.js"]),
+        ("node", vec!["--import=./b.js", "--max-old-space-size=512", "c.js"]),
+        ("node", vec!["-r", "dotenv/config", "c.js"]),
+        ("docker", vec!["run", "-i", "--rm", "-e", "KEY", "python:3", "python", "-c", "print('a')"]),
+        ("go", vec!["run", "."]),
+        ("docker", vec!["--context", "remote", "run", "image"]),
+        ("env", vec!["docker", "run", "-i", "image"]),
+        ("npx", vec!["-y", "node-fetch-server", "--port", "1"]),
+        ("cargo", vec!["run", "--quiet"]),
+        ("deno", vec!["run", "-A", "main.ts"]),
+        ("bun", vec!["run", "index.ts"]),
+        ("cmd", vec!["/c", "npx", "-y", "pkg"]),
+        ("sh", vec!["run.sh", "a"]),
+        ("sh", vec!["run.sh", "-c", "config.json"]),
+        ("bash", vec!["-lc", "cd server && exec python3 server.py"]),
+        ("sh", vec!["-c", "cd . && ./a.sh;./e.sh"]),
+        ("env", vec!["-u", "X", "A=b", "node", "a.js"]),
+        ("java", vec!["-Xmx1g", "-jar", "a.jar"]),
+        ("./server", vec!["--options", r#"{"a": [1, "b"]}"#]),
+        ("C:\\Program Files (x86)\\tool.exe", vec!["a"]),
+        ("server", vec!["postgres://u:${PASSWORD}@localhost/db?sslmode=off"]),
+    ] {
+        assert!(check(command, &args, &[]), "{command} {args:?}");
+    }
+    for (name, value) in [
+        ("TOKEN", "a$b'c*"),
+        ("PYTHONPATH", "./src"),
+        ("NODE_OPTIONS", "--max-old-space-size=4096 --import=./a.js"),
+        ("PATH", "./bin:/usr/bin"),
+        ("LD_LIBRARY_PATH", "/opt/lib"),
+    ] {
+        assert!(check("server", &[], &[(name, value)]), "{name}={value}");
+    }
+}
+
+#[test]
+fn inline_code_and_expansions_are_not_plain() {
+    let long = format!("./{}run.sh", "./".repeat(MAX_WORD_BYTES / 2));
+    for (command, args) in [
+        ("sh", vec!["-c", "printf ./ru%s.sh n | sh"]),
+        ("sh", vec!["-c", "ls d | sh"]),
+        ("sh", vec!["-c", "./a.sh & ./b.sh"]),
+        ("sh", vec!["-c", ". ./a.sh"]),
+        ("sh", vec!["-c", "python3 -cimportx"]),
+        ("sh", vec!["-c", "./.g?t/run.sh"]),
+        ("sh", vec!["-c", "BASH_FUNC_x=a ./a.sh"]),
+        ("sh", vec!["-s"]),
+        ("bash", vec!["--rcfile", "a", "b"]),
+        ("bash", vec!["-ic", "./a.sh"]),
+        ("python3", vec!["-uc", "import x"]),
+        ("python3", vec!["-cimport x"]),
+        ("python3", vec!["-"]),
+        ("python3", vec!["-m", "timeit", "import x"]),
+        ("python3", vec!["-W", "error::x.Y", "a.py"]),
+        ("node", vec!["--eval=import x"]),
+        ("node", vec!["-pe", "x"]),
+        ("node", vec!["--import=data:text/javascript,import%22./x.mjs%22", "a.js"]),
+        ("perl", vec!["-we", "x"]),
+        ("perl", vec!["-I.", "-MEvil", "-e1"]),
+        ("ruby", vec!["-rx", "a.rb"]),
+        ("java", vec!["-cp", ".", "Main"]),
+        ("java", vec!["Main"]),
+        ("bun", vec!["-e", "x"]),
+        ("deno", vec!["eval", "x"]),
+        ("lua", vec!["-e", "x"]),
+        ("git", vec!["status"]),
+        ("git", vec!["-c", "alias.x=!./ru?.sh", "x"]),
+        ("flock", vec!["F", "-c", "./ru?.sh"]),
+        ("flock", vec!["F", "-c", "python3 -cimportx"]),
+        ("su", vec!["-c", "./run.sh"]),
+        ("env", vec!["git", "status"]),
+        ("npx", vec!["proxy", r#"["sh", "-c", "./ru?.sh"]"#]),
+        ("env", vec!["-S", "bash\\_-c\\_./ru[n].sh"]),
+        ("env", vec!["-Sbash run.sh"]),
+        ("env", vec!["PERL5OPT=-Mx", "perl", "a.pl"]),
+        ("uv", vec!["run", "python", "-c", "import x"]),
+        ("npx", vec!["-c", "./ru?.sh"]),
+        ("npx", vec!["proxy", r#"{"command": "sh", "args": ["-s", "./ru?.sh"]}"#]),
+        ("find", vec![".", "-name", "a"]),
+        ("run-parts", vec!["d"]),
+        ("cmd", vec!["/v", "/c", "a"]),
+        ("powershell", vec!["-Command", "a"]),
+        ("timeout", vec!["5", "python3", "-c", "import x"]),
+        ("perl5.36-x86_64-linux-gnu", vec!["-I.", "-MEvil", "-e1"]),
+        ("docker", vec!["--config", "./d", "zz"]),
+        ("docker", vec!["--config=./d", "zz"]),
+        ("podman", vec!["--hooks-dir", "./d", "run", "image"]),
+        ("env", vec!["docker", "--config", "./d", "zz"]),
+        ("./run.sh", vec!["${X:-*.sh}"]),
+        ("./run.sh", vec![long.as_str()]),
+    ] {
+        assert!(!check(command, &args, &[]), "{command} {args:?}");
+    }
+    for (name, value) in [
+        ("BASH_ENV", "$(./ru?.sh)"),
+        ("PERL5OPT", "-MEvil"),
+        ("RUBYOPT", "-r./x"),
+        ("NODE_OPTIONS", "--eval=x"),
+        ("LD_LIBRARY_PATH", "./lib"),
+        ("GIT_SSH_COMMAND", "./ru?.sh"),
+        ("CDPATH", "a"),
+        ("LUA_INIT_5_4", "@./a.lua"),
+        ("LUA_PATH", "./?.lua"),
+        ("PERL5DB", "BEGIN { do q(./a) }"),
+        ("DOCKER_CONFIG", "./d"),
+    ] {
+        assert!(!check("server", &[], &[(name, value)]), "{name}={value}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn symlink_to_interpreter_counts_as_interpreter() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/bin/sh", folder.path().join("tool")).unwrap();
+    let folders = [folder.path().to_owned()];
+    let path = std::env::var_os("PATH");
+    let context = LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref() };
+    let plain = |args: &[&str]| {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        is_plain(&StdioSpec { command: "./tool".to_owned(), args, ..StdioSpec::default() }, &context)
+    };
+    assert!(plain(&["a.sh"]));
+    assert!(!plain(&["-s"]));
+    // The same behind a program that starts it, in shell code, by `PATH`, and with the name of a container runner.
+    std::fs::create_dir(folder.path().join("bin")).unwrap();
+    for link in ["p", "docker", "bin/tool"] {
+        std::os::unix::fs::symlink("/bin/sh", folder.path().join(link)).unwrap();
+    }
+    let path = OsStr::new("./bin:/usr/bin:/bin");
+    let context = LaunchContext { folders: &folders, project: folder.path(), path: Some(path) };
+    for (words, is_accepted) in [
+        (&["env", "./p", "-s"][..], false),
+        (&["nice", "-n", "1", "./p", "-s"], false),
+        (&["sh", "-c", "./p -s"], false),
+        (&["tool", "-s"], false),
+        (&["./docker", "-s"], false),
+        (&["./docker", "-c", ". ./la?er.sh"], false),
+        (&["./p", "a.sh"], true),
+        (&["env", "./p", "a.sh"], true),
+        (&["tool", "a.sh"], true),
+    ] {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let (command, args) = words.split_first().unwrap();
+        let spec = StdioSpec { command: command.clone(), args: args.to_vec(), ..StdioSpec::default() };
+        assert_eq!(is_plain(&spec, &context), is_accepted, "{words:?}");
+    }
+}
+
+#[test]
+fn first_lines_are_plain_if_they_name_what_they_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = [folder.path().to_owned()];
+    let context = LaunchContext { folders: &folders, project: folder.path(), path: None };
+    for (line, is_accepted) in [
+        ("/bin/sh", true),
+        ("/bin/bash -e", true),
+        ("/usr/bin/env node", true),
+        ("/usr/bin/env -S node --no-warnings", true),
+        ("./interp x", true),
+        ("/usr/bin/perl -I. -MEvil", false),
+        ("/usr/bin/awk -f", false),
+        ("/usr/bin/env -S bash -c ./ru?.sh", false),
+    ] {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        assert_eq!(is_plain_first_line(&words, &context), is_accepted, "{line}");
+    }
+}
+
+#[test]
+fn task_runners_are_told_from_package_runners() {
+    for (words, runs) in [
+        ("make run", true),
+        ("npm start", true),
+        ("npm run serve", true),
+        ("env npm -s start", true),
+        ("sh -c npm&&start", true),
+        ("pnpm dev", true),
+        ("bun run dev", true),
+        ("npm exec -- ./run.sh", false),
+        ("npx -y acme-server", false),
+        ("pnpm dlx acme-server", false),
+        ("bun run index.ts", false),
+        ("cargo run", false),
+        ("python3 make", false),
+    ] {
+        let mut words = words.split(' ').map(str::to_owned);
+        let spec =
+            StdioSpec { command: words.next().unwrap(), args: words.collect(), ..StdioSpec::default() };
+        assert_eq!(runs_tasks(&spec), runs, "{} {:?}", spec.command, spec.args);
+    }
+}
+
+/// Whether a variable is set must not change the files that a consent is bound to.
+#[test]
+fn ignores_values_of_user_variables() {
+    assert!(check("server", &["${TOOLHUB_UNSET_VARIABLE}", "${PATH}"], &[]));
+    assert!(!check("server", &["${TOOLHUB_UNSET_VARIABLE:-a*}"], &[]));
+}
+
+#[test]
+fn address_that_is_also_a_local_path_is_not_plain() {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = [folder.path().to_owned()];
+    let path = std::env::var_os("PATH");
+    let context = LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref() };
+    assert!(is_plain_word("https://a/ru?.sh", &context));
+    std::fs::create_dir(folder.path().join("https:")).unwrap();
+    assert!(!is_plain_word("https://a/ru?.sh", &context));
+}

@@ -131,6 +131,7 @@ impl From<&AuditRecord> for ShownRecord {
             AuditAction::Call(call) => (call.rule.as_deref(), call.approver.as_deref()),
             AuditAction::HeldCall(held) => (held.rule.as_deref(), None),
             AuditAction::Refusal(refusal) => (refusal.rule.as_deref(), None),
+            AuditAction::Use(used) => (used.rule.as_deref(), None),
             AuditAction::Login(_) | AuditAction::Change(_) => (None, None),
         };
         Self {
@@ -181,7 +182,7 @@ fn reference(record: &AuditRecord) -> Option<&str> {
         AuditAction::Refusal(refusal) => Some(&refusal.reference),
         AuditAction::HeldCall(held) => Some(&held.reference),
         AuditAction::Call(call) => Some(&call.record),
-        AuditAction::Login(_) | AuditAction::Change(_) => None,
+        AuditAction::Login(_) | AuditAction::Change(_) | AuditAction::Use(_) => None,
     }
 }
 
@@ -196,6 +197,7 @@ fn details(record: &AuditRecord) -> (String, String) {
         AuditAction::Refusal(refusal) => (refusal.resource.clone(), format!("{} refused", refusal.operation)),
         AuditAction::Call(call) => (call.tool.clone(), call.status.name().to_owned()),
         AuditAction::HeldCall(held) => (held.tool.clone(), held.decision.name().to_owned()),
+        AuditAction::Use(used) => (used.item.clone(), used.operation.clone()),
         AuditAction::Change(change) => {
             let detail = change.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
             (change.name.clone(), format!("{}{detail}", change.change.name()))

@@ -65,6 +65,8 @@ async fn attack_confidence_and_scores_of_hidden_tools() {
     for tools in [shown.to_vec(), [&shown[..], &hidden[..]].concat()] {
         let script = tools.iter().fold(Script::both(), |script, (name, text)| script.tool(tool(name, text)));
         let (serving, keys) = start(SEARCHING, &script, &[key_of("caller")]);
+        // This list waits until the server has been listed.
+        get(&serving, &keys[0], "tools").await;
         let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
         let mut answers = Vec::new();
         for query in [

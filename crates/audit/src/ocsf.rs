@@ -141,6 +141,18 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
                 },
             }),
         },
+        AuditAction::Use(used) => Parts {
+            class: API_ACTIVITY,
+            activity: 2,
+            severity: 1,
+            status: SUCCESS,
+            fields: json!({
+                "api": api(&used.operation, used.server.as_deref().unwrap_or("toolhub"), ""),
+                "src_endpoint": unknown(),
+                "resources": [{ "name": used.item }],
+                "unmapped": { "rule": used.rule },
+            }),
+        },
         AuditAction::Change(change) => {
             let object = match change.object {
                 ChangedObject::Key => "key",

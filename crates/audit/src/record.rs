@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value};
 use toolhub_core::audit::{
     AuditAction, AuditEvent, AuditKind, CallEvent, ChangeEvent, ChangeKind, ChangedObject, HeldCallDecision,
-    HeldCallEvent, LoginEvent, RefusalEvent, Sha256Digest,
+    HeldCallEvent, LoginEvent, RefusalEvent, Sha256Digest, UseEvent,
 };
 use toolhub_core::call_log::Status;
 
@@ -209,6 +209,12 @@ fn blank(kind: AuditKind) -> AuditAction {
         AuditKind::RuleChange => change(ChangedObject::Rule),
         AuditKind::ConfigChange => change(ChangedObject::Config),
         AuditKind::ServerChange => change(ChangedObject::Server),
+        AuditKind::Use => AuditAction::Use(UseEvent {
+            operation: String::new(),
+            item: String::new(),
+            server: None,
+            rule: None,
+        }),
     }
 }
 
@@ -251,6 +257,12 @@ fn visit(action: &mut AuditAction, visitor: &mut impl Visitor) -> Option<()> {
             visitor.choice("change", &mut change.change, &ChangeKind::ALL.map(|one| (one, one.name())))?;
             visitor.maybe_digest("sha256", &mut change.sha256)?;
             visitor.maybe_text("detail", &mut change.detail)
+        }
+        AuditAction::Use(used) => {
+            visitor.text("operation", &mut used.operation)?;
+            visitor.text("item", &mut used.item)?;
+            visitor.maybe_text("server", &mut used.server)?;
+            visitor.maybe_text("rule", &mut used.rule)
         }
     }
 }

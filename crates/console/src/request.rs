@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use toolhub::{Gateways, Hub};
 use toolhub_core::caller::Answer;
-use toolhub_core::{Lang, Principal, Role, Roles};
+use toolhub_core::json::folded;
+use toolhub_core::{Lang, Principal, RawJson, Role, Roles};
 use toolhub_mcp_gateway::PrincipalHandle;
 use url::form_urlencoded;
 
@@ -166,6 +167,27 @@ impl Context<'_> {
     /// Whether the visitor may read the calls of other principals.
     pub(crate) fn reads_all_calls(&self) -> bool {
         self.has_role(Role::Auditor)
+    }
+
+    /// Whether the visitor may see the arguments that the owner fixed in a profile.
+    pub(crate) fn sees_fixed_arguments(&self) -> bool {
+        self.has_role([Role::Operator, Role::Auditor, Role::Owner].into_iter().collect::<Roles>())
+    }
+
+    /// The arguments of a call of a tool that the visitor may see: without those that the owner fixed.
+    pub(crate) fn visible_arguments(&self, tool: &str, arguments: &RawJson) -> RawJson {
+        if self.sees_fixed_arguments() {
+            return arguments.clone();
+        }
+        let fixed: Vec<String> =
+            self.gateways.fixed_arguments(tool).iter().map(|name| folded(name)).collect();
+        match arguments.object() {
+            Some(mut members) if members.iter().any(|(name, _)| fixed.contains(&folded(name))) => {
+                members.retain(|name| !fixed.contains(&folded(name)));
+                members.into_raw()
+            }
+            _ => arguments.clone(),
+        }
     }
 
     /// The first placeholder of the path.

@@ -37,6 +37,8 @@ pub enum AuditAction {
     Refusal(RefusalEvent),
     /// It called a tool. The store appends these itself; other code does not.
     Call(CallEvent),
+    /// It read a resource, or got a prompt or a skill.
+    Use(UseEvent),
     /// A call of it was held, or it decided about a held call.
     HeldCall(HeldCallEvent),
     /// It changed a key, a rule, the configuration or a server.
@@ -55,6 +57,7 @@ impl AuditAction {
             Self::Refusal(refusal) => (refusal.resource.clone(), format!("{} refused", refusal.operation)),
             Self::Call(call) => (call.tool.clone(), call.status.name().to_owned()),
             Self::HeldCall(held) => (held.tool.clone(), held.decision.name().to_owned()),
+            Self::Use(used) => (used.item.clone(), used.operation.clone()),
             Self::Change(change) => {
                 let detail = change.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
                 (change.name.clone(), format!("{}{detail}", change.change.name()))
@@ -69,6 +72,7 @@ impl AuditAction {
             Self::Refusal(_) => AuditKind::Refusal,
             Self::Call(_) => AuditKind::Call,
             Self::HeldCall(_) => AuditKind::HeldCall,
+            Self::Use(_) => AuditKind::Use,
             Self::Change(change) => match change.object {
                 ChangedObject::Key => AuditKind::KeyChange,
                 ChangedObject::Rule => AuditKind::RuleChange,
@@ -98,11 +102,13 @@ pub enum AuditKind {
     ConfigChange,
     /// A change of a server.
     ServerChange,
+    /// The use of a resource, a prompt or a skill.
+    Use,
 }
 
 impl AuditKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Login,
         Self::Refusal,
         Self::Call,
@@ -111,6 +117,7 @@ impl AuditKind {
         Self::RuleChange,
         Self::ConfigChange,
         Self::ServerChange,
+        Self::Use,
     ];
 
     /// Name in exports and output.
@@ -124,6 +131,7 @@ impl AuditKind {
             Self::RuleChange => "rule_change",
             Self::ConfigChange => "config_change",
             Self::ServerChange => "server_change",
+            Self::Use => "use",
         }
     }
 
@@ -182,6 +190,19 @@ pub struct CallEvent {
     pub rule: Option<String>,
     /// The principal that approved it, if it was held.
     pub approver: Option<String>,
+}
+
+/// A resource was read, or a prompt or a skill was got. The content is not part of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UseEvent {
+    /// What was done: `read`, `get prompt` or `get skill`.
+    pub operation: String,
+    /// The URI, or the name of the prompt.
+    pub item: String,
+    /// The server that has it; `None` if the hub itself has it.
+    pub server: Option<String>,
+    /// The rule that allowed it.
+    pub rule: Option<String>,
 }
 
 /// A call was held for approval, or decided.

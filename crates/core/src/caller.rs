@@ -61,6 +61,9 @@ pub trait Caller: Send + Sync {
         let _ = render;
     }
 
+    /// Reports that the call was held for an approval and did not run.
+    fn report_held(&self) {}
+
     /// The trace context of its request, if tracing is enabled.
     fn trace(&self) -> Option<&TraceContext> {
         None

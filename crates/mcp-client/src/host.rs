@@ -7,6 +7,7 @@ use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, Too
 use toolhub_mcp_wire::McpError;
 
 use crate::connection::{CallOptions, Connection};
+use crate::hub_members::without_hub_members;
 use crate::request_origin::{ProgressForwarder, RequestOrigin};
 use crate::server_status::FailureMark;
 use crate::supervisor::Server;
@@ -86,7 +87,7 @@ impl ToolHost for McpHost {
             let server = self.server.id();
             let result = self.try_call(tool, arguments, context).await;
             let raw = result.map_err(|error| error.into_tool_error(server))?;
-            ToolOutput::from_raw(raw).ok_or_else(|| ToolError::Unreadable {
+            ToolOutput::from_raw(without_hub_members(raw)).ok_or_else(|| ToolError::Unreadable {
                 server: server.clone(),
                 detail: "the result is not an object".to_owned(),
             })

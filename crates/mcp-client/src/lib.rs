@@ -11,6 +11,7 @@ pub mod fuzzing;
 mod handler;
 mod handshake;
 mod host;
+mod hub_members;
 mod initialize;
 mod instance_pool;
 mod instances;

@@ -14,7 +14,7 @@ use toolhub_core::lang::Localize as _;
 use toolhub_core::model::{ModelCall, ToolChoice};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::{PendingApproval, ResponseStatus, StoredResponse};
-use toolhub_core::{CallId, Principal, RawJson, ToolName};
+use toolhub_core::{CallId, Principal, RawJson, Tool, ToolName};
 use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
 use toolhub_server::ApiRequest;
 
@@ -294,7 +294,10 @@ impl<'a> Endpoint<'a> {
                 item["type"] == json!("mcp_list_tools") && item["server_label"] == json!(server.label)
             };
             if !earlier.iter().any(is_listed) {
-                assembler.list_tools(&server.label, &RequestTools::listed(server, &visible));
+                let offered = |tool: &Tool| {
+                    self.gateways.offered_definition(self.profile.as_deref(), self.principal(), tool)
+                };
+                assembler.list_tools(&server.label, &RequestTools::listed(server, &visible, offered));
             }
         }
         Ok(())

@@ -167,16 +167,20 @@ impl RequestTools {
         Ok(())
     }
 
-    /// The tools of a server as an item lists them.
-    pub(crate) fn listed(server: &ServerTool, visible: &[Tool]) -> Value {
+    /// The tools of a server as an item lists them, with the definitions that `offered` shows to the principal.
+    pub(crate) fn listed(
+        server: &ServerTool,
+        visible: &[Tool],
+        offered: impl Fn(&Tool) -> Option<RawJson>,
+    ) -> Value {
         let own = visible.iter().filter(|tool| server.admits(tool));
-        let tools = own.map(|tool| {
+        let tools = own.filter_map(|tool| Some((tool, offered(tool)?))).map(|(tool, definition)| {
             let parse = |raw: &RawJson| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
-            let definition = tool.definition.raw().object().unwrap_or_default();
+            let definition = definition.object().unwrap_or_default();
             json!({
                 "name": tool.name().as_str(),
-                "description": tool.definition.description(),
-                "input_schema": parse(tool.definition.input_schema()),
+                "description": definition.get("description").and_then(RawJson::text).unwrap_or_default(),
+                "input_schema": definition.get("inputSchema").map(parse),
                 "annotations": definition.get("annotations").map(parse),
             })
         });

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use toolhub_audit::AuditStore;
 use toolhub_core::audit::{
     AuditAction, AuditEvent, AuditLog, ChangeEvent, ChangeKind, ChangedObject, HeldCallDecision,
-    HeldCallEvent, LoginEvent, RefusalEvent,
+    HeldCallEvent, LoginEvent, RefusalEvent, UseEvent,
 };
 use toolhub_core::ports::StoreError;
 use toolhub_core::principal::LOCAL;
@@ -184,6 +184,12 @@ impl Hub {
             Some(audit) => audit.append(event).await,
             None => Ok(()),
         }
+    }
+
+    /// Records that a principal read a resource, or got a prompt or a skill.
+    pub(crate) async fn record_use(&self, principal: &Arc<str>, event: UseEvent) -> Result<(), StoreError> {
+        let item = cut(&event.item, MAX_ITEM_CHARS).unwrap_or_else(|| event.item.clone());
+        self.record_audit(AuditEvent::now(principal, AuditAction::Use(UseEvent { item, ..event }))).await
     }
 
     /// Records what happened to a held call, and who did it.

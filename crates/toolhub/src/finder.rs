@@ -17,6 +17,8 @@ use toolhub_search::{Hit, Index, Request, SentenceEncoder, Settings, ToolHistory
 const MAX_RECENT_CALLS: usize = 1_000;
 /// The minimum similarity of requests that count as evidence.
 const MIN_SIMILARITY: f64 = 0.25;
+/// Maximum number of cached indexes of parts of the catalog, one for each set of tools that principals see.
+const MAX_PARTIAL_INDEXES: usize = 16;
 
 /// Finds tools in an engine's catalog.
 pub(crate) struct Finder {
@@ -39,6 +41,8 @@ struct IndexCache {
     settings: Settings,
     encoder: Option<Encoder>,
     cached: Mutex<Option<CachedIndex>>,
+    /// Indexes of parts of the catalog, the last used one last.
+    partial: Mutex<Vec<CachedIndex>>,
 }
 
 /// The index, and the catalog it was built from.
@@ -49,9 +53,18 @@ struct CachedIndex {
 }
 
 impl IndexCache {
-    /// Ranks the tools of the catalog. May run a model, so it must not be called on an async thread.
-    fn search(&self, request: &str, limit: usize, past: &[ToolHistory]) -> SearchResult {
-        let index = self.index();
+    /// Ranks the tools of the catalog, or of a part of it. May run a model, so it must not be called on an async thread.
+    fn search(
+        &self,
+        request: &str,
+        limit: usize,
+        past: &[ToolHistory],
+        part: Option<&Arc<Catalog>>,
+    ) -> SearchResult {
+        let index = match part {
+            Some(part) => self.partial_index(part),
+            None => self.index().index,
+        };
         let ranking = index.rank(&Request::new(request).limit(limit).past(past));
         SearchResult {
             hits: ranking.hits.iter().map(found).collect(),
@@ -61,15 +74,36 @@ impl IndexCache {
     }
 
     /// The index of the current catalog. Only sources that changed since the last call are indexed again.
-    fn index(&self) -> Index {
+    fn index(&self) -> CachedIndex {
         let catalog = self.engine.catalog();
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let index = match &*cached {
-            Some(cached) if Arc::ptr_eq(&cached.catalog, &catalog) => return cached.index.clone(),
+            Some(cached) if Arc::ptr_eq(&cached.catalog, &catalog) => return cached.clone(),
             Some(cached) => self.updated_index(cached, &catalog),
             None => self.full_index(&catalog),
         };
-        *cached = Some(CachedIndex { catalog, index: index.clone() });
+        let index = CachedIndex { catalog, index };
+        *cached = Some(index.clone());
+        index
+    }
+
+    /// The index of a part of the catalog. Scores and confidence depend on all tools of an index, so that tools outside of
+    /// the part must not be in it.
+    fn partial_index(&self, part: &Arc<Catalog>) -> Index {
+        let is_same = |cached: &CachedIndex| changed(&cached.catalog, part).is_empty();
+        let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = partial.iter().position(is_same) {
+            let cached = partial.remove(place);
+            partial.push(cached.clone());
+            return cached.index;
+        }
+        drop(partial);
+        let index = self.updated_index(&self.index(), part);
+        let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
+        if partial.len() >= MAX_PARTIAL_INDEXES {
+            partial.remove(0);
+        }
+        partial.push(CachedIndex { catalog: Arc::clone(part), index: index.clone() });
         index
     }
 
@@ -116,10 +150,31 @@ impl Finder {
         store: Option<Arc<dyn HubStore>>,
         encoder: Option<Encoder>,
     ) -> Self {
-        let cached = Mutex::new(None);
-        let index_cache =
-            IndexCache { engine: Arc::clone(&engine), settings: Settings::default(), encoder, cached };
+        let index_cache = IndexCache {
+            engine: Arc::clone(&engine),
+            settings: Settings::default(),
+            encoder,
+            cached: Mutex::new(None),
+            partial: Mutex::default(),
+        };
         Self { engine, store, index_cache: Arc::new(index_cache) }
+    }
+
+    /// Searches a part of the catalog, as if there were no other tools.
+    pub(crate) async fn search_part(
+        &self,
+        request: &str,
+        limit: usize,
+        part: Option<Arc<Catalog>>,
+    ) -> SearchResult {
+        let past = self.past(request).await;
+        let (index_cache, request) = (Arc::clone(&self.index_cache), request.to_owned());
+        let ranked =
+            tokio::task::spawn_blocking(move || index_cache.search(&request, limit, &past, part.as_ref()));
+        ranked.await.unwrap_or_else(|_| {
+            self.index_cache.report_error("ranking the tools broke off; nothing was found".to_owned());
+            SearchResult::default()
+        })
     }
 
     /// Evidence from past calls for a similar request.
@@ -200,16 +255,7 @@ fn found(hit: &Hit<'_>) -> SearchHit {
 
 impl ToolFinder for Finder {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
-        Box::pin(async move {
-            let past = self.past(request).await;
-            let (index_cache, request) = (Arc::clone(&self.index_cache), request.to_owned());
-            let ranked =
-                tokio::task::spawn_blocking(move || index_cache.search(&request, limit, &past)).await;
-            ranked.unwrap_or_else(|_| {
-                self.index_cache.report_error("ranking the tools broke off; nothing was found".to_owned());
-                SearchResult::default()
-            })
-        })
+        Box::pin(self.search_part(request, limit, None))
     }
 
     fn describe(&self, name: &str) -> Vec<RawObject> {

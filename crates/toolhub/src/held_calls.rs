@@ -54,6 +54,8 @@ pub struct NewHeldCall<'a> {
     pub arguments: &'a RawJson,
     /// The rule that holds it.
     pub rule: &'a str,
+    /// Identifies the tools that may serve it, so that an approval is not used for another definition.
+    pub definition: String,
     /// How long it waits.
     pub hold: Duration,
     /// The call of the script that makes it, if a script does. Such a call belongs to that run alone: no other call uses its
@@ -117,6 +119,7 @@ impl NewHeldCall<'_> {
             sources: self.sources.clone(),
             arguments: self.arguments.clone(),
             rule: self.rule.to_owned(),
+            definition: self.definition.clone(),
             script: self.script.map(ToString::to_string),
             at_ms: now,
             expires_ms: now.saturating_add(u64::try_from(self.hold.as_millis()).unwrap_or(u64::MAX)),
@@ -140,6 +143,7 @@ impl NewHeldCall<'_> {
             && held.profile == self.profile
             && held.tool == self.tool
             && held.sources == self.sources
+            && held.definition == self.definition
             && canonical_text(&held.arguments) == canonical_text(self.arguments)
     }
 }
@@ -178,6 +182,9 @@ pub struct HeldCall {
     pub arguments: RawJson,
     /// The rule that holds it.
     pub rule: String,
+    /// Identifies the tools that may serve it.
+    #[serde(default)]
+    pub definition: String,
     /// The id of the call of the script that made it, if a script did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,

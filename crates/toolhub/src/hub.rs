@@ -215,6 +215,22 @@ impl Hub {
         self.finder.search(request, limit).await
     }
 
+    /// Like [`Self::search`], among these tools of the catalog: the result is the same as if there were no others.
+    pub async fn search_among(&self, request: &str, limit: usize, tools: Arc<Catalog>) -> SearchResult {
+        self.finder.search_part(request, limit, Some(tools)).await
+    }
+
+    /// Identifies a tool: its source, the configuration of that server, and the definition. It changes if the tool may be
+    /// another one than before, although it has the same name.
+    pub fn tool_identity(&self, tool: &Tool) -> String {
+        let server = match &tool.source {
+            Source::Server(id) => self.servers.find(id.as_str()),
+            Source::Native | Source::Skill => None,
+        };
+        let configuration = server.map(|server| server.spec().fingerprint()).unwrap_or_default();
+        format!("{} {configuration} {}", tool.source, tool.definition.digest())
+    }
+
     /// Routes a call without running it.
     pub async fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
         self.explain_within(request, None).await

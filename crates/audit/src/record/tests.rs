@@ -43,6 +43,12 @@ pub(crate) fn events() -> Vec<AuditEvent> {
         change(ChangedObject::Rule),
         change(ChangedObject::Config),
         change(ChangedObject::Server),
+        AuditAction::Use(UseEvent {
+            operation: text("read"),
+            item: text("note://x/a"),
+            server: Some(text("notes")),
+            rule: None,
+        }),
     ];
     let at = UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456);
     actions

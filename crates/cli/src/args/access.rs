@@ -106,7 +106,7 @@ pub(crate) struct AuditShowArgs {
     /// Only records of this principal, such as key:ci or local
     #[arg(long, value_name = "PRINCIPAL")]
     pub(crate) by: Option<String>,
-    /// Only this kind: login, refusal, call, held_call, key_change, rule_change, config_change or server_change
+    /// Only this kind: login, refusal, call, held_call, key_change, rule_change, config_change, server_change or use
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
     /// Only records within this time, such as 30m, 2h or 7d

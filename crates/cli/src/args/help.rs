@@ -423,7 +423,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/audit/show" => "显示最近的记录",
         "/audit by" | "/audit/show by" => "只看该主体的记录，如 key:ci、local",
         "/audit kind" | "/audit/show kind" => {
-            "只看该类记录：login、refusal、call、held_call、key_change、rule_change、config_change 或 server_change"
+            "只看该类记录：login、refusal、call、held_call、key_change、rule_change、config_change、server_change 或 use"
         }
         "/audit since" | "/audit/show since" => "只看此时间段内的记录，如 30m、2h、7d",
         "/audit reference" | "/audit/show reference" => "只看该编号的记录：拒绝、待批准的调用或调用的编号",

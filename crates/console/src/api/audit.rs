@@ -39,7 +39,7 @@ pub(crate) struct Record {
     pub(crate) sequence: u64,
     pub(crate) at: String,
     pub(crate) principal: String,
-    /// Such as `login`, `refusal`, `call`, `held_call`, `key_change` or `server_change`.
+    /// Such as `login`, `refusal`, `call`, `held_call`, `key_change`, `server_change` or `use`.
     pub(crate) kind: String,
     /// What it is about.
     pub(crate) object: String,
@@ -118,7 +118,7 @@ fn reference_of(action: &AuditAction) -> Option<&str> {
         AuditAction::Refusal(refusal) => Some(&refusal.reference),
         AuditAction::HeldCall(held) => Some(&held.reference),
         AuditAction::Call(call) => Some(&call.record),
-        AuditAction::Login(_) | AuditAction::Change(_) => None,
+        AuditAction::Login(_) | AuditAction::Change(_) | AuditAction::Use(_) => None,
     }
 }
 
@@ -128,6 +128,7 @@ fn record(record: &AuditRecord) -> Record {
         AuditAction::Call(call) => (call.rule.as_deref(), call.approver.as_deref()),
         AuditAction::HeldCall(held) => (held.rule.as_deref(), None),
         AuditAction::Refusal(refusal) => (refusal.rule.as_deref(), None),
+        AuditAction::Use(used) => (used.rule.as_deref(), None),
         AuditAction::Login(_) | AuditAction::Change(_) => (None, None),
     };
     let (object, state) = action.object_and_state();

@@ -132,7 +132,7 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Proble
     let Page { items, next } = selected(context).await?.page;
     let with_details = context.query.flag(DETAILS.name)?;
     let listed = |record: &CallRecord| match with_details {
-        true => ListedCall::Detailed(Box::new(detail(record, context.lang))),
+        true => ListedCall::Detailed(Box::new(detail(context, record))),
         false => ListedCall::Brief(Box::new(call(record, context.lang))),
     };
     Ok(json(StatusCode::OK, &Page { items: items.iter().map(listed).collect(), next }))
@@ -202,6 +202,18 @@ async fn selected(context: &Context<'_>) -> Result<Selection<CallRecord>, Proble
     let more = records.len() > limit;
     records.truncate(limit);
     let last = records.last().filter(|_| more).map(|record| record.start.record.clone());
+    // A search must not find arguments that are not shown.
+    if let Some(text) = query.get("text").map(str::to_lowercase) {
+        records.retain(|record| {
+            let start = &record.start;
+            let shown = context.visible_arguments(start.tool.as_str(), &start.arguments);
+            let has = |shown: &str| shown.to_lowercase().contains(&text);
+            shown.get() == start.arguments.get()
+                || has(shown.get())
+                || has(start.tool.as_str())
+                || start.request.as_deref().is_some_and(has)
+        });
+    }
     let is_partial = !more && rest.is_some();
     let next = last.or(rest).map(|record| record.to_string());
     Ok(Selection { page: Page { items: records, next }, is_partial })
@@ -282,18 +294,18 @@ pub(crate) async fn find(context: &Context<'_>, id: &str) -> Result<CallDetail, 
         parent_id: parent.map(|parent| parent.start.record.to_string()),
         nested: Some(nested.iter().map(|record| call(record, context.lang)).collect()),
         result: result.map(|output| output.raw().clone()),
-        ..detail(&record, context.lang)
+        ..detail(context, &record)
     })
 }
 
 /// A call without its result and related calls.
-fn detail(record: &CallRecord, lang: Lang) -> CallDetail {
-    let start = &record.start;
+fn detail(context: &Context<'_>, record: &CallRecord) -> CallDetail {
+    let (start, lang) = (&record.start, context.lang);
     CallDetail {
         call: call(record, lang),
         call_id: start.call.to_string(),
         error_kind: record.error.as_ref().map(|(kind, _)| kind.clone()),
-        arguments: start.arguments.clone(),
+        arguments: context.visible_arguments(start.tool.as_str(), &start.arguments),
         strategy: start.strategy.clone(),
         candidates: start.candidates.iter().map(ToString::to_string).collect(),
         may_change: start.may_change,

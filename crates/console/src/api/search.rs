@@ -1,5 +1,7 @@
 //! `search`: the tools that fit a request in natural language, among those that the principal may see.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
@@ -7,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use toolhub::OfferedTool;
 use toolhub_core::finder::SearchHit;
 use toolhub_core::{Role, Roles};
+use toolhub_engine::Entry;
 
 use super::tools::{ListedDefinition, Tool, offered, summary};
 use crate::problem::Problem;
@@ -15,7 +18,7 @@ use crate::route::json;
 
 const DEFAULT_HITS: usize = 10;
 const MAX_HITS: usize = 50;
-/// The factor by which a search is deepened if the principal may see only some of the hits.
+/// The factor by which a search is deepened if several hits have the same name.
 const DEPTH_FACTOR: usize = 8;
 
 /// A search.
@@ -95,9 +98,16 @@ async fn find_hits(context: &Context<'_>, request: &SearchRequest) -> Result<Sea
             |own: &&OfferedTool| own.tool == *hit.tool.name() && own.sources.contains(&hit.tool.source);
         offered.iter().find(is_hit)
     };
+    // Scores and confidence depend on all tools that are searched: hidden ones are left out before.
+    let is_visible = |entry: &Entry| {
+        let is_own =
+            |own: &OfferedTool| own.tool == *entry.tool.name() && own.sources.contains(&entry.tool.source);
+        offered.iter().any(is_own)
+    };
+    let visible = Arc::new(context.hub().catalog().filtered(is_visible));
     let mut depth = limit.saturating_mul(DEPTH_FACTOR);
     loop {
-        let found = context.hub().search(&request.query, depth).await;
+        let found = context.hub().search_among(&request.query, depth, Arc::clone(&visible)).await;
         let mut hits: Vec<Hit> = Vec::new();
         for hit in if request.all { found.hits.as_slice() } else { found.fitting() } {
             let tool = find(hit);
@@ -111,10 +121,8 @@ async fn find_hits(context: &Context<'_>, request: &SearchRequest) -> Result<Sea
         }
         if hits.len() >= limit || found.hits.len() < depth || !(found.fits || request.all) {
             hits.truncate(limit);
-            // A confidence about a hidden tool would reveal that there is one.
             let confidence = context.has_role(managers()).then_some(found.confidence);
-            let fits = found.fitting().iter().any(|hit| find(hit).is_some());
-            return Ok(SearchBody { hits, confidence, fits });
+            return Ok(SearchBody { hits, confidence, fits: found.fits });
         }
         depth = depth.saturating_mul(DEPTH_FACTOR);
     }

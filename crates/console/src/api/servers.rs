@@ -1,6 +1,6 @@
 //! `servers`: states, logs, tests and restarts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use toolhub::ServerView;
 use toolhub_client_config::TransportSpec;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
-use toolhub_core::{Lang, Localize as _, Role, Roles, Source, ToolError};
+use toolhub_core::{Lang, Localize as _, Role, Roles, Source, ToolError, ToolName};
 use toolhub_mcp_client::last_lines;
 
 use super::{Page, timestamp};
@@ -27,7 +27,8 @@ pub(crate) struct Server {
     pub(crate) state: String,
     /// The era of MCP that it speaks, if it is known: `legacy` or `modern`.
     pub(crate) era: Option<String>,
-    /// The number of its tools, if they were listed.
+    /// The number of its tools, if they were listed: of those that are offered to the principal, unless it is an operator, auditor
+    /// or owner.
     pub(crate) tools: Option<usize>,
     /// Why it does not work.
     pub(crate) error: Option<String>,
@@ -53,7 +54,7 @@ pub(crate) struct ServerDetail {
     /// The file that configures it.
     pub(crate) origin: String,
     pub(crate) credentials: String,
-    /// The tools that were left out of its list, each with the reason.
+    /// The tools that were left out of its list, each with the reason; for operators, auditors and owners.
     pub(crate) skipped: Vec<String>,
     /// The names of its tools in the default profile.
     pub(crate) tool_names: Vec<String>,
@@ -76,22 +77,30 @@ pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 pub(crate) fn visible(context: &Context<'_>) -> Vec<Server> {
     let (views, sources) = (context.hub().servers(), visible_sources(context));
     let views = views.iter().filter(|view| sources.contains(view));
-    views.map(|view| server(view, context.lang)).collect()
+    views.map(|view| Server { tools: sources.tool_count(view), ..server(view, context.lang) }).collect()
 }
 
 /// The servers that a principal may see.
 enum VisibleSources {
     /// Those who manage or audit the hub see all.
     All,
-    /// Others see those of which a tool is offered to them.
-    Only(HashSet<Source>),
+    /// Others see those of which a tool is offered to them, with the number of these tools.
+    Only(HashMap<Source, usize>),
 }
 
 impl VisibleSources {
     fn contains(&self, view: &ServerView) -> bool {
         match self {
             Self::All => true,
-            Self::Only(sources) => sources.contains(&Source::Server(view.spec.id.clone())),
+            Self::Only(sources) => sources.contains_key(&Source::Server(view.spec.id.clone())),
+        }
+    }
+
+    /// The number of tools of a server that the principal may know of.
+    fn tool_count(&self, view: &ServerView) -> Option<usize> {
+        match self {
+            Self::All => view.tool_count(),
+            Self::Only(sources) => sources.get(&Source::Server(view.spec.id.clone())).copied(),
         }
     }
 }
@@ -104,7 +113,18 @@ fn visible_sources(context: &Context<'_>) -> VisibleSources {
     let profiles = context.gateways.names();
     let offered =
         profiles.filter_map(|profile| context.gateways.offered_tools(Some(profile), context.principal()));
-    VisibleSources::Only(offered.flatten().flat_map(|tool| tool.sources.to_vec()).collect())
+    // A tool may have several names in several profiles.
+    let tools: HashSet<(Source, ToolName)> = offered
+        .flatten()
+        .flat_map(|tool| {
+            tool.sources.iter().map(|source| (source.clone(), tool.tool.clone())).collect::<Vec<_>>()
+        })
+        .collect();
+    let mut counts = HashMap::new();
+    for (source, _) in tools {
+        *counts.entry(source).or_insert(0) += 1;
+    }
+    VisibleSources::Only(counts)
 }
 
 /// The server that the path names.
@@ -129,10 +149,17 @@ fn detail(context: &Context<'_>, view: &ServerView) -> ServerDetail {
     let offered = context.gateways.offered_tools(None, context.principal()).unwrap_or_default();
     let own = offered.into_iter().filter(|tool| tool.sources.contains(&source));
     let manages = context.has_role([Role::Operator, Role::Owner].into_iter().collect::<Roles>());
-    let skipped = view.list.iter().flat_map(|list| &list.skipped).map(|one| one.localize(context.lang));
+    let sources = visible_sources(context);
+    let knows_all = matches!(sources, VisibleSources::All);
+    let skipped = view
+        .list
+        .iter()
+        .filter(|_| knows_all)
+        .flat_map(|list| &list.skipped)
+        .map(|one| one.localize(context.lang));
     let reached_by = if manages { reached_by(&view.spec.transport) } else { String::new() };
     ServerDetail {
-        server: server(view, context.lang),
+        server: Server { tools: sources.tool_count(view), ..server(view, context.lang) },
         reached_by,
         origin: if manages { view.spec.origin.display().to_string() } else { String::new() },
         credentials: view.spec.credentials.name().to_owned(),

@@ -24,8 +24,6 @@ use crate::shared_idempotency::{SharedRequest, SharedTurn};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
-/// The member of `_meta` by which a result states that its call is held.
-const HELD_STATE: &str = "toolhub/state";
 
 /// The query parameters of the list.
 pub(crate) const PARAMETERS: &[Parameter] = &[
@@ -83,7 +81,7 @@ pub(crate) struct ToolDetail {
     /// The definition as an MCP client receives it.
     #[schemars(with = "serde_json::Value")]
     pub(crate) definition: RawJson,
-    /// The definition at its source, as it was received: the one that is approved.
+    /// The definition at its source, as it was received: the one that is approved. `null` for the roles `viewer` and `caller`.
     #[schemars(with = "Option<serde_json::Value>")]
     pub(crate) source_definition: Option<RawJson>,
     /// A digest of the definition at its source, to approve exactly this one.
@@ -227,14 +225,15 @@ async fn find(context: &Context<'_>, profile: Option<&str>, name: &str) -> Resul
     named()?.ok_or_else(|| unknown_tool(name))
 }
 
-/// The tools that are held back: no client is offered them, but those who may approve them see what has changed.
+/// The tools that are held back: no client is offered them, but those who may approve them see what has changed. An approver
+/// decides about the tools that profiles and rules would offer to it.
 fn held_back(context: &Context<'_>) -> Vec<OfferedTool> {
     if !context.has_role([Role::Approver, Role::Owner].into_iter().collect::<Roles>()) {
         return Vec::new();
     }
-    let catalog = context.hub().catalog();
-    let entries = catalog.iter().filter(|entry| entry.tool.trust == ApprovalStatus::Quarantined);
+    let entries = context.gateways.held_back_tools(context.principal());
     entries
+        .iter()
         .map(|entry| OfferedTool {
             name: entry.tool.name().to_string(),
             tool: entry.tool.name().clone(),
@@ -352,6 +351,8 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
         quote: finding.quote.clone(),
         why: finding.why.localize(context.lang),
     });
+    // It has the parameters that the owner fixed and hides.
+    let sees_sources = context.sees_fixed_arguments() || context.has_role(Role::Approver);
     let mut statistics = Vec::new();
     for source in offered.sources.iter() {
         statistics
@@ -360,8 +361,13 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
     Ok(ToolDetail {
         tool: summary(context, &offered),
         catalog_name: offered.tool.to_string(),
-        approved_definition: differs(&digest).map(|approval| approval.definition.clone()),
-        source_definition: entry.as_ref().map(|entry| entry.tool.definition.raw().clone()),
+        approved_definition: differs(&digest)
+            .filter(|_| sees_sources)
+            .map(|approval| approval.definition.clone()),
+        source_definition: entry
+            .as_ref()
+            .filter(|_| sees_sources)
+            .map(|entry| entry.tool.definition.raw().clone()),
         approved_at: approval.as_ref().map(|approval| timestamp(approval.at)),
         digest,
         findings: findings.collect(),
@@ -435,13 +441,9 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
         first.abandon();
         return Err(unknown_tool(&name));
     };
-    let result = call_result(answer);
-    let text = serde_json::to_string(&result).unwrap_or_default();
     // A held call has not run: the same request runs it after the approval.
-    let is_held = result.result.as_ref().is_some_and(|result| {
-        let meta = result.object().and_then(|members| members.get("_meta")?.object());
-        meta.is_some_and(|meta| meta.contains(HELD_STATE))
-    });
+    let is_held = answer.is_held;
+    let text = serde_json::to_string(&call_result(answer)).unwrap_or_default();
     match (shared, is_held) {
         (Some(shared), true) => shared.abandon().await,
         (Some(shared), false) => shared.finish(&text).await,
@@ -514,8 +516,14 @@ pub(crate) async fn explain_tool(
     arguments: Option<&RawJson>,
 ) -> Result<Explanation, Problem> {
     let offered = find(context, profile, name).await?;
-    let request =
-        Request { among: Some(&offered.sources), arguments, ..Request::named(offered.tool.as_str()) };
+    let sent = arguments.and_then(|arguments| {
+        context.gateways.sent_arguments(profile, context.principal(), &offered.name, arguments.clone())
+    });
+    let request = Request {
+        among: Some(&offered.sources),
+        arguments: sent.as_ref().or(arguments),
+        ..Request::named(offered.tool.as_str())
+    };
     let route = context.hub().explain(request).await.map_err(|error| {
         let detail = LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
         Problem::new(StatusCode::CONFLICT, "no-route", detail)

@@ -86,7 +86,11 @@ fn held(context: &Context<'_>, call: &HeldCall) -> Held {
         profile: call.profile.clone(),
         tool: call.tool.clone(),
         sources: call.sources.clone(),
-        arguments: call.arguments.clone(),
+        // Approvers decide about everything that is sent.
+        arguments: match may_decide {
+            true => call.arguments.clone(),
+            false => context.visible_arguments(&call.tool, &call.arguments),
+        },
         rule: call.rule.clone(),
         script: call.script.clone(),
         decided_by: call.state.decided_by().map(str::to_owned),

@@ -75,6 +75,7 @@ pub(super) fn audit_kind(name: &str, lang: Lang) -> &'static str {
         Some(AuditKind::RuleChange) => lang.choose("change of a rule", "规则变更"),
         Some(AuditKind::ConfigChange) => lang.choose("change of the configuration", "配置变更"),
         Some(AuditKind::ServerChange) => lang.choose("change of a server", "服务器变更"),
+        Some(AuditKind::Use) => lang.choose("use", "使用"),
         None => lang.choose("other", "其他"),
     }
 }

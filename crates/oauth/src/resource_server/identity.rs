@@ -99,7 +99,9 @@ fn principal(
     subject: Option<&str>,
 ) -> Result<Principal, TokenErrorKind> {
     let subject = subject.ok_or(TokenErrorKind::Subject)?;
-    let is_usable = !subject.trim().is_empty()
+    // A rule for the trimmed subject would not match it.
+    let is_usable = !subject.is_empty()
+        && subject.trim() == subject
         && subject.chars().count() <= MAX_SUBJECT_CHARS
         && !subject.chars().any(is_invisible);
     if !is_usable {
@@ -271,6 +273,9 @@ mod tests {
             json!(null),
             json!(""),
             json!("  "),
+            json!(" ann"),
+            json!("ann "),
+            json!("ann\u{a0}"),
             json!(7),
             json!(["ann"]),
             json!("a\nb"),
@@ -280,5 +285,6 @@ mod tests {
             assert_eq!(kind(&json!({"sub": subject})), Some(TokenErrorKind::Subject), "{subject}");
         }
         assert_eq!(kind(&json!({"sub": "x".repeat(255)})), None);
+        assert_eq!(kind(&json!({"sub": "ann lee"})), None);
     }
 }

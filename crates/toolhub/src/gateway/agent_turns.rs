@@ -25,9 +25,6 @@ use crate::agent_setup::AskError;
 use crate::settings::AgentSettings;
 use crate::{AskOptions, Hub};
 
-/// Factor by which a search is deepened if the principal sees only some of the hits.
-const DEPTH_FACTOR: usize = 8;
-
 /// A turn of an agent for a principal.
 pub struct AgentTurn<'a> {
     /// The principal for which the agent acts.
@@ -100,15 +97,21 @@ impl Gateways {
         visible.map(|entry| entry.tool.clone()).collect()
     }
 
-    /// Identifies a tool: its source, the configuration of that server, and the definition. It changes if the tool may be
-    /// another one than before, although it has the same name.
+    /// The definition of a tool of the catalog as a profile offers it to a principal; `None` if it is not offered.
+    pub fn offered_definition(
+        &self,
+        profile: Option<&str>,
+        principal: &Arc<Principal>,
+        tool: &Tool,
+    ) -> Option<RawJson> {
+        let backend = self.usable_backend(profile, principal)?;
+        let view = backend.view(&backend.access_of(principal));
+        Some(view.targets.get(view.name_of(tool)?)?.definition.clone())
+    }
+
+    /// Identifies a tool, see [`Hub::tool_identity`].
     pub fn tool_identity(&self, tool: &Tool) -> String {
-        let server = match &tool.source {
-            Source::Server(id) => self.hub().servers.find(id.as_str()),
-            Source::Native | Source::Skill => None,
-        };
-        let configuration = server.map(|server| server.spec().fingerprint()).unwrap_or_default();
-        format!("{} {configuration} {}", tool.source, tool.definition.digest())
+        self.hub().tool_identity(tool)
     }
 
     /// Takes a turn of an agent. Dropping the future cancels it and its calls.
@@ -288,30 +291,7 @@ impl ToolCaller for PrincipalTools<'_> {
 
 impl ToolFinder for PrincipalTools<'_> {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
-        let is_visible = |tool: &Tool| {
-            self.catalog.named(tool.name().as_str()).any(|entry| entry.tool.source == tool.source)
-        };
-        Box::pin(async move {
-            let mut depth = limit.saturating_mul(DEPTH_FACTOR);
-            loop {
-                let mut found = self.backend.hub.search(request, depth).await;
-                let is_exhausted = found.hits.len() < depth;
-                let best = found.hits.first().is_some_and(|hit| is_visible(&hit.tool));
-                found.hits.retain(|hit| is_visible(&hit.tool));
-                if found.hits.len() < limit && !is_exhausted {
-                    // All tools that the principal sees may rank below tools that it does not see.
-                    depth = depth.saturating_mul(DEPTH_FACTOR);
-                    continue;
-                }
-                found.hits.truncate(limit);
-                // `fits` and `confidence` describe the best hit. If that hit was removed, they are lowered.
-                if !best {
-                    found.fits = false;
-                    found.confidence *= 0.5;
-                }
-                return found;
-            }
-        })
+        Box::pin(self.backend.hub.search_among(request, limit, Arc::clone(&self.catalog)))
     }
 
     fn describe(&self, name: &str) -> Vec<RawObject> {

@@ -497,8 +497,18 @@ impl Backend for HubBackend {
             self.settled().await;
             let access = self.access_of(principal);
             let is_visible = |entry: &OfferedItem| access.sees_item(offer, entry);
-            let OfferedItems { entries, mut missing } =
+            let OfferedItems { mut entries, mut missing } =
                 self.offers.all(&self.servers(), offer, is_visible).await;
+            if offer == Offer::Resources {
+                let mut servers: Vec<Arc<Server>> = Vec::new();
+                for entry in &entries {
+                    if !servers.iter().any(|server| server.id() == entry.server.id()) {
+                        servers.push(Arc::clone(&entry.server));
+                    }
+                }
+                let skills = self.hidden_skills(&servers, &access).await;
+                entries.retain(|entry| !self.hides_listed(&skills, entry.server.id(), &entry.key, &access));
+            }
             missing.extend(self.never_listed());
             // The names of servers are visible only if something of theirs might be.
             missing.retain(|server| access.sees_source(offer, server));

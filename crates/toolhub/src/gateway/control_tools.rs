@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::SearchResult;
@@ -25,7 +26,7 @@ use crate::settings::Expose;
 /// Default and maximum number of tools in a search result.
 const DEFAULT_LIMIT: usize = 5;
 const MAX_LIMIT: usize = 50;
-/// Factor by which a search is deepened if the profile shows only some of the hits.
+/// Factor by which a search is deepened if several hits have the same name.
 const DEPTH_FACTOR: usize = 4;
 
 impl HubBackend {
@@ -186,15 +187,18 @@ impl HubBackend {
     }
 
     async fn search(&self, view: &View, query: &str, limit: usize) -> RawJson {
+        // Scores and confidence depend on all tools that are searched: hidden ones are left out before.
+        let catalog = self.hub.catalog();
+        let visible = Arc::new(catalog.filtered(|entry| view.name_of(&entry.tool).is_some()));
         let mut depth = limit.saturating_mul(DEPTH_FACTOR);
         let (found, hits) = loop {
-            let found = self.hub.search(query, depth).await;
+            let found = self.hub.search_among(query, depth, Arc::clone(&visible)).await;
             let hits = visible_hits(view, &found, limit);
             let exhausted = !found.fits || found.hits.len() < depth;
             if hits.len() >= limit || exhausted {
                 break (found, hits);
             }
-            // All tools that the profile shows may rank below tools that it hides.
+            // Several tools may have the same name in the profile.
             depth = depth.saturating_mul(DEPTH_FACTOR * DEPTH_FACTOR);
         };
         let mut tools = Vec::new();
@@ -222,9 +226,7 @@ impl HubBackend {
             false if self.is_code_mode() => "run_script calls them.".to_owned(),
             false => "describe_tool tells the arguments of one, call_tool calls it.".to_owned(),
         });
-        // The confidence of the whole search could come from a tool that is not visible.
-        let best = found.fitting().first().is_some_and(|best| view.name_of(&best.tool).is_some());
-        let confidence = if best { found.confidence } else { 0.0 };
+        let confidence = if found.fits { found.confidence } else { 0.0 };
         let block = RawObject::default().with("type", "text").with("text", text);
         let structured = RawObject::default()
             .with("tools", RawJson::of(&tools))

@@ -1,17 +1,21 @@
 //! Tools and calls of the gateway for an application in the same process, such as the console. Access is decided as for MCP
 //! clients: by the same views and the same rules.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{
     BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, Source, ToolError, ToolName,
 };
+use toolhub_engine::Entry;
 use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 
 use super::Gateways;
 use super::backend::HubBackend;
+use super::profile_access::ProfileAccess;
+use super::view::would_offer;
 
 /// The JSON-RPC error for a request that the client does not support.
 const UNSUPPORTED_REQUEST: i64 = -32601;
@@ -50,6 +54,8 @@ pub struct DirectCall {
 /// The answer to a call.
 #[derive(Debug)]
 pub struct DirectAnswer {
+    /// Whether the call waits for an approval or was denied one, so that nothing was run.
+    pub is_held: bool,
     /// The result as an MCP client would receive it.
     pub result: Result<RawJson, RpcError>,
     /// The outcome as `toolhub call --json` shows it, without the output; `None` if it was not requested, or nothing was run.
@@ -80,6 +86,54 @@ impl Gateways {
         Some(tools)
     }
 
+    /// The tools whose definitions are held back and that a profile would offer to the principal otherwise. A principal that
+    /// neither profiles nor rules restrict gets all of them.
+    pub fn held_back_tools(&self, principal: &Arc<Principal>) -> Vec<Arc<Entry>> {
+        let usable: Vec<(&Arc<HubBackend>, ProfileAccess)> = self
+            .profiles
+            .iter()
+            .filter(|(name, _)| principal.may_use_profile(name))
+            .map(|(_, (backend, _))| (backend, backend.access_of(principal)))
+            .collect();
+        let is_unrestricted =
+            principal.profiles.is_none() && usable.iter().all(|(_, access)| access.permissions().is_none());
+        let catalog = self.hub().catalog();
+        let held_back = catalog.iter().filter(|entry| entry.tool.trust == ApprovalStatus::Quarantined);
+        let is_offered = |entry: &&Arc<Entry>| {
+            usable
+                .iter()
+                .any(|(backend, access)| would_offer(&backend.profile, entry) && access.sees_tool(entry))
+        };
+        held_back.filter(|entry| is_unrestricted || is_offered(entry)).cloned().collect()
+    }
+
+    /// The names of the arguments that a profile fixes for a tool of the catalog. Clients do not see them.
+    pub fn fixed_arguments(&self, tool: &str) -> Vec<String> {
+        let is_of_tool = |key: &str, given: Option<&str>| {
+            key == tool
+                || given == Some(tool)
+                || key.strip_suffix(tool).is_some_and(|rest| rest.ends_with("__"))
+        };
+        let overrides = self.profiles.values().flat_map(|(backend, _)| &backend.profile.overrides);
+        overrides
+            .filter(|(key, overridden)| is_of_tool(key, overridden.name.as_deref()))
+            .flat_map(|(_, overridden)| overridden.arguments.keys().cloned())
+            .collect()
+    }
+
+    /// The arguments that a call would send: with those that the profile fixes. `None` if the tool is not offered.
+    pub fn sent_arguments(
+        &self,
+        profile: Option<&str>,
+        principal: &Arc<Principal>,
+        name: &str,
+        arguments: RawJson,
+    ) -> Option<RawJson> {
+        let backend = self.usable_backend(profile, principal)?;
+        let view = backend.view(&backend.access_of(principal));
+        Some(view.target(name)?.with_fixed(arguments))
+    }
+
     /// The list of tools that a legacy client of a profile receives, as JSON.
     pub fn listed_tools(&self, profile: Option<&str>, principal: &Arc<Principal>) -> Option<RawJson> {
         let backend = self.usable_backend(profile, principal)?;
@@ -107,7 +161,8 @@ impl Gateways {
         let caller = CallerHandle::new(Arc::<DirectCaller>::clone(&direct));
         let result = backend.call(GatewayCall { name, arguments, caller }).await;
         let outcome = direct.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Some(DirectAnswer { result, outcome })
+        let is_held = direct.is_held.load(Ordering::Acquire);
+        Some(DirectAnswer { is_held, result, outcome })
     }
 
     /// Checks arguments against the schema of a tool, without a call. Returns `None` if the principal does not see the tool.
@@ -175,6 +230,8 @@ struct DirectCaller {
     described_in: Option<Lang>,
     /// The outcome of the last call; `call_tool` and logins may cause several.
     outcome: Mutex<Option<RawObject>>,
+    /// Whether the call was held and not run.
+    is_held: AtomicBool,
 }
 
 impl DirectCaller {
@@ -186,6 +243,7 @@ impl DirectCaller {
             none: RawObject::default(),
             described_in: None,
             outcome: Mutex::new(None),
+            is_held: AtomicBool::new(false),
         }
     }
 }
@@ -224,6 +282,10 @@ impl Caller for DirectCaller {
 
     fn identity(&self) -> Option<&Arc<Principal>> {
         Some(&self.principal)
+    }
+
+    fn report_held(&self) {
+        self.is_held.store(true, Ordering::Release);
     }
 
     fn report_outcome(&self, render: &dyn Fn(Lang) -> RawObject) {

@@ -14,10 +14,12 @@ use toolhub_mcp_wire::{McpError, Offer};
 
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
+use super::item_use::ItemUse;
 use super::login_links::CallerLogin;
 use super::offers::{OfferedItem, fits_template};
 use super::own_task::TaskPlace;
 use super::profile_access::ProfileAccess;
+use super::resource_uri::canonical;
 use super::view::Principals;
 
 /// Timeout of a forwarded request, including requests from the server to the client.
@@ -45,8 +47,21 @@ const NOT_FOUND_CODES: [i64; 3] = [-32602, -32002, -32601];
 const FAILED: i64 = -32603;
 
 impl HubBackend {
+    /// Forwards a request. What a principal read or got is in the audit log before it receives it.
     pub(super) async fn forward_request(&self, request: BackendRequest) -> Result<RawJson, RpcError> {
         self.wait_until_settled().await;
+        let used = self.hub.audit().and_then(|_| ItemUse::of(&request));
+        let caller = request.caller.clone();
+        let result = self.answer_request(request).await?;
+        if let (Some(used), Some(principal)) = (used, caller.identity()) {
+            let event = self.use_event(used, &self.access_of_caller(&caller)).await;
+            let recorded = self.hub.record_use(principal.id(), event).await;
+            recorded.map_err(|error| RpcError::new(FAILED, error.localize(self.lang)))?;
+        }
+        Ok(result)
+    }
+
+    async fn answer_request(&self, request: BackendRequest) -> Result<RawJson, RpcError> {
         let BackendRequest { method, params, caller } = request;
         let access = self.access_of_caller(&caller);
         let text = |key: &str| params.get(key).and_then(|value| value.decode::<String>().ok());
@@ -63,12 +78,7 @@ impl HubBackend {
                 if let Some(read) = Box::pin(self.read_skill_file(&uri, &access)).await {
                     return read;
                 }
-                // A file of a skill that the principal may not use is not readable as a resource either.
-                let is_hidden = access.permissions().is_some() && self.hub.server_skills.contains_uri(&uri);
-                let servers = match is_hidden {
-                    true => Vec::new(),
-                    false => self.owners(&uri, &access, Action::Read).await,
-                };
+                let servers = self.owners(&uri, &access, Action::Read).await;
                 if servers.is_empty() {
                     self.note_hidden_resource(&uri, &access, "read").await;
                 }
@@ -91,7 +101,9 @@ impl HubBackend {
                     server.supports_skills() == Some(true)
                         && access.reads_resource(server.id(), &uri, Action::Read)
                 };
-                let servers: Vec<Arc<Server>> = self.servers().into_iter().filter(serve).collect();
+                let mut servers: Vec<Arc<Server>> = self.servers().into_iter().filter(serve).collect();
+                let skills = self.hidden_skills(&servers, &access).await;
+                servers.retain(|server| !self.hides_resource(&skills, server.id(), &uri, &access));
                 if servers.is_empty() {
                     self.note_hidden_resource(&uri, &access, "read").await;
                 }
@@ -216,6 +228,13 @@ impl HubBackend {
         let servers = self.servers();
         let known = self.resource_subscriptions.server(&servers, uri).cloned();
         let known = known.filter(|server| access.reads_resource(server.id(), uri, Action::Subscribe));
+        let known = match known {
+            Some(server) => {
+                let skills = self.hidden_skills(std::slice::from_ref(&server), access).await;
+                (!self.hides_resource(&skills, server.id(), uri, access)).then_some(server)
+            }
+            None => None,
+        };
         let server = match known {
             Some(server) => Some(server),
             None => self.owners(uri, access, Action::Subscribe).await.into_iter().next(),
@@ -254,12 +273,34 @@ impl HubBackend {
     /// The servers that may have a resource: the first in configuration order that lists it or has a matching template, so that a
     /// later server cannot claim the resources of an earlier one. If no server matches, those that have resources of the same
     /// scheme, or the only server that has resources: other servers never receive the URI.
-    async fn owners(&self, uri: &str, access: &ProfileAccess, action: Action<'_>) -> Vec<Arc<Server>> {
+    pub(super) async fn owners(
+        &self,
+        uri: &str,
+        access: &ProfileAccess,
+        action: Action<'_>,
+    ) -> Vec<Arc<Server>> {
         let mut servers = self.servers();
         servers.retain(|server| access.reads_resource(server.id(), uri, action));
+        // A file of a skill that the principal may not use is not usable as a resource either.
+        let skills = self.hidden_skills(&servers, access).await;
+        servers.retain(|server| !self.hides_resource(&skills, server.id(), uri, access));
         // A URI may be readable through a template that is not visible itself.
         let listed = self.offers.all(&servers, Offer::Resources, |_| true).await.entries;
         let templates = self.offers.all(&servers, Offer::ResourceTemplates, |_| true).await.entries;
+        // A rule may name a listed resource in another spelling than the canonical one.
+        if access.permissions().is_some() {
+            let requested = canonical(uri);
+            let is_forbidden = |server: &Arc<Server>| {
+                let same = |entry: &&OfferedItem| {
+                    entry.server.id() == server.id() && entry.key != uri && canonical(&entry.key) == requested
+                };
+                listed
+                    .iter()
+                    .filter(same)
+                    .any(|entry| !access.reads_resource(server.id(), &entry.key, action))
+            };
+            servers.retain(|server| !is_forbidden(server));
+        }
         for server in &servers {
             let of_server = |entry: &&OfferedItem| entry.server.id() == server.id();
             let lists = listed.iter().filter(of_server).any(|entry| entry.key == uri);
@@ -271,7 +312,8 @@ impl HubBackend {
         let scheme = scheme_of(uri);
         let mut any: Vec<Arc<Server>> = Vec::new();
         let mut same: Vec<Arc<Server>> = Vec::new();
-        for entry in listed.iter().chain(&templates) {
+        let is_allowed = |entry: &&OfferedItem| servers.iter().any(|server| server.id() == entry.server.id());
+        for entry in listed.iter().chain(&templates).filter(is_allowed) {
             let add = |to: &mut Vec<Arc<Server>>| {
                 if !to.iter().any(|server| server.id() == entry.server.id()) {
                     to.push(Arc::clone(&entry.server));
@@ -309,7 +351,7 @@ impl HubBackend {
             return;
         }
         let owners = self.owners(uri, &access.unrestricted(), Action::Read).await;
-        if !owners.is_empty() || self.hub.server_skills.contains_uri(uri) {
+        if !owners.is_empty() || self.belongs_to_skill(uri) {
             self.note_hidden(access, operation, uri);
         }
     }

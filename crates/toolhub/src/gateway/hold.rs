@@ -60,6 +60,19 @@ impl HubBackend {
         principal: &Principal,
         request: HoldRequest<'_>,
     ) -> Result<Arc<str>, Refusal> {
+        let approver = self.wait_for_approval(principal, &request).await;
+        // The call of a script waits within the call of the script, which did run.
+        if approver.is_err() && request.script.is_none() {
+            request.call.caller.report_held();
+        }
+        approver
+    }
+
+    async fn wait_for_approval(
+        &self,
+        principal: &Principal,
+        request: &HoldRequest<'_>,
+    ) -> Result<Arc<str>, Refusal> {
         let unavailable = |error: std::io::Error| {
             let text = LocalizedText::new(
                 format!("this call needs approval, and could not be held: {error}"),
@@ -67,8 +80,9 @@ impl HubBackend {
             );
             Ok(tool_error(&text.localize(self.lang)))
         };
-        let HoldRequest { target, call, sources, rule, script } = &request;
+        let HoldRequest { target, call, sources, rule, script } = request;
         let held_calls = self.hub.held_calls();
+        let definition = self.identity_of(target, sources);
         let new = NewHeldCall {
             principal,
             profile: self.profile_name(),
@@ -76,6 +90,7 @@ impl HubBackend {
             sources: sources.iter().map(ToString::to_string).collect(),
             arguments: &call.arguments,
             rule,
+            definition: definition.clone(),
             hold: self.hub.settings().auth.hold(),
             script: *script,
         };
@@ -93,7 +108,7 @@ impl HubBackend {
                 HeldState::Waiting => {}
                 HeldState::Approved { by } => {
                     // Keys and rules may have changed while the call waited. The approval is not used up then.
-                    if !self.is_still_permitted(&request) {
+                    if !self.is_still_permitted(request) || self.identity_of(target, sources) != definition {
                         return Err(Ok(self.not_permitted(&held)));
                     }
                     // Another call with the same arguments may have used the approval.
@@ -132,6 +147,15 @@ impl HubBackend {
             let params = RawObject::default().with("elicitationId", held.id.as_str()).into_raw();
             caller.notify("notifications/elicitation/complete", Some(&params));
         }
+    }
+
+    /// Identifies the tools that may serve the call: their servers and definitions.
+    fn identity_of(&self, target: &Target, sources: &[Source]) -> String {
+        let catalog = self.hub.catalog();
+        let entries = catalog.named(target.tool.as_str());
+        let own = entries.filter(|entry| target.is(&entry.tool) && sources.contains(&entry.tool.source));
+        let identities: Vec<String> = own.map(|entry| self.hub.tool_identity(&entry.tool)).collect();
+        identities.join("\n")
     }
 
     /// Whether the principal is still valid, and the rules would still hold or allow the call.

@@ -10,7 +10,9 @@ mod control_tools;
 mod direct;
 mod ended_scripts;
 mod forward;
+mod hidden_skills;
 mod hold;
+mod item_use;
 mod login_links;
 mod login_pages;
 mod notification_bus;
@@ -23,6 +25,7 @@ mod public_url;
 #[cfg(feature = "postgres")]
 mod replica_requests;
 mod resource_subscriptions;
+mod resource_uri;
 mod script_caller;
 mod script_tool_lists;
 mod script_tools;

@@ -11,6 +11,7 @@ use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_mcp_wire::Offer;
 
 use super::offers::OfferedItem;
+use super::resource_uri::UriReadings;
 
 /// The permissions of a principal within a profile.
 #[derive(Debug, Clone)]
@@ -122,18 +123,53 @@ impl ProfileAccess {
         }
         let (source, kind) = (Source::Server(server.clone()), kind_of(offer));
         let (qualified, hashed) = (qualified(&source, key), hashed(&source, key));
-        self.allows(Action::See, kind, (&source, &[key, &qualified, &hashed]))
+        let is_seen = self.allows(Action::See, kind, (&source, &[key, &qualified, &hashed]));
+        is_seen && (offer != Offer::Resources || !self.forbids_reading(server, key))
     }
 
-    /// Whether a resource may be read, subscribed to or completed.
-    pub(super) fn reads_resource(&self, server: &ServerId, uri: &str, action: Action<'_>) -> bool {
-        if self.permissions.is_none() {
-            return true;
-        }
+    /// Whether a rule forbids anything that a server may read in the URI of a listed resource.
+    fn forbids_reading(&self, server: &ServerId, uri: &str) -> bool {
+        let Some(permissions) = &self.permissions else { return false };
+        let Some(readings) = UriReadings::of(uri) else { return true };
         let source = Source::Server(server.clone());
-        let allows = |uri: &str| self.allows(action, ItemKind::Resource, (&source, &[uri]));
-        // A server may read another spelling as the same resource, so that both must be allowed.
-        allows(uri) && plain_uri(uri).is_none_or(|plain| allows(&plain))
+        readings.required.iter().flatten().chain(&readings.partial).any(|reading| {
+            let names = [reading.as_str()];
+            let resource = Resource::item(ItemKind::Resource, &source, &names);
+            matches!(self.decide(permissions, Action::See, resource), Decision::Forbid { rule: Some(_) })
+        })
+    }
+
+    /// Whether a resource may be read, subscribed to or completed. A server may read another spelling as the same resource, so
+    /// that everything that it may read must be allowed.
+    pub(super) fn reads_resource(&self, server: &ServerId, uri: &str, action: Action<'_>) -> bool {
+        let Some(permissions) = &self.permissions else { return true };
+        let Some(readings) = UriReadings::of(uri) else { return false };
+        let source = Source::Server(server.clone());
+        let decide = |names: &[&str]| {
+            self.decide(permissions, action, Resource::item(ItemKind::Resource, &source, names))
+        };
+        let is_allowed = |notations: &Vec<String>| {
+            let names: Vec<&str> = notations.iter().map(String::as_str).collect();
+            decide(&names).is_allowed()
+        };
+        let is_forbidden =
+            |reading: &String| matches!(decide(&[reading]), Decision::Forbid { rule: Some(_) });
+        readings.required.iter().all(is_allowed) && !readings.partial.iter().any(is_forbidden)
+    }
+
+    /// The rule that allows the use of an item, if a rule is needed.
+    pub(super) fn allowing_rule(
+        &self,
+        action: Action<'_>,
+        kind: ItemKind,
+        source: &Source,
+        names: &[&str],
+    ) -> Option<Arc<str>> {
+        let permissions = self.permissions.as_ref()?;
+        match self.decide(permissions, action, Resource::item(kind, source, names)) {
+            Decision::Allow { rule } => rule.map(|rule| rule.name),
+            _ => None,
+        }
     }
 
     /// Whether a prompt may be used or completed.
@@ -171,67 +207,5 @@ fn kind_of(offer: Offer) -> ItemKind {
     match offer {
         Offer::Prompts => ItemKind::Prompt,
         Offer::Resources | Offer::ResourceTemplates => ItemKind::Resource,
-    }
-}
-
-/// The usual spelling of a URI: without encoded letters, dot segments, repeated slashes and the host `localhost` of a file.
-/// Returns `None` if it is spelled so already.
-fn plain_uri(uri: &str) -> Option<String> {
-    let mut decoded = String::with_capacity(uri.len());
-    let mut rest = uri;
-    while let Some(at) = rest.find('%') {
-        decoded.push_str(&rest[..at]);
-        let digits = rest.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        let unreserved = digits.filter(|byte| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte));
-        match unreserved {
-            Some(byte) => decoded.push(char::from(byte)),
-            None => decoded.push_str(&rest[at..(at + 1).min(rest.len())]),
-        }
-        rest = rest.get(at + if unreserved.is_some() { 3 } else { 1 }..).unwrap_or_default();
-    }
-    decoded.push_str(rest);
-    let (scheme, path) = decoded.split_once("://")?;
-    let path = match scheme.eq_ignore_ascii_case("file") {
-        true => path.strip_prefix("localhost/").map_or_else(|| path.to_owned(), |path| format!("/{path}")),
-        false => path.to_owned(),
-    };
-    let mut segments: Vec<&str> = Vec::new();
-    for (index, segment) in path.split('/').enumerate() {
-        match segment {
-            "" if index > 0 => {}
-            "." => {}
-            ".." => {
-                if segments.len() > 1 {
-                    segments.pop();
-                }
-            }
-            segment => segments.push(segment),
-        }
-    }
-    let trailing = if path.ends_with('/') && path.len() > 1 { "/" } else { "" };
-    let plain = format!("{}://{}{trailing}", scheme.to_ascii_lowercase(), segments.join("/"));
-    (plain != uri).then_some(plain)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_spellings_of_a_uri_have_one_plain_form() {
-        for other in [
-            "file:///%73ecret/a",
-            "file:///pub/../secret/a",
-            "file:///pub/%2e%2e/secret/a",
-            "file:////secret/a",
-            "file://localhost/secret/a",
-            "FILE:///secret/./a",
-            "file:///pub%2f..%2fsecret/a",
-        ] {
-            assert_eq!(plain_uri(other).as_deref(), Some("file:///secret/a"), "{other}");
-        }
-        for plain in ["file:///secret/a", "note://x/a", "note://x/", "memo:a", "x://h/%E4%B8%AD%", "x://h"] {
-            assert_eq!(plain_uri(plain), None, "{plain}");
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
+use toolhub_core::{Lang, Localize as _, RawJson, RawObject, ServerId};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::skills::SkillEntry;
 use toolhub_mcp_gateway::RpcError;
@@ -14,6 +14,7 @@ use toolhub_skills::resource;
 
 use super::backend::HubBackend;
 use super::profile_access::ProfileAccess;
+use super::resource_uri::{canonical, has_one_reading, is_within};
 use crate::skills::{ServedSkill, encoded, is_manifest};
 
 /// Page size of `skills/list`.
@@ -155,6 +156,30 @@ impl HubBackend {
         Err(RpcError::invalid_params(format!("No skill is served at {uri}")))
     }
 
+    /// The server and the name of the visible skill that a URI belongs to.
+    pub(super) async fn skill_of(
+        &self,
+        uri: &str,
+        access: &ProfileAccess,
+    ) -> Option<(Option<ServerId>, String)> {
+        let wanted = canonical(uri);
+        if !wanted.starts_with("skill:") && !self.belongs_to_skill(uri) {
+            return None;
+        }
+        let listed = self.shown_skills(access).await;
+        let one = listed.into_iter().find(|one| is_within(&wanted, &canonical(one.root())))?;
+        Some(match one.source {
+            SkillSource::Own(skill) => (None, skill.name.clone()),
+            SkillSource::Server(server, entry) => (Some(server.id().clone()), entry.name.clone()),
+        })
+    }
+
+    /// Whether a URI is, in any spelling, in the folder of a skill that a server listed.
+    pub(super) fn belongs_to_skill(&self, uri: &str) -> bool {
+        let uri = canonical(uri);
+        self.hub.server_skills.contains_uri(|folder| is_within(&uri, &canonical(folder)))
+    }
+
     /// Reads a file of a skill. Returns `None` if the URI belongs to no skill.
     pub(super) async fn read_skill_file(
         &self,
@@ -162,19 +187,43 @@ impl HubBackend {
         access: &ProfileAccess,
     ) -> Option<Result<RawJson, RpcError>> {
         // Most URIs belong to no skill: skips listing the skills for them.
-        let requested = uri.starts_with("skill:") || self.hub.server_skills.contains_uri(uri);
-        if !requested {
+        let wanted = canonical(uri);
+        let servers = self.servers();
+        let serve = |server: &&Arc<Server>| server.supports_skills() == Some(true);
+        self.hub.server_skills.all(&servers.iter().filter(serve).cloned().collect::<Vec<_>>()).await;
+        if !wanted.starts_with("skill:") && !self.belongs_to_skill(uri) {
             return None;
         }
         let listed = self.shown_skills(access).await;
-        let one = listed
-            .iter()
-            .find(|one| uri.strip_prefix(one.root()).is_some_and(|rest| rest.starts_with('/')))?;
+        let is_below =
+            |one: &&ListedSkill| uri.strip_prefix(one.root()).is_some_and(|rest| rest.starts_with('/'));
+        let not_found = || {
+            RpcError::invalid_params(format!("Resource not found: {uri}"))
+                .with_data(RawObject::default().with("uri", uri))
+        };
+        // Another spelling of a file gets the file as it was listed and checked, and nothing else.
+        let (one, file) = match listed.iter().find(is_below) {
+            Some(one) => (one, uri.to_owned()),
+            None => {
+                let one = listed.iter().find(|one| is_within(&wanted, &canonical(one.root())))?;
+                let mut files = one.files().into_iter().map(|(file, _)| file);
+                match files.find(|file| canonical(file) == wanted) {
+                    Some(file) => (one, file),
+                    None => return Some(Err(not_found())),
+                }
+            }
+        };
         Some(match &one.source {
-            SkillSource::Own(skill) => own_file(skill, uri).await,
+            SkillSource::Own(skill) => own_file(skill, &file)
+                .await
+                .map(|result| if file == uri { result } else { renamed(&result, uri) }),
+            // The files of such a skill are not listed: the server must not read another folder in the URI.
+            SkillSource::Server(_, entry) if entry.files.is_none() && !has_one_reading(uri) => {
+                Err(not_found())
+            }
             SkillSource::Server(server, entry) => {
                 let server_uri =
-                    format!("{}{}", entry.root(), uri.strip_prefix(one.root()).unwrap_or_default());
+                    format!("{}{}", entry.root(), file.strip_prefix(one.root()).unwrap_or_default());
                 let read = self.hub.server_skills.read(server, entry, &server_uri).await;
                 read.map(|result| if server_uri == uri { result } else { renamed(&result, uri) })
                     .map_err(|why| RpcError::invalid_params(why.localize(Lang::En)))

@@ -309,6 +309,14 @@ fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
     names.iter().any(|name| profile.denies(name))
 }
 
+/// Whether the settings of a profile admit a tool, whatever its state and principal.
+pub(super) fn would_offer(profile: &ProfileSettings, entry: &Entry) -> bool {
+    let tags = if profile.tags.is_empty() { &[] } else { entry.tags() };
+    !denied(&entry.tool, profile)
+        && profile.has_source(&entry.tool.source.to_string())
+        && profile.has_tool(entry.tool.name().as_str(), tags)
+}
+
 /// Adds the tools of the mode if the profile's allow list omits them: without them the other tools could not be found. They reach
 /// only the tools of the profile.
 fn add_mode_tools<'a>(
@@ -415,12 +423,7 @@ fn groups<'a>(catalog: &'a Catalog, options: &ViewOptions<'_>) -> Vec<Vec<&'a Ar
         entry.tool.trust != ApprovalStatus::Quarantined
             && (!is_owner_tool(&entry.tool) || shows_owners(entry.tool.name().as_str()))
             && (!is_script_tool(&entry.tool) || profile.names_tool(RUN_SCRIPT))
-            && !denied(&entry.tool, profile)
-            && profile.has_source(&entry.tool.source.to_string())
-            && profile.has_tool(
-                entry.tool.name().as_str(),
-                if profile.tags.is_empty() { &[] } else { entry.tags() },
-            )
+            && would_offer(profile, entry)
             && is_visible(entry, access)
     };
     let mut entries: Vec<((usize, usize), &Arc<Entry>)> = catalog

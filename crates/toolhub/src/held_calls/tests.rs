@@ -41,6 +41,7 @@ fn new<'a>(principal: &'a Principal, arguments: &'a RawJson, hold: Duration) -> 
         sources: vec!["excel".to_owned()],
         arguments,
         rule: "ask-writes",
+        definition: "excel v1".to_owned(),
         hold,
         script: None,
     }
@@ -148,6 +149,7 @@ async fn equal_calls_of_other_principals_profiles_and_sources_are_held_apart() {
             NewHeldCall { principal: &bob, ..call() },
             NewHeldCall { profile: "other", ..call() },
             NewHeldCall { tool: "write2", ..call() },
+            NewHeldCall { definition: "excel v2".to_owned(), ..call() },
             NewHeldCall { sources: vec!["excel".to_owned(), "word".to_owned()], ..call() },
             NewHeldCall { sources: vec!["excel\u{1f}word".to_owned()], tool: "write3", ..call() },
         ];

@@ -32,7 +32,8 @@ type Entries = Arc<Vec<Arc<SkillEntry>>>;
 #[derive(Debug, Default)]
 pub(crate) struct ServerSkills {
     servers: Arc<ServerSet>,
-    lists: Mutex<HashMap<ServerId, (Instant, Entries)>>,
+    /// `None` for a list that could not be fetched.
+    lists: Mutex<HashMap<ServerId, (Instant, Option<Entries>)>>,
     /// Fetched files, by server and digest.
     files: Mutex<Files>,
 }
@@ -48,7 +49,7 @@ impl ServerSkills {
         Self { servers, ..Self::default() }
     }
 
-    fn lists(&self) -> MutexGuard<'_, HashMap<ServerId, (Instant, Entries)>> {
+    fn lists(&self) -> MutexGuard<'_, HashMap<ServerId, (Instant, Option<Entries>)>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,26 +57,29 @@ impl ServerSkills {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The skills of a server; empty if it has none or the request fails.
-    async fn of(&self, server: &Arc<Server>) -> Entries {
+    /// The skills of a server; empty if it has none, `None` if the request fails.
+    pub(crate) async fn list(&self, server: &Arc<Server>) -> Option<Arc<Vec<Arc<SkillEntry>>>> {
         if let Some((at, list)) = self.lists().get(server.id())
             && at.elapsed() < LIST_TTL
         {
-            return Arc::clone(list);
+            return list.clone();
         }
-        match tokio::time::timeout(LIST_TIMEOUT, server.skills()).await {
-            Ok(Ok(list)) => {
-                let list: Entries = Arc::new(list.into_iter().map(Arc::new).collect());
-                self.lists().insert(server.id().clone(), (Instant::now(), Arc::clone(&list)));
-                list
-            }
-            // A failure is cached, too, but expires earlier than a list.
-            Ok(Err(_)) | Err(_) => {
-                let at = Instant::now().checked_sub(LIST_TTL - RETRY_AFTER).unwrap_or_else(Instant::now);
-                self.lists().insert(server.id().clone(), (at, Arc::default()));
-                Arc::default()
-            }
-        }
+        let fetched = tokio::time::timeout(LIST_TIMEOUT, server.skills()).await;
+        let list = fetched.ok().and_then(Result::ok);
+        let list: Option<Entries> = list.map(|list| Arc::new(list.into_iter().map(Arc::new).collect()));
+        // A failure is cached, too, but expires earlier than a list.
+        let now = Instant::now();
+        let at = match list {
+            Some(_) => now,
+            None => now.checked_sub(LIST_TTL - RETRY_AFTER).unwrap_or(now),
+        };
+        self.lists().insert(server.id().clone(), (at, list.clone()));
+        list
+    }
+
+    /// The skills of a server; empty if it has none or the request fails.
+    async fn of(&self, server: &Arc<Server>) -> Entries {
+        self.list(server).await.unwrap_or_default()
     }
 
     /// The skills of these servers, in their order.
@@ -94,12 +98,11 @@ impl ServerSkills {
         self.all(&servers).await.iter().map(|(server, entry)| remote_skill(server, entry)).collect()
     }
 
-    /// Whether a URI belongs to a skill that a server listed.
-    pub(crate) fn contains_uri(&self, uri: &str) -> bool {
-        let below = |entry: &Arc<SkillEntry>| {
-            uri.strip_prefix(entry.root()).is_some_and(|rest| rest.starts_with('/'))
-        };
-        self.lists().values().any(|(_, list)| list.iter().any(below))
+    /// Whether a server listed a skill whose folder the URI is below, as `is_below` decides.
+    pub(crate) fn contains_uri(&self, is_below: impl Fn(&str) -> bool) -> bool {
+        self.lists()
+            .values()
+            .any(|(_, list)| list.iter().flat_map(|list| list.iter()).any(|entry| is_below(entry.root())))
     }
 
     /// Drops the cached list of a server, or of all servers.
@@ -147,7 +150,7 @@ impl ServerSkills {
     }
 
     fn replace(&self, server: &ServerId, new: &Arc<SkillEntry>) {
-        if let Some((_, list)) = self.lists().get_mut(server) {
+        if let Some((_, Some(list))) = self.lists().get_mut(server) {
             let other = list
                 .iter()
                 .map(|entry| if entry.uri == new.uri { Arc::clone(new) } else { Arc::clone(entry) });

@@ -131,6 +131,7 @@ impl From<&AuditRecord> for ShownRecord {
             AuditAction::Call(call) => (call.rule.as_deref(), call.approver.as_deref()),
             AuditAction::HeldCall(held) => (held.rule.as_deref(), None),
             AuditAction::Refusal(refusal) => (refusal.rule.as_deref(), None),
+            AuditAction::Use(used) => (used.rule.as_deref(), None),
             AuditAction::Login(_) | AuditAction::Change(_) => (None, None),
         };
         Self {
@@ -181,7 +182,7 @@ fn reference(record: &AuditRecord) -> Option<&str> {
         AuditAction::Refusal(refusal) => Some(&refusal.reference),
         AuditAction::HeldCall(held) => Some(&held.reference),
         AuditAction::Call(call) => Some(&call.record),
-        AuditAction::Login(_) | AuditAction::Change(_) => None,
+        AuditAction::Login(_) | AuditAction::Change(_) | AuditAction::Use(_) => None,
     }
 }
 

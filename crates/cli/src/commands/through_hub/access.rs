@@ -73,6 +73,7 @@ impl From<RemoteHeldCall> for HeldCall {
             sources: call.sources,
             arguments: call.arguments,
             rule: call.rule,
+            definition: String::new(),
             script: call.script,
             at_ms: millis(&call.at),
             expires_ms: millis(&call.expires),

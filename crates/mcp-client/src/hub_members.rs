@@ -9,8 +9,9 @@ const HUB_PREFIX: &str = "toolhub/";
 pub(crate) fn without_hub_members(result: RawJson) -> RawJson {
     // Most results have no such member. A name can also be written with escapes.
     let text = result.get();
-    if !text.contains("toolhub") && !(text.contains("_meta") && text.contains('\\')) && !text.contains("\\u")
-    {
+    let may_name_one =
+        text.contains("toolhub") || text.contains("\\u") || (text.contains("_meta") && text.contains('\\'));
+    if !may_name_one {
         return result;
     }
     let Some(mut members) = result.object() else { return result };

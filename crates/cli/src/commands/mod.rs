@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
         }
     };
     let app = App::new(cli.global, lang);
-    let exit = dispatch(&app, cli.command).await;
+    let exit = Box::pin(dispatch(&app, cli.command)).await;
     app.close().await;
     let exit = exit.unwrap_or_else(|error| app.fail(&error));
     app.with_write_check(exit).into()

@@ -87,13 +87,11 @@ async fn scripts_run_on_workers_and_call_through_their_replica() {
         const rest = await Promise.all([1, 2, 3].map(n => tools.journal.append({ id: 'p' + n })));
         return rest.length + input.n",
     );
-    let running =
-        tokio::spawn(
-            async move { running.call("run_script", json!({"code": code, "input": {"n": 39}})).await },
-        );
+    let mut runs = JoinSet::new();
+    runs.spawn(async move { running.call("run_script", json!({"code": code, "input": {"n": 39}})).await });
     until("the call begins", || count(&cluster, "a") == 1).await;
     assert_eq!((hosts(&worker).len(), hosts(&replica).len()), (1, 0));
-    let answer = running.await.unwrap();
+    let answer = runs.join_next().await.unwrap().unwrap();
     assert!(
         succeeded(&answer) && answer.contains("\"42\"") && answer.contains("\"log\":[\"string\"]"),
         "{answer}"
@@ -124,12 +122,13 @@ async fn killed_worker_ends_its_script_and_no_call_is_made_twice_or_later() {
         await tools.journal.append({ id: 'slow', ms: 10000 });
         await tools.journal.append({ id: 'never' });";
     let running = client.clone();
-    let running = tokio::spawn(async move { run(&running, code).await });
+    let mut runs = JoinSet::new();
+    runs.spawn(async move { run(&running, code).await });
     until("the slow call begins", || count(&cluster, "slow") == 1).await;
     let left = hosts(&worker);
     assert_eq!(left.len(), 1);
     worker.kill();
-    let answer = running.await.unwrap();
+    let answer = runs.join_next().await.unwrap().unwrap();
     assert!(!succeeded(&answer) && answer.contains("was lost"), "{answer}");
     // Its calls are named, so that the caller knows what happened.
     assert!(
@@ -155,12 +154,13 @@ async fn frozen_worker_loses_its_script_and_changes_nothing_when_it_goes_on() {
     let client = coder(&replica);
     let code = "for (let n = 0; ; n++) await tools.journal.append({ id: 'call' + n, ms: 100 })";
     let running = client.clone();
-    let running = tokio::spawn(async move { run(&running, code).await });
+    let mut runs = JoinSet::new();
+    runs.spawn(async move { run(&running, code).await });
     until("the script calls", || count(&cluster, "call3") == 1).await;
     // The host is frozen too: it is in the middle of its script.
     let host = hosts(&worker);
     worker.signal(Signal::STOP);
-    let answer = running.await.unwrap();
+    let answer = runs.join_next().await.unwrap().unwrap();
     assert!(!succeeded(&answer) && answer.contains("was lost"), "{answer}");
     let calls = cluster.ran().len();
     worker.signal(Signal::CONT);
@@ -190,10 +190,11 @@ async fn script_that_a_frozen_worker_does_not_take_runs_once_and_elsewhere() {
     let since = Instant::now();
     loop {
         let running = client.clone();
-        let running = tokio::spawn(async move { run(&running, "await sleep(700)").await });
+        let mut runs = JoinSet::new();
+        runs.spawn(async move { run(&running, "await sleep(700)").await });
         tokio::time::sleep(Duration::from_millis(500)).await;
         let is_there = !hosts(&worker).is_empty();
-        running.await.unwrap();
+        runs.join_next().await.unwrap().unwrap();
         if is_there {
             break;
         }
@@ -215,10 +216,11 @@ async fn killed_replica_leaves_no_script_on_a_worker() {
     let (mut cluster, mut replica, _servers) = cluster(ON_WORKERS, None).await;
     let worker = cluster.worker(&["--scripts", "4"]);
     let client = coder(&replica);
-    let running = tokio::spawn(async move { run(&client, "await sleep(300000)").await });
+    let mut runs = JoinSet::new();
+    runs.spawn(async move { run(&client, "await sleep(300000)").await });
     until("the host has the script", || hosts(&worker).len() == 1).await;
     replica.kill();
-    let _ = running.await;
+    runs.join_next().await;
     until("the host ends", || hosts(&worker).is_empty()).await;
 }
 
@@ -228,7 +230,8 @@ async fn worker_that_ends_finishes_its_scripts_and_takes_no_more() {
     let worker = cluster.worker(&["--scripts", "4"]);
     let client = coder(&replica);
     let running = client.clone();
-    let running = tokio::spawn(async move {
+    let mut runs = JoinSet::new();
+    runs.spawn(async move {
         run(&running, "await sleep(2500); await tools.journal.append({ id: 'last' }); return 'finished'")
             .await
     });
@@ -238,7 +241,7 @@ async fn worker_that_ends_finishes_its_scripts_and_takes_no_more() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let refused = run(&client, "await tools.journal.append({ id: 'refused' })").await;
     assert!(refused.contains("no worker takes"), "{refused}");
-    let answer = running.await.unwrap();
+    let answer = runs.join_next().await.unwrap().unwrap();
     assert!(answer.contains("finished"), "{answer}");
     ending.await.unwrap();
     assert_eq!(["last", "refused"].map(|id| count(&cluster, id)), [1, 0]);

@@ -252,7 +252,8 @@ async fn no_call_of_a_session_fails_while_its_owner_ends() {
     }
 }
 
-/// The database takes a replica for ended as soon as its connection is lost; the replica runs on, and connects again.
+/// A replica that is frozen while its connection to the database is lost counts as ended after a while; it runs on, and connects
+/// again.
 #[tokio::test(flavor = "multi_thread")]
 async fn session_lives_at_one_replica_after_a_lost_connection_to_the_database() {
     let mut cluster = TestCluster::new(&keys());
@@ -261,23 +262,25 @@ async fn session_lives_at_one_replica_after_a_lost_connection_to_the_database() 
     let bob = LegacyClient::connect(&one, KEYS[1]).await.unwrap();
     let (mut former, mut kept) = (ann.listen(&one).await, bob.listen(&one).await);
     let adopted = "SELECT count(*) FROM toolhub.shared_state WHERE kind = 'session-home'";
+    one.signal(Signal::STOP);
+    // All connections to this database that show a process alive; the server has further databases.
+    cluster.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid()",
+    );
     let since = Instant::now();
     let mut number = 0;
     while cluster.execute(adopted) != "1" {
         assert!(since.elapsed() < TEST_TIMEOUT, "no replica adopts the session");
-        // All connections that show a process alive.
-        cluster.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
-             AND pid <> pg_backend_pid()",
-        );
         number += 1;
         let _ = ann.append(&other, &format!("meanwhile {number}")).await;
     }
-    // The former home notices, and closes what it still has.
+    one.signal(Signal::CONT);
+    // The former owner notices, and closes what it still has.
     let since = Instant::now();
     while former.next().await.is_some() {}
     assert!(since.elapsed() < Duration::from_secs(15), "{:?}", since.elapsed());
-    for (id, replica) in [("at the former home", &one), ("at the new home", &other)] {
+    for (id, replica) in [("at the former owner", &one), ("at the new owner", &other)] {
         let answer = ann.append(replica, id).await;
         assert!(answer.contains("\"result\"") && ran(&cluster, id) == 1, "{answer}");
     }

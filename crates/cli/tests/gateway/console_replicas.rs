@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
 use serde_json::Value;
+use tokio::task::JoinSet;
 use toolhub_server::hash_of;
 use toolhub_testkit::postgres::PostgresServer;
 
@@ -80,10 +81,11 @@ impl Replicas {
     async fn stored(&self) -> String {
         let (client, connection) =
             tokio_postgres::connect(&self.database, tokio_postgres::NoTls).await.unwrap();
-        let driving = tokio::spawn(connection);
+        let mut driving = JoinSet::new();
+        driving.spawn(connection);
         let rows =
             client.query("SELECT row(entry.*)::text FROM toolhub.shared_state AS entry", &[]).await.unwrap();
-        driving.abort();
+        driving.shutdown().await;
         rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n")
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use toolhub_testkit::postgres::{PostgresServer, Stop};
 
 use crate::attacks::{MODEL, hub, respond};
@@ -171,7 +172,8 @@ async fn a_repetition_is_refused_at_every_hub_and_after_a_kill() {
     for settings in stores() {
         let mut first = hub("hold_write", &settings);
         let second = first.second();
-        let waiting = tokio::spawn(request(&first, &first.base_url(), Some("0"), &first.key).send());
+        let mut waiting = JoinSet::new();
+        waiting.spawn(request(&first, &first.base_url(), Some("0"), &first.key).send());
         first.await_called("hold_write", 1).await;
         let refused = async |base: String| {
             let response = request(&first, &base, Some("1"), &first.key).send().await.unwrap();
@@ -180,16 +182,16 @@ async fn a_repetition_is_refused_at_every_hub_and_after_a_kill() {
         };
         // While the first one runs, and after its client has gone away.
         refused(second.base_url()).await;
-        waiting.abort();
-        assert!(waiting.await.is_err());
+        waiting.shutdown().await;
         refused(second.base_url()).await;
         refused(first.base_url()).await;
         assert_eq!(first.called(), ["hold_write"], "{settings}");
         // A request of another principal, and one that a person sends again, are other requests.
         for (repetition, key, count) in [(Some("1"), &first.other_key, 2), (None, &first.key, 3)] {
-            let other = tokio::spawn(request(&first, &second.base_url(), repetition, key).send());
+            let mut other = JoinSet::new();
+            other.spawn(request(&first, &second.base_url(), repetition, key).send());
             first.await_called("hold_write", count).await;
-            other.abort();
+            other.shutdown().await;
         }
         first.kill_and_restart();
         let response = request(&first, &first.base_url(), Some("2"), &first.key).send().await.unwrap();
@@ -265,9 +267,10 @@ async fn stored_of(hub: &ServedHub, settings: &str, principal: &str) -> i64 {
         return database.query_row(sql, [principal], |row| row.get(0)).unwrap();
     };
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-    let driving = tokio::spawn(connection);
+    let mut driving = JoinSet::new();
+    driving.spawn(connection);
     client.batch_execute("SET search_path TO toolhub").await.unwrap();
     let count = client.query_one(sql, &[&principal]).await.unwrap().get(0);
-    driving.abort();
+    driving.shutdown().await;
     count
 }

@@ -37,6 +37,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// How long [`Bus::connect`] waits for the connection. Later, it is established in the background.
 const FIRST_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a message of a connection to itself is waited for.
+const ROUND_TRIP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The second token of the subjects of answers.
 const INBOX: &str = "inbox";
 /// Begins the JWT in a file with credentials.
@@ -183,10 +185,22 @@ impl Bus {
         let subscriber = subscribed.map_err(|error| BusError::Client(error.to_string()))?;
         // The subject is published only after the server knows the subscription.
         if self.is_connected() {
-            client.flush().await.map_err(|error| BusError::Client(error.to_string()))?;
+            self.await_server().await?;
         }
         let (inbox, piece) = (Arc::clone(&self.0.inbox), self.piece_bytes());
         Ok(Requests { subscriber, client, inbox, piece, uploads: JoinSet::new() })
+    }
+
+    /// Waits until the server has processed what this connection has sent so far, by a message to itself: the server processes
+    /// the messages of a connection in order, and `flush` only writes them. After a timeout the work goes on.
+    async fn await_server(&self) -> Result<(), BusError> {
+        let client = &self.0.client;
+        let failed = |error: String| BusError::Client(error);
+        let probe = client.new_inbox();
+        let mut own = client.subscribe(probe.clone()).await.map_err(|error| failed(error.to_string()))?;
+        client.publish(probe, Bytes::new()).await.map_err(|error| failed(error.to_string()))?;
+        let _ = tokio::time::timeout(ROUND_TRIP_TIMEOUT, own.next()).await;
+        Ok(())
     }
 
     /// Publishes an event. Without a connection it is dropped.

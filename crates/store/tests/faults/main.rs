@@ -1,12 +1,7 @@
 //! Real faults: killed processes, damaged files, a full disk, an unavailable PostgreSQL server, an untrusted certificate.
 
 #![cfg(target_os = "linux")]
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a failed expectation fails the test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 #![expect(clippy::print_stdout, reason = "the figures of a run")]
 
 mod audit;

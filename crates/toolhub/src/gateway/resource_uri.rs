@@ -138,7 +138,7 @@ fn decode(uri: &str) -> String {
     let mut bytes = Vec::with_capacity(uri.len());
     let mut rest = uri;
     while let Some(at) = rest.find('%') {
-        bytes.extend_from_slice(rest[..at].as_bytes());
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
         match octet(&rest[at + 1..]) {
             Some(byte) => bytes.push(byte),
             None => bytes.push(b'%'),

@@ -176,7 +176,7 @@ pub(super) fn is_task(name: &str, rest: &[&str]) -> bool {
         && match operands.next() {
             None => false,
             Some(&"run") => !(name == "bun" && operands.next().is_some_and(is_file)),
-            Some(word) => !PACKAGE_COMMANDS.contains(word) && !(name == "bun" && is_file(word)),
+            Some(word) => !(PACKAGE_COMMANDS.contains(word) || (name == "bun" && is_file(word))),
         }
 }
 

@@ -183,7 +183,7 @@ impl SharedSessions {
     }
 }
 
-/// The person to whom an entry belongs; empty for the local user.
+/// The scope of an entry: the person that owns it, or nothing for the local user.
 fn scope_of(person: Option<&Person>) -> String {
     person.map(|person| format!("{}#{}", person.issuer, person.subject)).unwrap_or_default()
 }

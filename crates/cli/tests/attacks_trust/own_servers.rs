@@ -178,10 +178,10 @@ fn clone_does_not_choose_what_entries_with_relative_folders_run() {
         json!({"command": "node", "args": ["${PWD:-.}/server.js"]}),
         json!({"command": "./run.sh", "cwd": "."}),
         json!({"command": "./run.sh", "cwd": "sub"}),
-        json!({"command": "./run.sh", "cwd": "${PWD}"}),
+        json!({"command": "./run.sh", "cwd": "${PWD:-.}"}),
         json!({"command": "${PWD:-.}/run.sh"}),
         json!({"command": "${PWD:-.}/run.sh", "cwd": "/"}),
-        json!({"command": "sh", "args": ["-c", "exec \"$RUN\""], "env": {"RUN": "${PWD}/run.sh"}}),
+        json!({"command": "sh", "args": ["-c", "exec \"$RUN\""], "env": {"RUN": "${PWD:-.}/run.sh"}}),
         json!({"command": "node", "args": ["server.js"], "cwd": "."}),
     ] {
         own_servers(&victim, &json!({"own": entry}));

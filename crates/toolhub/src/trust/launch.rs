@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use toolhub_client_config::{StdioSpec, expand};
+use toolhub_client_config::StdioSpec;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::config::find_executable;
 
+use super::entry_text::{filled, plain};
 use super::files::{self, FileState};
 use super::launch_form::{LaunchContext, MAX_WORD_BYTES, is_plain, is_plain_first_line, runs_tasks};
 use super::python_files::Folders;
@@ -343,11 +344,6 @@ fn without_folder_variable(text: &str) -> String {
     text.replace("${PWD}", ".").replace("$PWD", ".")
 }
 
-/// Expands the variables of a text. Returns the text unchanged if one of them is not set.
-pub(super) fn filled(text: &str) -> String {
-    expand(text, &|name| std::env::var(name).ok()).unwrap_or_else(|_| text.to_owned())
-}
-
 /// The parts of an argument that may be paths.
 fn words_of(text: &str) -> BTreeSet<String> {
     let text = without_folder_variable(text);
@@ -425,21 +421,6 @@ fn on_path(command: &str, work: &Path, spec: &StdioSpec) -> Option<PathBuf> {
         return Some(file);
     }
     std::env::split_paths(&path).map(|folder| work.join(folder).join(command)).find(|file| file.is_file())
-}
-
-/// Removes `.` and `..` lexically, without following links.
-pub(super) fn plain(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            part => out.push(part),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

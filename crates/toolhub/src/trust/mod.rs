@@ -4,6 +4,7 @@
 mod bound;
 mod calling_skills;
 mod changes;
+mod entry_text;
 mod files;
 mod first_line;
 mod git_folder;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub_client_config::StdioSpec;
 
-use super::launch::{filled, plain};
+use super::entry_text::{filled, plain};
 use super::launch_programs::CONTAINERS;
 
 /// Names of variables and options, without dashes, whose value is data or the folder that the program works on.

@@ -10,7 +10,7 @@ use toolhub_core::ServerId;
 use toolhub_core::consent::StartFolder;
 use toolhub_core::lang::LocalizedText;
 
-use super::launch::filled;
+use super::entry_text::filled;
 use super::steering;
 
 /// Variables that contain the current folder, or the one before it.

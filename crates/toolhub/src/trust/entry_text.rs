@@ -1,0 +1,25 @@
+//! Texts of an entry as its program gets them: with its variables expanded, and paths without `.` and `..`.
+
+use std::path::{Component, Path, PathBuf};
+
+use toolhub_client_config::expand;
+
+/// Expands the variables of a text. Returns the text unchanged if one of them is not set.
+pub(super) fn filled(text: &str) -> String {
+    expand(text, &|name| std::env::var(name).ok()).unwrap_or_else(|_| text.to_owned())
+}
+
+/// Removes `.` and `..` lexically, without following links.
+pub(super) fn plain(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            part => out.push(part),
+        }
+    }
+    out
+}

@@ -20,8 +20,9 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Test programs that measure memory, load or time of the whole machine: each runs while no other one does.
-const EXCLUSIVE: &[&str] = &["soak", "memory"];
+/// Test programs that measure memory or load, or start many programs that wait for each other: each runs while no other one does.
+const EXCLUSIVE: &[&str] =
+    &["browser", "bus", "cluster", "faults", "gateway", "memory", "openai", "peers", "scripts", "soak"];
 
 /// Durations of the last run, in the target folder: the longest programs start first.
 const DURATIONS: &str = "test-durations.tsv";

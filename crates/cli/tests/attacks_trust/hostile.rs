@@ -169,6 +169,8 @@ impl Victim {
             .env("USER_SECRET_KEY", SECRET)
             .env("LANG", "C.UTF-8")
             .args(args)
+            // As shells set it.
+            .env("PWD", folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

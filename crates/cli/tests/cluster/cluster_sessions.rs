@@ -198,7 +198,7 @@ async fn session_of_a_killed_owner_goes_on_at_another_replica_at_once() {
     let since = Instant::now();
     let answer = ann.append(&other, "after").await;
     assert!(answer.contains("\"result\""), "{answer}");
-    assert!(since.elapsed() < Duration::from_secs(5));
+    assert!(since.elapsed() < Duration::from_secs(15));
     // Its stream ends, and the client opens a new one.
     while events.next().await.is_some() {}
     drop(ann.listen(&other).await);

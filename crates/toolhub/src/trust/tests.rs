@@ -77,7 +77,12 @@ fn grants_consent_to_project_servers_only_in_trusted_folder() {
     assert!(trusted.consent(&spec, file).permit().is_ok());
     assert!(trusted.shared_servers().is_some());
     // The owner's own file requires no trust.
-    assert!(untrusted.consent(&spec, Path::new("/etc/toolhub/mcp.json")).permit().is_ok());
+    // The owner's own file requires no trust, unless an entry depends on the current folder.
+    let own = |command: &str| {
+        untrusted.consent(&server(command, &[], &[]), Path::new("/etc/toolhub/mcp.json")).permit().is_ok()
+    };
+    assert!(own("/usr/bin/env"));
+    assert!(!own("./run"));
 }
 
 /// A server that is started again, such as after its idle timeout, must not run what was added to the folder meanwhile.

@@ -317,6 +317,7 @@ impl Agent<'_> {
             failures: Vec::new(),
             model: Some(model_session.model().name().to_owned()),
             usage: model_session.usage(),
+            rounds: model_session.rounds(),
             notes,
         }
     }
@@ -328,7 +329,8 @@ impl Agent<'_> {
         agent_request: AgentRequest<'_>,
         notes: Vec<LocalizedText>,
     ) -> Answer {
-        Answer { usage: model_session.usage(), ..self.answer_by_rules(agent_request, notes).await }
+        let (usage, rounds) = (model_session.usage(), model_session.rounds());
+        Answer { usage, rounds, ..self.answer_by_rules(agent_request, notes).await }
     }
 
     pub(crate) async fn answer_by_rules(
@@ -353,6 +355,7 @@ impl Agent<'_> {
                 failures: Vec::new(),
                 model: None,
                 usage: Usage::default(),
+                rounds: 0,
                 notes,
             };
         }
@@ -384,7 +387,8 @@ impl Agent<'_> {
             true => Verification { verified: false, confidence: 0.05, issues: Vec::new() },
             false => verified(&steps, &plan),
         };
-        Answer { text, steps, verification, success, failures, model: None, usage: Usage::default(), notes }
+        let usage = Usage::default();
+        Answer { text, steps, verification, success, failures, model: None, usage, rounds: 0, notes }
     }
 
     /// The plan in execution order. Steps that must not be run are removed: an argument is missing, or the request is

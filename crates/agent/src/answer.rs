@@ -32,6 +32,8 @@ pub struct Answer {
     pub model: Option<String>,
     /// Tokens used by the model.
     pub usage: Usage,
+    /// Number of requests to the model.
+    pub rounds: u32,
     /// Remarks for the user, for example why the model was not used.
     pub notes: Vec<LocalizedText>,
 }
@@ -46,7 +48,8 @@ impl Answer {
         let usage = RawObject::default()
             .with("input", RawJson::of(&self.usage.input))
             .with("cached", RawJson::of(&self.usage.cached))
-            .with("output", RawJson::of(&self.usage.output));
+            .with("output", RawJson::of(&self.usage.output))
+            .with("rounds", RawJson::of(&self.rounds));
         let status = match (self.success, self.steps.iter().any(StepResult::success)) {
             (true, _) => "success",
             (false, true) => "partial",

@@ -75,6 +75,11 @@ impl<'a> ModelSession<'a> {
         self.spent().usage
     }
 
+    /// The number of requests sent so far.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.spent().rounds
+    }
+
     /// The number of requests that may still be sent.
     pub(crate) fn rounds_left(&self) -> u32 {
         self.budget.rounds.saturating_sub(self.spent().rounds)

@@ -9,6 +9,7 @@
     reason = "a failed expectation fails the test, and the output of a real model is printed"
 )]
 
+mod code_tasks;
 mod judge;
 mod requests;
 

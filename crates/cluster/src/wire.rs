@@ -157,8 +157,8 @@ pub(crate) enum Control {
     Waiting { ids: Vec<String> },
     /// Messages to a script; the body is lines. The next ones follow after the answer.
     ScriptInput { id: String },
-    /// The replica has taken this number of bytes of the lines of a script altogether.
-    ScriptTaken { id: String, bytes: u64 },
+    /// What the replica has taken of the lines of a script altogether, as the sum of [`window_cost`].
+    ScriptTaken { id: String, cost: u64 },
     /// The answer of a client to [`Reply::Question`]; the body is JSON: a result, or an [`AnswerError`].
     Answer { id: String, number: u64, is_error: bool },
 }
@@ -171,10 +171,18 @@ pub(crate) enum Waiting<'a> {
     Waiting { ids: &'a [&'a str] },
 }
 
-/// How many bytes of an answer in parts, or of the lines of a script, are sent before their receiver has taken them.
+/// How much of an answer in parts, or of the lines of a script, is sent before its receiver has taken it: the sum of
+/// [`window_cost`].
 pub(crate) const WINDOW_BYTES: u64 = 1 << 20;
-/// After this number of bytes, the receiver reports what it has taken.
+/// After this part of a window, the receiver reports what it has taken.
 pub(crate) const REPORT_BYTES: u64 = WINDOW_BYTES / 4;
+/// Maximum number of messages in a window. The receiver queues a bounded number of frames, however short they are.
+const WINDOW_MESSAGES: u64 = 256;
+
+/// What a message takes of a window.
+pub(crate) fn window_cost(body: &[u8]) -> u64 {
+    (WINDOW_BYTES / WINDOW_MESSAGES).saturating_add(body.len() as u64)
+}
 
 /// Interval of [`Waiting`].
 pub(crate) const WAITING_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 5_000 });

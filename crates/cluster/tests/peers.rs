@@ -72,7 +72,7 @@ impl ClusterStore for Clock {
     }
 }
 
-/// Answers with the request; `stream` with many parts, `refuse` not at all, `endless` never.
+/// Answers with the request; `stream` with many parts, `short parts` with many more of a few bytes, `refuse` not at all, `endless` never.
 #[derive(Default)]
 struct Echo {
     served: AtomicUsize,
@@ -97,15 +97,18 @@ impl PeerService for Echo {
             self.served.fetch_add(1, Ordering::Relaxed);
             let (parts, guard) = (Arc::clone(&self.parts), CountDrop(Arc::clone(&self.dropped)));
             Some(match &*sealed {
-                b"stream" => stream::iter(0..400_u32)
-                    .map(move |number| {
-                        let _held = &guard;
-                        parts.fetch_add(1, Ordering::Relaxed);
-                        let mut part = number.to_be_bytes().to_vec();
-                        part.resize(64 << 10, 0);
-                        Bytes::from(part)
-                    })
-                    .boxed(),
+                b"stream" | b"short parts" => {
+                    let (count, bytes) = if &*sealed == b"stream" { (400, 64 << 10) } else { (2_000, 10) };
+                    stream::iter(0..count)
+                        .map(move |number: u32| {
+                            let _held = &guard;
+                            parts.fetch_add(1, Ordering::Relaxed);
+                            let mut part = number.to_be_bytes().to_vec();
+                            part.resize(bytes, 0);
+                            Bytes::from(part)
+                        })
+                        .boxed()
+                }
                 b"endless" => stream::once(async move {
                     let _held = &guard;
                     std::future::pending::<Bytes>().await
@@ -204,21 +207,23 @@ async fn request_is_processed_once_and_by_its_receiver_alone() {
 
 #[tokio::test]
 async fn slow_receiver_slows_the_sender_and_loses_nothing() {
-    let pair = pair().await;
-    let peers = pair.one.peers();
-    let envelope = peers.envelope(ReplicaId(2)).unwrap();
-    let mut answer = peers.send(&envelope, b"stream", AnswerKind::Endless).await.unwrap();
-    let first = answer.next().await.unwrap().unwrap();
-    assert_eq!(&first[..4], 0_u32.to_be_bytes());
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    // A window of 1 MiB, in parts of 64 KiB.
-    let made = pair.echo.parts.load(Ordering::Relaxed);
-    assert!(made <= 20, "{made} parts wait");
-    for number in 1..400_u32 {
-        let part = answer.next().await.unwrap().unwrap();
-        assert_eq!(&part[..4], number.to_be_bytes());
+    // A window of 1 MiB, in parts of 64 KiB; and one of 256 parts of any size.
+    for (message, count, max_waiting) in [(&b"stream"[..], 400_u32, 20), (b"short parts", 2_000, 260)] {
+        let pair = pair().await;
+        let peers = pair.one.peers();
+        let envelope = peers.envelope(ReplicaId(2)).unwrap();
+        let mut answer = peers.send(&envelope, message, AnswerKind::Endless).await.unwrap();
+        let first = answer.next().await.unwrap().unwrap();
+        assert_eq!(&first[..4], 0_u32.to_be_bytes());
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let made = pair.echo.parts.load(Ordering::Relaxed);
+        assert!(made <= max_waiting, "{made} parts wait");
+        for number in 1..count {
+            let part = answer.next().await.unwrap().unwrap();
+            assert_eq!(&part[..4], number.to_be_bytes());
+        }
+        assert!(answer.next().await.unwrap().is_none());
     }
-    assert!(answer.next().await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -103,7 +103,13 @@ async fn scripts_run_on_workers_and_call_through_their_replica() {
         return all.map(one => one.length > 900000).join()";
     let answer = run(&client, large).await;
     assert!(answer.contains("true,true,true,true,true"), "{answer}");
-    for id in ["a", "p1", "p2", "p3", "large1", "large5"] {
+    // Many short messages while the replica is busy with a call: the worker waits for it.
+    let chatty = "const call = tools.journal.append({ id: 'chatty', ms: 1000 });
+        for (let n = 0; n < 3000; n++) console.log(n);
+        await call; return 'done'";
+    let answer = run(&client, chatty).await;
+    assert!(succeeded(&answer) && answer.contains("done"), "{answer}");
+    for id in ["a", "p1", "p2", "p3", "large1", "large5", "chatty"] {
         assert_eq!(count(&cluster, id), 1, "{id}");
     }
     assert_eq!(count(&cluster, "early"), 0);

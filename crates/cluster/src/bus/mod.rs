@@ -99,8 +99,7 @@ impl Bus {
                 MAX_RECONNECT_DELAY.min(Duration::from_millis(
                     u64::try_from(attempts).unwrap_or(u64::MAX).saturating_mul(50),
                 ))
-            })
-            .custom_inbox_prefix(format!("{}.inbox", options.prefix));
+            });
         if let Some(file) = &options.credentials {
             nats = with_credentials(nats, file).await.map_err(|error| {
                 BusError::Client(format!("the credentials in `{}` cannot be read: {error}", file.display()))

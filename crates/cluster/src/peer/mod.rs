@@ -74,8 +74,8 @@ enum PeerMessage {
     Cancel { id: String },
     /// See [`wire::Waiting`].
     Waiting { ids: Vec<String> },
-    /// The sender has taken this number of bytes of the answer altogether.
-    Taken { id: String, bytes: u64 },
+    /// What the sender has taken of the answer altogether, as the sum of [`wire::window_cost`].
+    Taken { id: String, cost: u64 },
 }
 
 /// A message of the answer.
@@ -211,7 +211,7 @@ impl PeerAnswer {
                 PeerReply::Running => exchange.accept(),
                 PeerReply::Part => {
                     exchange.accept();
-                    self.taken = self.taken.saturating_add(body.len() as u64);
+                    self.taken = self.taken.saturating_add(wire::window_cost(&body));
                     if self.taken - self.reported >= REPORT_BYTES {
                         self.report().await;
                     }
@@ -228,7 +228,7 @@ impl PeerAnswer {
     /// Reports how much was taken, so that further parts are sent.
     async fn report(&mut self) {
         self.reported = self.taken;
-        let message = PeerMessage::Taken { id: self.open.id.to_string(), bytes: self.taken };
+        let message = PeerMessage::Taken { id: self.open.id.to_string(), cost: self.taken };
         // It has no answer. It is sent again if it is lost.
         let _ = self.shared.bus.request(&self.open.subject, wire::write(&message, b"")).await;
     }

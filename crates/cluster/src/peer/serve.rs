@@ -41,7 +41,7 @@ pub trait PeerService: Send + Sync {
 /// What belongs to a request that runs.
 #[derive(Debug, Default)]
 struct Window {
-    /// Bytes of the answer that its receiver has taken.
+    /// What the receiver has taken of the answer, as the sum of [`wire::window_cost`].
     taken: watch::Sender<u64>,
 }
 
@@ -85,9 +85,9 @@ impl Peers {
                     }
                     PeerMessage::Cancel { id } => calls.cancel(&id),
                     PeerMessage::Waiting { ids } => calls.wait_for(&ids),
-                    PeerMessage::Taken { id, bytes } => {
+                    PeerMessage::Taken { id, cost } => {
                         if let Some(call) = calls.find(&id) {
-                            call.state.taken.send_modify(|taken| *taken = bytes.max(*taken));
+                            call.state.taken.send_modify(|taken| *taken = cost.max(*taken));
                         }
                     }
                 }
@@ -152,7 +152,7 @@ impl Peers {
                 }
                 part = parts.next(), if has_room => match part {
                     Some(part) => {
-                        sent = sent.saturating_add(part.len() as u64);
+                        sent = sent.saturating_add(wire::window_cost(&part));
                         reply.send(&wire::write(&PeerReply::Part, &part)).await?;
                     }
                     None => return reply.finish(&wire::write(&PeerReply::End, b"")).await,

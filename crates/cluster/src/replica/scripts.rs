@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use toolhub_core::BoxFuture;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::script_host::{
@@ -22,6 +22,10 @@ use crate::wire::{self, Control, ControlReply, PROTOCOL, REPORT_BYTES, ScriptHea
 
 /// How long a worker may take to acknowledge messages for a script.
 const INPUT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum number of bytes that are sent to a script before the worker acknowledges them.
+const MAX_INPUT_BYTES: usize = 1 << 20;
+/// A script has ended if its worker refuses a message; the end arrives within this time.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 /// After this time, each worker has given a sign of life.
 const FIRST_BEATS: Duration = BEAT_INTERVAL.saturating_mul(2);
 /// How often signs of life are checked before that.
@@ -158,11 +162,11 @@ struct RemoteScript {
     exchange: Option<Exchange>,
     /// Lines of the host that were not read yet. The worker sends no more than a window.
     incoming: VecDeque<Bytes>,
-    /// Bytes of the lines that were read, and those that were reported to the worker.
+    /// What was read of the lines, as the sum of [`wire::window_cost`], and what of it was reported to the worker.
     taken: u64,
     reported: u64,
     /// Messages to the host that are not on their way yet.
-    outgoing: Vec<u8>,
+    outgoing: BytesMut,
     /// Messages on their way. The next ones follow when the worker has these, so that they stay in order.
     delivery: Option<BoxFuture<'static, Result<ControlReply, BusError>>>,
     /// Bytes of all messages to the host, and those that it has taken.
@@ -184,7 +188,7 @@ impl RemoteScript {
             incoming: VecDeque::new(),
             taken: 0,
             reported: 0,
-            outgoing: Vec::new(),
+            outgoing: BytesMut::new(),
             delivery: None,
             queued: 0,
             written: 0,
@@ -196,7 +200,7 @@ impl RemoteScript {
 
     fn take_line(&mut self) -> Option<Vec<u8>> {
         let line = self.incoming.pop_front()?;
-        self.taken = self.taken.saturating_add(line.len() as u64);
+        self.taken = self.taken.saturating_add(wire::window_cost(&line));
         if self.taken - self.reported >= REPORT_BYTES {
             self.report();
         }
@@ -206,7 +210,7 @@ impl RemoteScript {
     /// Reports how much was read, so that further lines are sent.
     fn report(&mut self) {
         self.reported = self.taken;
-        let message = Control::ScriptTaken { id: self.open.id.to_string(), bytes: self.taken };
+        let message = Control::ScriptTaken { id: self.open.id.to_string(), cost: self.taken };
         self.shared.send_later(self.open.subject.clone(), wire::write(&message, b""));
     }
 
@@ -215,7 +219,7 @@ impl RemoteScript {
         if self.outgoing.is_empty() || self.delivery.is_some() {
             return;
         }
-        let lines = std::mem::take(&mut self.outgoing);
+        let lines = self.outgoing.split_to(self.outgoing.len().min(MAX_INPUT_BYTES));
         let head = Control::ScriptInput { id: self.open.id.to_string() };
         let (bus, worker, message) =
             (self.shared.bus.clone(), self.worker.clone(), wire::write(&head, &lines));
@@ -316,8 +320,13 @@ impl ScriptHost for RemoteScript {
                     delivered = delivered => {
                         self.delivery = None;
                         match delivered {
-                            // The end of the script is on its way, or the worker is.
-                            Ok(_) => {}
+                            Ok(ControlReply::Done) => {}
+                            Ok(_) => {
+                                self.delivery = Some(Box::pin(async {
+                                    tokio::time::sleep(END_TIMEOUT).await;
+                                    Err(BusError::Incomplete)
+                                }));
+                            }
                             Err(error) => self.lose(&error),
                         }
                     }

@@ -244,8 +244,8 @@ impl Shared {
                     why: LocalizedText::new("the script does not run here", "该脚本不在此处运行"),
                 },
             },
-            Control::ScriptTaken { id, bytes } => {
-                self.scripts.note_taken(&id, bytes);
+            Control::ScriptTaken { id, cost } => {
+                self.scripts.note_taken(&id, cost);
                 ControlReply::Done
             }
             Control::Answer { id, number, is_error } => {

@@ -44,6 +44,8 @@ impl std::fmt::Debug for ScriptOffer {
 /// The scripts on a worker.
 pub(super) struct Scripts {
     offer: Option<ScriptOffer>,
+    /// Maximum number of scripts at the same time.
+    capacity: usize,
     places: Semaphore,
     runs: Calls<Streams>,
     /// All scripts end.
@@ -55,7 +57,7 @@ pub(super) struct Streams {
     inputs: mpsc::Sender<Bytes>,
     /// Taken by the task that runs the script.
     received: Mutex<Option<mpsc::Receiver<Bytes>>>,
-    /// Bytes of lines that the replica has taken.
+    /// What the replica has taken of the lines, as the sum of [`wire::window_cost`].
     taken: watch::Sender<u64>,
 }
 
@@ -68,8 +70,8 @@ impl Default for Streams {
 
 impl Scripts {
     pub(super) fn new(offer: Option<ScriptOffer>) -> Self {
-        let places = Semaphore::new(offer.as_ref().map_or(0, |offer| offer.places));
-        Self { offer, places, runs: Calls::default(), ended: CancellationToken::new() }
+        let capacity = offer.as_ref().map_or(0, |offer| offer.places.min(Semaphore::MAX_PERMITS));
+        Self { offer, capacity, places: Semaphore::new(capacity), runs: Calls::default(), ended: CancellationToken::new() }
     }
 
     /// How many more scripts it takes; `None` if it takes none.
@@ -80,7 +82,7 @@ impl Scripts {
 
     /// Whether no script runs.
     pub(super) fn is_empty(&self) -> bool {
-        self.places.available_permits() == self.offer.as_ref().map_or(0, |offer| offer.places)
+        self.places.available_permits() == self.capacity
     }
 
     /// Ends all scripts.
@@ -101,9 +103,9 @@ impl Scripts {
         self.runs.find(id).is_some_and(|run| run.state.inputs.try_send(lines).is_ok())
     }
 
-    pub(super) fn note_taken(&self, id: &str, bytes: u64) {
+    pub(super) fn note_taken(&self, id: &str, cost: u64) {
         if let Some(run) = self.runs.find(id) {
-            run.state.taken.send_modify(|taken| *taken = bytes.max(*taken));
+            run.state.taken.send_modify(|taken| *taken = cost.max(*taken));
         }
     }
 
@@ -171,11 +173,27 @@ struct ScriptRun<'a> {
 }
 
 impl ScriptRun<'_> {
-    /// Whether the replica lives and waits for the script. What it does not hear has no effect, but takes a place.
+    /// Whether the replica lives and waits for the script. Without it the script has no effect, but takes a place.
     fn is_wanted(&self) -> bool {
         self.shared.liveness.silent_since(self.from, self.began).elapsed() <= REPLICA_TIMEOUT
             && self.call.is_waited_for()
-            && self.began.elapsed() <= self.offer.max_time.saturating_add(OVERTIME)
+    }
+
+    fn is_over_time(&self) -> bool {
+        self.began.elapsed() > self.offer.max_time.saturating_add(OVERTIME)
+    }
+
+    /// Reports that the script runs. `false` if it must end; the replica has been told why if it waits.
+    async fn report(&self, reply: &mut ReplyWriter, cpu_ms: Option<u64>) -> Result<bool, BusError> {
+        if !self.is_wanted() {
+            return Ok(false);
+        }
+        if self.is_over_time() {
+            reply.send(&ended(over_time(), cpu_ms)).await?;
+            return Ok(false);
+        }
+        reply.send(&wire::write(&ScriptReply::Running { cpu_ms }, b"")).await?;
+        Ok(true)
     }
 
     /// Runs the script to its end. Dropping the future ends its host.
@@ -198,10 +216,9 @@ impl ScriptRun<'_> {
                     }
                 },
                 _ = ticks.tick() => {
-                    if !self.is_wanted() {
+                    if !self.report(&mut reply, None).await? {
                         return Ok(());
                     }
-                    reply.send(&wire::write(&ScriptReply::Running { cpu_ms: None }, b"")).await?;
                 }
             }
         };
@@ -228,10 +245,9 @@ impl ScriptRun<'_> {
                     return reply.finish(&ended(worker_ended(), cpu_of(&*host))).await;
                 }
                 _ = ticks.tick() => {
-                    if !self.is_wanted() {
+                    if !self.report(&mut reply, cpu_of(&*host)).await? {
                         return Ok(());
                     }
-                    reply.send(&wire::write(&ScriptReply::Running { cpu_ms: cpu_of(&*host) }, b"")).await?;
                 }
                 Some(lines) = inputs.recv() => {
                     received = received.saturating_add(lines.len() as u64);
@@ -239,7 +255,7 @@ impl ScriptRun<'_> {
                 }
                 event = host.next(has_room) => match event {
                     ScriptHostEvent::Line(line) => {
-                        sent = sent.saturating_add(line.len() as u64);
+                        sent = sent.saturating_add(wire::window_cost(&line));
                         let head = ScriptReply::Line { cpu_ms: cpu_of(&*host) };
                         reply.send(&wire::write(&head, &line)).await?;
                     }
@@ -267,6 +283,16 @@ fn worker_ended() -> ScriptHostEnd {
     ScriptHostEnd {
         cause: ScriptHostEndCause::Other,
         text: LocalizedText::new("its worker was stopped", "其工作进程已停止"),
+    }
+}
+
+fn over_time() -> ScriptHostEnd {
+    ScriptHostEnd {
+        cause: ScriptHostEndCause::Other,
+        text: LocalizedText::new(
+            "it ran longer than its worker allows: raise `time` in `[script]` of the worker",
+            "脚本运行时间超过其工作进程的限制：请调大该工作进程 `[script]` 的 `time`",
+        ),
     }
 }
 

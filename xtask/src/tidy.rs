@@ -11,6 +11,7 @@ mod includes;
 mod manifests;
 mod parameters;
 mod personification;
+mod program_names;
 mod readme;
 mod readme_commands;
 mod security_table;
@@ -57,6 +58,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     findings.extend(files.iter().flat_map(size::check));
     findings.extend(files.iter().flat_map(forbidden_text::check));
     findings.extend(files.iter().flat_map(personification::check));
+    findings.extend(files.iter().flat_map(program_names::check));
     findings.extend(files.iter().flat_map(includes::check));
     findings.extend(files.iter().flat_map(parameters::check));
     findings.extend(architecture::check(&files));

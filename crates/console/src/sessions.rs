@@ -227,6 +227,8 @@ mod tests {
         let local = sessions.create(None).await.unwrap();
         let ann = sessions.create(Some(person(0))).await.unwrap();
         let first = sessions.create(Some(person(1))).await.unwrap();
+        // Sessions of the same millisecond are equally old.
+        tokio::time::sleep(Duration::from_millis(5)).await;
         for _ in 0..MAX_OWN_SESSIONS {
             sessions.create(Some(person(1))).await.unwrap();
         }

@@ -8,6 +8,7 @@ mod binding;
 mod every_command;
 mod hidden_files;
 mod hostile;
+mod hub_programs;
 mod loaded_files;
 mod messages;
 mod own_servers;

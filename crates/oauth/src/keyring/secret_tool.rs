@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
+use toolhub_core::system_program;
 use zeroize::Zeroizing;
 
 use super::Entry;
@@ -15,15 +16,16 @@ pub(super) fn is_available() -> bool {
     set("DBUS_SESSION_BUS_ADDRESS") && (set("DISPLAY") || set("WAYLAND_DISPLAY"))
 }
 
-fn secret_tool(verb: &[&str], entry: &Entry) -> Command {
-    let mut command = Command::new("secret-tool");
+/// The command; `None` if the program is not installed.
+fn secret_tool(verb: &[&str], entry: &Entry) -> Option<Command> {
+    let mut command = Command::new(system_program("secret-tool")?);
     command.args(verb).args(["service", "toolhub", "home", &entry.home, "login", &entry.key]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    command
+    Some(command)
 }
 
 pub(super) async fn read(entry: &Entry) -> Option<Zeroizing<String>> {
-    let child = secret_tool(&["lookup"], entry).stdout(Stdio::piped()).spawn().ok()?;
+    let child = secret_tool(&["lookup"], entry)?.stdout(Stdio::piped()).spawn().ok()?;
     let output = child.wait_with_output().await.ok()?;
     let text = String::from_utf8(output.stdout).ok().map(Zeroizing::new)?;
     (output.status.success() && !text.is_empty()).then_some(text)
@@ -32,7 +34,7 @@ pub(super) async fn read(entry: &Entry) -> Option<Zeroizing<String>> {
 pub(super) async fn write(entry: &Entry, text: &str) -> Option<()> {
     let label = format!("--label=toolhub: {}", entry.key);
     // The text is passed through a pipe: command lines are visible to other users.
-    let mut child = secret_tool(&["store", &label], entry).stdin(Stdio::piped()).spawn().ok()?;
+    let mut child = secret_tool(&["store", &label], entry)?.stdin(Stdio::piped()).spawn().ok()?;
     let mut input = child.stdin.take()?;
     input.write_all(text.as_bytes()).await.ok()?;
     drop(input);
@@ -40,5 +42,5 @@ pub(super) async fn write(entry: &Entry, text: &str) -> Option<()> {
 }
 
 pub(super) async fn remove(entry: &Entry) -> Option<()> {
-    secret_tool(&["clear"], entry).status().await.ok()?.success().then_some(())
+    secret_tool(&["clear"], entry)?.status().await.ok()?.success().then_some(())
 }

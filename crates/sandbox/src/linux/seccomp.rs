@@ -81,11 +81,25 @@ const FORBIDDEN: &[c_long] = &[
     libc::SYS_unshare,
     libc::SYS_setns,
     // Shared memory and messages, which are visible to other processes and not accounted.
+    // Ids of System V objects are small numbers: what another process has created can be used without asking for its id.
     libc::SYS_shmget,
     libc::SYS_shmat,
+    libc::SYS_shmdt,
+    libc::SYS_shmctl,
     libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
     libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
     libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_mq_timedsend,
+    libc::SYS_mq_timedreceive,
+    libc::SYS_mq_notify,
+    libc::SYS_mq_getsetattr,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_iopl,
     #[cfg(target_arch = "x86_64")]

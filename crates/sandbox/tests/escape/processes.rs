@@ -1,6 +1,8 @@
 //! Inspecting, signalling and tracing other processes, and outliving the sandbox.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::IntoRawFd as _;
+use std::process::Stdio;
 
 use crate::harness::{
     ISOLATIONS, Outside, SECRET, Victim, policy, processes_with, python, run, run_and_keep, token,
@@ -24,6 +26,65 @@ for pid in sys.argv[1:]:
         let own = std::process::id().to_string();
         let result = run(&policy(isolation), python(code, &[&own, &victim.pid()]));
         result.assert_no_escape();
+    }
+}
+
+/// Creates System V objects and a message queue, prints their names, and after a line of input whether they are unchanged.
+const IPC_OWNER: &str = r#"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+memory, messages, semaphores = libc.shmget(0, 4096, 0o666), libc.msgget(0, 0o666), libc.semget(0, 1, 0o666)
+queue = f"/toolhub-test-{os.getpid()}"
+opened = libc.mq_open(queue.encode(), 0o102, 0o666, None)
+buffer = ctypes.create_string_buffer(512)
+def intact():
+    return [libc.shmctl(memory, 2, buffer), libc.msgctl(messages, 2, buffer), libc.semctl(semaphores, 0, 12),
+        libc.mq_unlink(queue.encode()), libc.msgrcv(messages, buffer, 64, 0, 0o4000)] == [0, 0, 0, 0, -1]
+print(memory, messages, semaphores, queue, flush=True)
+try:
+    sys.stdin.readline()
+    print("intact" if min(memory, messages, semaphores, opened) >= 0 and intact() else "changed")
+finally:
+    libc.shmctl(memory, 0, None), libc.msgctl(messages, 0, None), libc.semctl(semaphores, 0, 0), libc.mq_unlink(queue.encode())
+"#;
+
+#[test]
+fn denies_system_v_objects_and_queues_of_other_processes() {
+    let code = r#"
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+memory, messages, semaphores = map(int, sys.argv[1:4])
+queue = sys.argv[4].encode()
+def attempt(how, step):
+    print("tried", how)
+    if step() != -1: print("escaped by", how)
+buffer = ctypes.create_string_buffer(512)
+operation = ctypes.create_string_buffer(b"\x00\x00\x01\x00\x00\x08")
+libc.shmat.restype = ctypes.c_long
+attempt("shmat", lambda: libc.shmat(memory, None, 0))
+attempt("shmctl", lambda: libc.shmctl(memory, 2, buffer))
+attempt("msgsnd", lambda: libc.msgsnd(messages, b"\x01" + bytes(15), 8, 0o4000))
+attempt("msgrcv", lambda: libc.msgrcv(messages, buffer, 64, 0, 0o4000))
+attempt("semop", lambda: libc.semop(semaphores, operation, 1))
+attempt("SETVAL", lambda: libc.semctl(semaphores, 0, 16, 7))
+attempt("mq_open", lambda: libc.mq_open(queue, 2))
+attempt("mq_unlink", lambda: libc.mq_unlink(queue))
+attempt("removal of messages", lambda: libc.msgctl(messages, 0, None))
+attempt("removal of semaphores", lambda: libc.semctl(semaphores, 0, 0))
+attempt("removal of memory", lambda: libc.shmctl(memory, 0, None))
+"#;
+    for isolation in ISOLATIONS {
+        let mut owner = python(IPC_OWNER, &[]);
+        let mut owner = owner.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(owner.stdout.take().unwrap());
+        let mut names = String::new();
+        output.read_line(&mut names).unwrap();
+        let names: Vec<&str> = names.split_whitespace().collect();
+        run(&policy(isolation), python(code, &names)).assert_no_escape();
+        owner.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let mut end = String::new();
+        output.read_line(&mut end).unwrap();
+        assert_eq!((end.trim(), owner.wait().unwrap().success()), ("intact", true), "{isolation:?}");
     }
 }
 

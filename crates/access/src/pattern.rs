@@ -19,20 +19,33 @@ pub(crate) struct Name<'a> {
     text: Cow<'a, str>,
     /// `None` if equal to the text.
     folded: Option<Box<str>>,
-    /// Whether a match with this name is presumed only.
-    is_presumed: bool,
+    trust: NameTrust,
+}
+
+/// Whether a match with a name can grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NameTrust {
+    Always,
+    /// Only for a rule that names the server: another server may have a tool of this name.
+    WithServer,
+    Never,
 }
 
 impl<'a> Name<'a> {
     pub(crate) fn new(text: Cow<'a, str>) -> Self {
         let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         let folded = (!is_folded).then(|| folded(&text).into());
-        Self { text, folded, is_presumed: false }
+        Self { text, folded, trust: NameTrust::Always }
     }
 
     /// A name that its server chose and that may look like one of another server: a match with it never grants.
     pub(crate) fn presumed(text: Cow<'a, str>) -> Self {
-        Self { is_presumed: true, ..Self::new(text) }
+        Self { trust: NameTrust::Never, ..Self::new(text) }
+    }
+
+    /// A name whose parts can be read as another server and tool: a match with it grants only for a rule that names the server.
+    pub(crate) fn ambiguous(text: Cow<'a, str>) -> Self {
+        Self { trust: NameTrust::WithServer, ..Self::new(text) }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -109,11 +122,25 @@ impl Pattern {
 
 /// The best match of any name with any pattern.
 pub(crate) fn match_any(patterns: &[Pattern], names: &[Name<'_>]) -> Option<Certainty> {
+    match_item_names(patterns, names, false)
+}
+
+/// The best match of any name of an item with any pattern of a rule; `names_server` if the rule names the server of the item.
+pub(crate) fn match_item_names(
+    patterns: &[Pattern],
+    names: &[Name<'_>],
+    names_server: bool,
+) -> Option<Certainty> {
+    let is_trusted = |name: &Name<'_>| match name.trust {
+        NameTrust::Always => true,
+        NameTrust::WithServer => names_server,
+        NameTrust::Never => false,
+    };
     let mut best = None;
     for pattern in patterns {
         for name in names {
             match pattern.matches(name) {
-                Some(Certainty::Certain) if !name.is_presumed => return Some(Certainty::Certain),
+                Some(Certainty::Certain) if is_trusted(name) => return Some(Certainty::Certain),
                 Some(Certainty::Certain | Certainty::Presumed) => best = Some(Certainty::Presumed),
                 None => {}
             }

@@ -9,7 +9,7 @@ use toolhub_core::{Hints, Principal, Roles};
 
 use crate::argument_schema::{ArgumentSchema, Arguments, Verdict};
 use crate::decision::RuleId;
-use crate::pattern::{Certainty, Name, Pattern, match_any};
+use crate::pattern::{Certainty, Name, Pattern, match_any, match_item_names};
 use crate::request::{Action, Item, ItemKind};
 use crate::spec::{HintSpec, RuleEffect};
 
@@ -134,7 +134,10 @@ impl Rule {
         let of_server = select(&self.servers, || match_any(&self.servers, server)).ok_or(Mismatch::Server)?;
         let of_tool = select(&self.tools, || match item.names.is_empty() {
             true => presumed,
-            false => match_any(&self.tools, &item.names),
+            false => {
+                let names_server = !self.servers.is_empty() && of_server == Certainty::Certain;
+                match_item_names(&self.tools, &item.names, names_server)
+            }
         });
         let of_tool = of_tool.ok_or(Mismatch::Tool)?;
         let of_profile = select(&self.profiles, || match &item.profile {

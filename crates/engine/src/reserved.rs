@@ -78,8 +78,7 @@ impl ReservedNames {
 pub fn qualified(source: &Source, name: &str) -> String {
     let id = source.to_string();
     let full_name = format!("{id}{SEPARATOR}{name}");
-    let splits_once = !id.contains(SEPARATOR) && !id.ends_with('_');
-    if splits_once && full_name.len() <= MAX_NAME_BYTES && plain(&full_name) == full_name {
+    if splits_once(&id) && full_name.len() <= MAX_NAME_BYTES && plain(&full_name) == full_name {
         full_name
     } else {
         hashed(source, name)
@@ -88,11 +87,21 @@ pub fn qualified(source: &Source, name: &str) -> String {
 
 /// The qualified name, always with a hash suffix.
 pub fn hashed(source: &Source, name: &str) -> String {
-    let full_name = format!("{source}{SEPARATOR}{name}");
-    let digest = Sha256::digest(full_name.as_bytes());
+    let id = source.to_string();
+    let full_name = format!("{id}{SEPARATOR}{name}");
+    // The parts of an ambiguous name are hashed with their limits. No source begins with a NUL.
+    let digest = match splits_once(&id) {
+        true => Sha256::digest(full_name.as_bytes()),
+        false => Sha256::digest(format!("\0{id}\0{name}").as_bytes()),
+    };
     let tail: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     let stem: String = plain(&full_name).chars().take(MAX_NAME_BYTES - tail.len() - 1).collect();
     format!("{stem}_{tail}")
+}
+
+/// Whether `id__name` has no other parts, whatever the name is.
+fn splits_once(id: &str) -> bool {
+    !id.contains(SEPARATOR) && !id.ends_with('_')
 }
 
 fn plain(text: &str) -> String {
@@ -172,6 +181,15 @@ mod tests {
                 taking.0.starts_with("evil__call_tool_") && taking.0.len() <= MAX_NAME_BYTES,
                 "{taking:?}"
             );
+        }
+    }
+
+    #[test]
+    fn ambiguous_parts_have_different_names() {
+        for (one, other) in [(("__", "__."), ("___", "_.")), (("a", "b__c"), ("a__b", "c")), (("a", "_b"), ("a_", "b"))] {
+            for name in [qualified, hashed] {
+                assert_ne!(name(&server(one.0), one.1), name(&server(other.0), other.1), "{one:?} {other:?}");
+            }
         }
     }
 

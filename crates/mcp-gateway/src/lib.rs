@@ -53,6 +53,7 @@ use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::json::folded;
 use toolhub_core::ports::boxed;
 use toolhub_core::shared_state::ReplicaId;
+use toolhub_core::text::cut;
 use toolhub_core::{CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE, client_info};
 use toolhub_mcp_wire::{Era, Offer, scan};
@@ -90,6 +91,8 @@ use crate::session_owner::SessionOwners;
 /// The member of `_meta` that relates a message to a task (2025-11-25, basic/utilities/tasks).
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The error of requests that are still running when the gateway stops.
+/// Maximum length of an unknown name in an error, in characters.
+const MAX_SHOWN_CHARS: usize = 100;
 const ABORTED: i64 = -32000;
 const ABORTED_MESSAGE: &str =
     "the gateway was stopped before this was done; what had begun may have had its effect";
@@ -234,6 +237,7 @@ impl Gateway {
         };
         // Unknown methods are not forwarded: nothing determines which server would be responsible.
         let Some(known) = Method::named(method, era) else { return Err(RpcError::no_method(method)) };
+        known.check_name_length(&params)?;
         match known {
             Method::CallTool => {
                 self.call(&params, caller(client_handle)).await.map(|result| with_result_type(result, era))
@@ -294,7 +298,10 @@ impl Gateway {
         // Repeated names do not repeat the definition, so that the result is never longer than the complete list.
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for name in &names {
-            let unknown = || RpcError::invalid_params(format!("unknown tool: {name}"));
+            let unknown = || {
+                let shown = cut(name, MAX_SHOWN_CHARS).unwrap_or_else(|| name.clone());
+                RpcError::invalid_params(format!("unknown tool: {shown}"))
+            };
             let definition = tools.definitions.get(name).ok_or_else(unknown)?;
             if seen.insert(name) {
                 found.push(definition);

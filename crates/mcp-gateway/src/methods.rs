@@ -1,7 +1,14 @@
 //! All methods that the gateway supports: era, handler, and the object that the params name. A request with any other
 //! method is answered with -32601 and never forwarded.
 
+use toolhub_core::RawObject;
 use toolhub_mcp_wire::Era;
+
+use crate::backend::RpcError;
+
+/// Maximum length of the JSON text that names the object of a request. Names and URIs are compared in many spellings, and
+/// repeated in errors.
+const MAX_NAME_BYTES: usize = 8 << 10;
 
 /// A request method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +155,21 @@ pub fn method_names(era: Era) -> impl Iterator<Item = &'static str> {
     METHODS.iter().map(|row| row.name).filter(move |name| Method::named(name, era).is_some())
 }
 
+impl Method {
+    /// Refuses a name or URI that is longer than any object has.
+    pub(crate) fn check_name_length(self, params: &RawObject) -> Result<(), RpcError> {
+        let row = METHODS.iter().find(|row| row.method == self);
+        let Some(key) = row.and_then(|row| row.subject.key()) else { return Ok(()) };
+        match params.get(key) {
+            Some(name) if name.get().len() > MAX_NAME_BYTES => Err(RpcError::invalid_params(format!(
+                "`{key}` is {} bytes long; at most {MAX_NAME_BYTES} are allowed",
+                name.get().len()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl BackendMethod {
     fn row(self) -> Option<&'static Row> {
         METHODS.iter().find(|row| row.method == Method::Forward(self))
@@ -183,6 +205,17 @@ mod tests {
             ["", "tools/Call", "tools/call ", "vendor/anything", "roots/list", "notifications/cancelled"]
         {
             check(unknown, false, false);
+        }
+    }
+
+    #[test]
+    fn long_names_are_refused_by_every_method_that_names_an_object() {
+        let long = toolhub_core::RawJson::of(&"x".repeat(MAX_NAME_BYTES));
+        for row in &METHODS {
+            let Some(key) = row.subject.key() else { continue };
+            let refused = row.method.check_name_length(&RawObject::default().with(key, long.clone()));
+            assert!(refused.is_err_and(|error| error.message.len() < 100), "{}", row.name);
+            assert!(row.method.check_name_length(&RawObject::default().with(key, "x")).is_ok());
         }
     }
 

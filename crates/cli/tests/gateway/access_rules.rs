@@ -454,6 +454,35 @@ async fn chosen_names_neither_grant_nor_evade() {
     }
 }
 
+/// `evil__x__b` is the tool `b` of `evil__x`, and looks like `x__b` of `evil`.
+#[tokio::test]
+async fn qualified_names_with_several_readings_grant_only_with_the_server() {
+    for (servers, granted) in [("", "\"b\""), ("servers = [\"evil\"]\n", "\"x__b\"")] {
+        let mut cli = hub("[native]\nenabled = false\n");
+        let journal = |server: &str| cli.folder().join(format!("{server}.journal"));
+        let (one, other) = (journal("evil"), journal("evil__x"));
+        cli.server("evil", &Script::both().plain_tool("x__b").journal(&one));
+        cli.server("evil__x", &Script::both().plain_tool("b").journal(&other));
+        let key = keys(&cli, &["ann".to_owned()]).remove(0);
+        add_settings(
+            &cli,
+            &format!("[[auth.rules]]\neffect = \"allow\"\ntools = [\"evil__x__b\"]\n{servers}"),
+        );
+        let serving = Serving::start(cli);
+        let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
+        let tools = client.tools().await;
+        assert_eq!(tools.len(), 1, "{tools:?}");
+        client.call(&tools[0], "{}").await;
+        let called: Vec<String> = [one, other]
+            .iter()
+            .flat_map(|journal| Journal::read(journal).messages())
+            .filter(|message| message["method"] == "tools/call")
+            .map(|message| message["params"]["name"].to_string())
+            .collect();
+        assert_eq!(called, [granted]);
+    }
+}
+
 /// The confidence of a search does not depend on tools that are not visible, and a completion reaches only the checked item.
 #[tokio::test]
 async fn search_and_completion_reveal_nothing_hidden() {

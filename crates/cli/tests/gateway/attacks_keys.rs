@@ -93,13 +93,13 @@ async fn rejects_duplicate_keys_in_the_envelope() {
     assert_eq!(client.call("read", "{}").await.text(), r#"{"folder":"archive"}"#);
 }
 
-/// Go's `encoding/json` ignores the case of keys and uses the last one.
+/// Go's `encoding/json` ignores the case of keys and uses the last one; for programs in C a key ends at a NUL.
 #[tokio::test]
 async fn fixed_arguments_win_for_servers_that_ignore_case() {
     let serving = serving();
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;
-        for spelled in ["Folder", "FOLDER", "\\u0046older"] {
+        for spelled in ["Folder", "FOLDER", "\\u0046older", "folder\\u0000", "FOLDER\\u0000x"] {
             let arguments = format!(r#"{{"folder":"a","{spelled}":"secret","path":"p"}}"#);
             let received = client.call("read", &arguments).await.text();
             assert_eq!(received, r#"{"path":"p","folder":"archive"}"#, "{spelled} {era:?}");

@@ -84,7 +84,7 @@ async fn rejects_second_task_id_beside_checked_one() {
     let (serving, tokens) = two_principals_with(&script, "");
     let [ann, bob] = clients(&serving, &tokens, Era::Legacy).await;
     ann.call("begin", "{}").await;
-    let params = r#""taskId":"t-1","TaskId":"victim","TASKID":"victim","more":1"#;
+    let params = r#""taskId":"t-1","TaskId":"victim","TASKID":"victim","taskId\u0000":"victim","more":1"#;
     ann.ask("1", "tasks/get", params).await.result();
     let mut related = bob.clone();
     related.also(r#""io.modelcontextprotocol/related-task":{"taskId":"t-1"},"io.vendor/kept":1"#);

@@ -120,9 +120,10 @@ fn repeated(keys: &[Cow<'_, str>]) -> Option<KeyProblem> {
     found.map(|(_, key)| KeyProblem::Duplicate(key.chars().take(MAX_SHOWN).collect()))
 }
 
-/// Folds a key as case-insensitive parsers do. Go's `encoding/json` matches keys by simple case folding, which also
-/// equates `ſ` with `s` and the Kelvin sign with `k`.
+/// A form that is equal for all keys that some parser reads as the same one. Go's `encoding/json` matches keys by simple case
+/// folding, which also equates `ſ` with `s` and the Kelvin sign with `k`; texts of C end at a NUL.
 pub fn folded(key: &str) -> String {
+    let key = key.split_once('\0').map_or(key, |(before, _)| before);
     key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn folds_keys_like_case_insensitive_parsers() {
         for (one, other) in
-            [("Folder", "folder"), ("FOLDER", "folder"), ("ſize", "size"), ("\u{212a}ey", "key")]
+            [("Folder", "folder"), ("ſize", "size"), ("\u{212a}ey", "key"), ("Path\0x", "path")]
         {
             assert_eq!(folded(one), folded(other));
         }

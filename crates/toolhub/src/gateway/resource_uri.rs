@@ -3,6 +3,9 @@
 
 use url::Url;
 
+/// Maximum length of a URI whose readings are compared. The gateway refuses longer ones.
+const MAX_URI_BYTES: usize = 8 << 10;
+
 /// What a server may read when it receives a URI. Each reading has several notations, which differ in percent-encoding and in
 /// the letter case of the host only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +18,10 @@ pub(super) struct UriReadings {
 
 impl UriReadings {
     /// The readings of a URI; `None` if they are unpredictable, because it contains control characters, surrounding spaces or
-    /// backslashes: some parsers remove or replace them.
+    /// backslashes, which some parsers remove or replace, or because it is very long.
     pub(super) fn of(uri: &str) -> Option<Self> {
-        let is_unpredictable = uri.contains(|c: char| c.is_control() || c == '\\')
+        let is_unpredictable = uri.len() > MAX_URI_BYTES
+            || uri.contains(|c: char| c.is_control() || c == '\\')
             || uri.trim() != uri
             || contains_encoded(uri, b'\\');
         if is_unpredictable {

@@ -152,9 +152,13 @@ pub(crate) fn check_write(headers: &HeaderMap, csrf: &str) -> Result<(), Problem
         let host = text("host")?;
         Some(origin.authority()?.as_str().eq_ignore_ascii_case(host))
     };
+    // A browser sends each once; of two, a proxy could have checked the other one.
+    let is_repeated = ["origin", "host", "sec-fetch-site", CSRF_HEADER]
+        .iter()
+        .any(|name| headers.get_all(*name).iter().count() > 1);
     let is_same_site = text("sec-fetch-site").is_none_or(|site| site == "same-origin");
     let has_token = text(CSRF_HEADER).is_some_and(|token| token.len() == csrf.len() && token == csrf);
-    if is_same_site && has_token && is_same_origin() == Some(true) {
+    if !is_repeated && is_same_site && has_token && is_same_origin() == Some(true) {
         return Ok(());
     }
     Err(Problem::forbidden(
@@ -324,6 +328,10 @@ mod tests {
             ("sec-fetch-site", Some("cross-site")),
         ] {
             assert!(!with(name, value), "{name} {value:?}");
+        }
+        for (name, value) in good {
+            let pairs = [&good[..], &[(name, value)]].concat();
+            assert!(check_write(&headers(&pairs), "t").is_err(), "{name} twice");
         }
     }
 

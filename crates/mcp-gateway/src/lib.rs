@@ -90,9 +90,9 @@ use crate::session_owner::SessionOwners;
 
 /// The member of `_meta` that relates a message to a task (2025-11-25, basic/utilities/tasks).
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// The error of requests that are still running when the gateway stops.
 /// Maximum length of an unknown name in an error, in characters.
 const MAX_SHOWN_CHARS: usize = 100;
+/// The error of requests that are still running when the gateway stops.
 const ABORTED: i64 = -32000;
 const ABORTED_MESSAGE: &str =
     "the gateway was stopped before this was done; what had begun may have had its effect";
@@ -211,7 +211,10 @@ impl Gateway {
         let era = info.era;
         let mut params = params;
         // It may name a task of another principal. Requests name their task in `taskId`, which is checked.
-        params.meta.remove(RELATED_TASK);
+        // Other letter cases, and what follows a NUL, are the same key for some servers.
+        params.meta.retain(|name| {
+            !name.get(..RELATED_TASK.len()).is_some_and(|start| start.eq_ignore_ascii_case(RELATED_TASK))
+        });
         let (client_handle, members) = ClientHandle::new(info, params);
         let state = RequestState { era, session, client_handle: Arc::clone(&client_handle) };
         let gateway = Arc::clone(self);

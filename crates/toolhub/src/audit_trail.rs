@@ -1,7 +1,7 @@
 //! What the hub appends to the audit log beside calls, which the store appends itself: refusals, held calls, logins and
 //! changes.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
@@ -18,8 +18,12 @@ use toolhub_core::text::cut;
 use crate::held_calls::HeldCall;
 use crate::hub::Hub;
 
-/// Maximum number of events that wait for [`PendingEvents::drain`]. Further ones are counted.
+/// Maximum number of events that wait for [`PendingEvents::drain`].
 const MAX_PENDING: usize = 10_000;
+
+/// Maximum number of them of one principal, so that many refusals of one keep out no record of another. Further ones are
+/// counted.
+const MAX_PENDING_OF_PRINCIPAL: usize = 500;
 
 /// Maximum length of the name or URI in the record of a refusal, in characters: clients choose it.
 const MAX_ITEM_CHARS: usize = 512;
@@ -44,12 +48,19 @@ pub(crate) struct PendingEvents {
 #[derive(Debug, Default)]
 struct Pending {
     events: VecDeque<AuditEvent>,
-    /// Events that found no room; one record states their number.
-    omitted: u64,
+    /// The principals of these events, and of those that are only counted.
+    principals: HashMap<Arc<str>, PrincipalEvents>,
     /// Refused logins among the events.
     listed_logins: usize,
     /// Refused logins that are only counted; one record states their number.
     refused_logins: u64,
+}
+
+#[derive(Debug, Default)]
+struct PrincipalEvents {
+    pending: usize,
+    /// Events that found no room; one record states their number.
+    omitted: u64,
 }
 
 impl PendingEvents {
@@ -63,7 +74,7 @@ impl PendingEvents {
         let mut pending = self.lock();
         if pending.listed_logins < MAX_LISTED_LOGINS {
             pending.listed_logins += 1;
-            pending.events.push_back(event);
+            pending.push(event);
         } else {
             pending.refused_logins += 1;
         }
@@ -71,12 +82,7 @@ impl PendingEvents {
 
     /// Adds an event.
     pub(crate) fn push(&self, event: AuditEvent) {
-        let mut pending = self.lock();
-        if pending.events.len() < MAX_PENDING {
-            pending.events.push_back(event);
-        } else {
-            pending.omitted += 1;
-        }
+        self.lock().push(event);
     }
 
     /// Appends the events to the log. Those that cannot be appended, or whose append is cancelled, stay for the next time: a
@@ -96,7 +102,7 @@ impl PendingEvents {
             let before = failed;
             for result in &appended {
                 match result {
-                    Ok(()) => drop(pending.events.remove(failed)),
+                    Ok(()) => pending.remove(failed),
                     Err(_) => failed += 1,
                 }
             }
@@ -108,23 +114,64 @@ impl PendingEvents {
 }
 
 impl Pending {
+    fn push(&mut self, event: AuditEvent) {
+        let own = self.principals.entry(Arc::clone(&event.principal)).or_default().pending;
+        let has_room = own < MAX_PENDING_OF_PRINCIPAL
+            && (self.events.len() < MAX_PENDING || self.drop_newest_of_the_busiest(own + 1));
+        let principal = self.principals.entry(Arc::clone(&event.principal)).or_default();
+        if has_room {
+            principal.pending += 1;
+            self.events.push_back(event);
+        } else {
+            principal.omitted += 1;
+        }
+    }
+
+    /// Makes room at the cost of the principal with the most events. `false` if none has more than `own`.
+    fn drop_newest_of_the_busiest(&mut self, own: usize) -> bool {
+        let busiest = self.principals.iter().max_by_key(|(_, events)| events.pending);
+        let Some((busiest, _)) = busiest.filter(|(_, events)| events.pending > own) else { return false };
+        let busiest = Arc::clone(busiest);
+        let Some(newest) = self.events.iter().rposition(|event| event.principal == busiest) else {
+            return false;
+        };
+        self.remove(newest);
+        self.principals.entry(busiest).or_default().omitted += 1;
+        true
+    }
+
+    fn remove(&mut self, position: usize) {
+        let Some(event) = self.events.remove(position) else { return };
+        if let Some(events) = self.principals.get_mut(&event.principal) {
+            events.pending = events.pending.saturating_sub(1);
+        }
+    }
+
     /// Turns the numbers of events that are not listed into events.
     fn add_summaries(&mut self) {
         self.listed_logins = 0;
-        let (omitted, refused_logins) = (self.omitted, self.refused_logins);
-        (self.omitted, self.refused_logins) = (0, 0);
+        let refused_logins = std::mem::take(&mut self.refused_logins);
+        let mut summaries = Vec::new();
         if refused_logins > 0 {
             let reason = format!("{refused_logins} further refused logins");
-            self.events.push_back(login(&Arc::from("unknown"), "token", Some(&reason)));
+            summaries.push(login(&Arc::from("unknown"), "token", Some(&reason)));
         }
-        if omitted > 0 {
-            let what = RefusalEvent {
-                operation: "requests".to_owned(),
-                resource: format!("{omitted} further refusals, not listed"),
-                rule: None,
-                reference: String::new(),
-            };
-            self.events.push_back(AuditEvent::now(&Arc::from(LOCAL), AuditAction::Refusal(what)));
+        for (principal, events) in &mut self.principals {
+            let omitted = std::mem::take(&mut events.omitted);
+            if omitted > 0 {
+                let what = RefusalEvent {
+                    operation: "requests".to_owned(),
+                    resource: format!("{omitted} further refusals, not listed"),
+                    rule: None,
+                    reference: String::new(),
+                };
+                summaries.push(AuditEvent::now(principal, AuditAction::Refusal(what)));
+            }
+        }
+        self.principals.retain(|_, events| events.pending > 0);
+        for summary in summaries {
+            self.principals.entry(Arc::clone(&summary.principal)).or_default().pending += 1;
+            self.events.push_back(summary);
         }
     }
 }
@@ -274,6 +321,36 @@ mod tests {
         let expected: Vec<String> = (0..200).map(|number| number.to_string()).collect();
         let appended: Vec<String> = log.appended.lock().unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(appended, expected);
+    }
+
+    #[tokio::test]
+    async fn flood_of_refusals_hides_no_record_of_another_principal() {
+        let (pending, log) = (PendingEvents::default(), FakeLog::default());
+        let refused = |principal: &str| {
+            let principal = Arc::from(principal);
+            pending.push(refusal(&principal, "tool", &RefusalReason::Rule(None), ""));
+        };
+        for _ in 0..50_000 {
+            refused("key:cara");
+        }
+        for number in 0..40 {
+            (0..MAX_PENDING_OF_PRINCIPAL).for_each(|_| refused(&format!("key:{number}")));
+        }
+        for _ in 0..39 {
+            refused("key:eve");
+            refused("key:cara");
+        }
+        pending.drain(&log).await;
+        let appended = log.appended.lock().unwrap();
+        let count = |name: &str| appended.iter().filter(|principal| &***principal == name).count();
+        assert_eq!(count("key:eve"), 39);
+        // The summary of a flood names its principal.
+        assert!((2..=MAX_PENDING_OF_PRINCIPAL + 1).contains(&count("key:cara")), "{}", count("key:cara"));
+        assert!(appended.len() <= MAX_PENDING + 41, "{}", appended.len());
+        drop(appended);
+        assert!(pending.lock().events.is_empty());
+        pending.drain(&log).await;
+        assert!(pending.lock().principals.is_empty());
     }
 
     #[tokio::test]

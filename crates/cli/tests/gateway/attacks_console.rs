@@ -266,11 +266,11 @@ async fn attack_more_requests_than_the_budget_allows() {
 /// Viewers with limited rights learn nothing of hidden tools and servers by statistics, health or events.
 #[tokio::test]
 async fn attack_hidden_tools_in_statistics_and_health() {
-    let rules = "[[auth.rules]]\nname = \"see\"\neffect = \"allow\"\nroles = [\"viewer\"]\ntools = [\"read_*\"]\n[[auth.rules]]\nname = \"all\"\neffect = \"allow\"\nroles = [\"owner\"]\n";
+    let rules = "[[auth.rules]]\nname = \"see\"\neffect = \"allow\"\nroles = [\"viewer\", \"caller\"]\ntools = [\"read_*\"]\n[[auth.rules]]\nname = \"all\"\neffect = \"allow\"\nroles = [\"owner\"]\n";
     let mut cli = hub(rules);
     cli.server("s", &sheets());
     cli.entry("secret", json!({"command": "/nonexistent/program"}));
-    let [viewer, owner] = ["viewer", "owner"].map(|role| new_key(&cli, &key_of(role)));
+    let [viewer, caller, owner] = ["viewer", "caller", "owner"].map(|role| new_key(&cli, &key_of(role)));
     let serving = Serving::start(cli);
     let body = json!({"arguments": {}}).to_string();
     for tool in ["delete_sheet", "read_sheet"] {
@@ -293,7 +293,13 @@ async fn attack_hidden_tools_in_statistics_and_health() {
         let text = read(viewer.clone(), path).await;
         assert!(!text.contains("delete_sheet") && !text.contains("secret"), "{path}: {text}");
     }
-    assert!(read(viewer, "stats").await.contains("read_sheet"));
+    assert!(read(viewer.clone(), "stats").await.contains("read_sheet"));
+    // Statistics are those of all principals: who may not read them sees none beside a tool.
+    let statistics = async |key: &str| {
+        let detail: Value = serde_json::from_str(&read(key.to_owned(), "tools/read_sheet").await).unwrap();
+        detail["statistics"].as_array().unwrap().len()
+    };
+    assert_eq!((statistics(&caller).await, statistics(&viewer).await), (0, 1));
 }
 
 /// An approver sees everything that it approves, and only calls of its profiles.

@@ -14,7 +14,7 @@ use toolhub_core::{Lang, Localize as _, RawJson, RawObject, Role, Roles, Source,
 use toolhub_engine::Entry;
 
 use super::overview::{ToolCount, tool_count};
-use super::{CURSOR, LIMIT, PROFILE, Page, timestamp};
+use super::{CURSOR, LIMIT, PROFILE, Page, VIEWERS, timestamp};
 use crate::argument_pointer::argument_pointer;
 use crate::idempotency::Turn;
 use crate::problem::Problem;
@@ -353,8 +353,10 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
     });
     // It has the parameters that the owner fixed and hides.
     let sees_sources = context.sees_fixed_arguments() || context.has_role(Role::Approver);
+    // They contain the calls of all principals.
+    let reads_statistics = context.has_role(VIEWERS.iter().copied().collect::<Roles>());
     let mut statistics = Vec::new();
-    for source in offered.sources.iter() {
+    for source in offered.sources.iter().filter(|_| reads_statistics) {
         statistics
             .extend(context.hub().tool_statistics(source, &offered.tool).await?.as_ref().map(tool_count));
     }

@@ -84,7 +84,6 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Gateways {
     hub: Arc<Hub>,
     /// The keys and the ended sessions of all profiles.
-    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for requests of other replicas"))]
     record: Arc<SessionRecord>,
     notifications: NotificationBus,
     offers: Arc<OfferCache>,

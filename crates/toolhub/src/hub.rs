@@ -227,7 +227,7 @@ impl Hub {
             Source::Server(id) => self.servers.find(id.as_str()),
             Source::Native | Source::Skill => None,
         };
-        let configuration = server.map(|server| server.spec().fingerprint()).unwrap_or_default();
+        let configuration = server.map(|server| server.spec().approval_digest()).unwrap_or_default();
         format!("{} {configuration} {}", tool.source, tool.definition.digest())
     }
 

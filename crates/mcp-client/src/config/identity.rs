@@ -115,6 +115,13 @@ impl ServerSpec {
         ]))
     }
 
+    /// A digest of what an approval of a call is bound to: the program or address of the server. Equal at all replicas, whose files
+    /// lie in different folders.
+    pub fn approval_digest(&self) -> String {
+        let era = self.era.map(|era| era.name());
+        digest(&json!([self.id.as_str(), self.transport.name(), era, self.transport_json()]))
+    }
+
     /// A digest of the configured entry, its file and the consent to it.
     pub(crate) fn entry_digest(&self) -> String {
         let limits = json!([self.connect_timeout, self.call_timeout, self.idle_timeout]);

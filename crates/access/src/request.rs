@@ -221,7 +221,8 @@ impl<'a> Item<'a> {
             let bare = Cow::Borrowed(*name);
             names.push(if is_qualified { Name::presumed(bare) } else { Name::new(bare) });
             // `a__b__c` can be the tool `b__c` of `a`, and `c` of `a__b`; `a___b` that of `a`, and of `a_`.
-            let is_ambiguous = is_qualified || (matches!(resource.source, Source::Server(_)) && name.starts_with('_'));
+            let is_ambiguous =
+                is_qualified || (matches!(resource.source, Source::Server(_)) && name.starts_with('_'));
             let qualified = Cow::Owned([server, "__", name].concat());
             names.push(if is_ambiguous { Name::ambiguous(qualified) } else { Name::new(qualified) });
         }

@@ -186,7 +186,9 @@ mod tests {
 
     #[test]
     fn ambiguous_parts_have_different_names() {
-        for (one, other) in [(("__", "__."), ("___", "_.")), (("a", "b__c"), ("a__b", "c")), (("a", "_b"), ("a_", "b"))] {
+        for (one, other) in
+            [(("__", "__."), ("___", "_.")), (("a", "b__c"), ("a__b", "c")), (("a", "_b"), ("a_", "b"))]
+        {
             for name in [qualified, hashed] {
                 assert_ne!(name(&server(one.0), one.1), name(&server(other.0), other.1), "{one:?} {other:?}");
             }

@@ -12,7 +12,8 @@ use crate::responses::text;
 pub(crate) const ENCODED: &str = "compressed bodies are not accepted: send the body uncompressed, without the header `Content-Encoding` \
      (不支持压缩的请求体：请发送未压缩的内容，并去掉 `Content-Encoding`)";
 
-const CODED: &str = "`Transfer-Encoding` may only be `chunked`, once (`Transfer-Encoding` 只能是单个 `chunked`)";
+const CODED: &str =
+    "`Transfer-Encoding` may only be `chunked`, once (`Transfer-Encoding` 只能是单个 `chunked`)";
 
 /// Refuses a request with an encoded body (RFC 9110, section 15.5.16), or with another transfer coding than `chunked` alone: proxies
 /// differ in where such a body ends. Returns `None` if it has neither.
@@ -49,7 +50,9 @@ mod tests {
             reject_encoding(&request.body(Body::empty()).unwrap()).map(|response| response.status())
         };
         assert_eq!((status(&[]), status(&["chunked"]), status(&["Chunked"])), (None, None, None));
-        for codings in [&["identity, chunked"][..], &["chunked, chunked"], &["chunked", "chunked"], &["gzip, chunked"]] {
+        for codings in
+            [&["identity, chunked"][..], &["chunked, chunked"], &["chunked", "chunked"], &["gzip, chunked"]]
+        {
             assert_eq!(status(codings), Some(StatusCode::NOT_IMPLEMENTED), "{codings:?}");
         }
     }

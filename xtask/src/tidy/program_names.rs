@@ -34,14 +34,16 @@ mod tests {
 
     #[test]
     fn reports_bare_names_outside_tests() {
-        let findings = |path: &str, text: &str| {
-            check(&Source { path: path.into(), text: text.to_owned() }).len()
-        };
+        let findings =
+            |path: &str, text: &str| check(&Source { path: path.into(), text: text.to_owned() }).len();
         let line = "let child = Command::new(\"git\").spawn();\n";
         assert_eq!(findings("crates/core/src/a.rs", line), 1);
         assert_eq!(findings("crates/core/src/a.rs", &format!("#[cfg(test)]\nmod tests {{}}\n{line}")), 0);
         assert_eq!(findings("crates/core/tests/a.rs", line), 0);
         assert_eq!(findings("crates/testkit/src/a.rs", line), 0);
-        assert_eq!(findings("crates/core/src/a.rs", "Command::new(\"/bin/sh\")\n//! Command::new(\"x\")\n"), 0);
+        assert_eq!(
+            findings("crates/core/src/a.rs", "Command::new(\"/bin/sh\")\n//! Command::new(\"x\")\n"),
+            0
+        );
     }
 }

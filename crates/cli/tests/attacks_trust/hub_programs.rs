@@ -26,7 +26,8 @@ fn programs_of_the_hub_are_not_found_in_a_clone() {
             command.env("DISPLAY", ":0").env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nothing");
             command
         };
-        let commands = [&["tools", "--refresh"][..], &["servers", "login", "a"], &["doctor"], &["skills", "list"]];
+        let commands =
+            [&["tools", "--refresh"][..], &["servers", "login", "a"], &["doctor"], &["skills", "list"]];
         // Skills may use the interpreters of an activated environment.
         let commands = if path == inside { &commands[..2] } else { &commands[..] };
         for args in commands {
@@ -56,7 +57,9 @@ fn browser_of_the_system_is_opened() {
     std::fs::write(&opener, format!("#!/bin/sh\necho \"$1\" > '{}'\n", opened.display())).unwrap();
     std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut console = victim.command_in(&victim.project(), &["console", "--bind", "127.0.0.1:0"]);
-    console.env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())).env("DISPLAY", ":0");
+    console
+        .env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()))
+        .env("DISPLAY", ":0");
     let mut console = console.spawn().unwrap();
     let since = std::time::Instant::now();
     while !std::fs::read_to_string(&opened).is_ok_and(|address| address.contains("http://127.0.0.1:")) {

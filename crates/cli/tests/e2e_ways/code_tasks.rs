@@ -59,7 +59,8 @@ async fn tasks_in_talk_and_code_mode() {
     let answers: Value = serde_json::from_slice(&answers.stdout).unwrap();
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     for server in SERVERS {
-        let entry = json!({"command": "python3", "args": [servers, "serve", server], "env": {"PYTHONUTF8": "1"}});
+        let entry =
+            json!({"command": "python3", "args": [servers, "serve", server], "env": {"PYTHONUTF8": "1"}});
         cli.entry(server, entry);
     }
     let settings = format!(
@@ -92,7 +93,11 @@ async fn tasks_in_talk_and_code_mode() {
             sum.tokens[1] += number("output");
             println!(
                 "{} | {mode} | right: {is_right} | {seconds:.0} s, {} | {} | {}, expected {}",
-                task.id, answer["usage"], super::steps(&answer), answer["answer"], answers[&task.id]
+                task.id,
+                answer["usage"],
+                super::steps(&answer),
+                answer["answer"],
+                answers[&task.id]
             );
         }
     }
@@ -123,9 +128,7 @@ fn contains(text: &str, expected: &Value) -> bool {
     };
     match expected {
         Value::Array(values) => values.iter().all(|value| contains(text, value)),
-        Value::Object(members) => {
-            members.iter().all(|(key, value)| has(key) && contains(text, value))
-        }
+        Value::Object(members) => members.iter().all(|(key, value)| has(key) && contains(text, value)),
         Value::String(word) => has(word),
         other => has(&other.to_string()),
     }

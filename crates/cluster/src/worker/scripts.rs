@@ -71,7 +71,13 @@ impl Default for Streams {
 impl Scripts {
     pub(super) fn new(offer: Option<ScriptOffer>) -> Self {
         let capacity = offer.as_ref().map_or(0, |offer| offer.places.min(Semaphore::MAX_PERMITS));
-        Self { offer, capacity, places: Semaphore::new(capacity), runs: Calls::default(), ended: CancellationToken::new() }
+        Self {
+            offer,
+            capacity,
+            places: Semaphore::new(capacity),
+            runs: Calls::default(),
+            ended: CancellationToken::new(),
+        }
     }
 
     /// How many more scripts it takes; `None` if it takes none.

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::{
     commands::{only_flag, unknown},
-    deny,
+    deny, e2e_model,
     faults::{self, Passed},
     features, ignored_tests, package, peers,
     requirements::{REQUIREMENTS, Requirement, may_install},
@@ -15,9 +15,6 @@ use crate::{
     tidy,
     workspace::Workspace,
 };
-
-/// The environment variable with the directory of the peers, which tests read.
-const PEERS_VARIABLE: &str = "TOOLHUB_PEERS";
 
 /// The parsed arguments of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq)]
@@ -91,11 +88,14 @@ fn full(workspace: &Workspace, options: &Options) -> Result<()> {
     if everything {
         steps.push(Step::new("many", "cargo xtask peers --many --few", || peers::many::check_few(workspace)));
     }
-    let alone = format!("{PEERS_VARIABLE}={} cargo test --workspace", peers::folder(workspace).display());
+    let alone = format!("{}={} cargo test --workspace", peers::VARIABLE, peers::folder(workspace).display());
     steps.push(Step::skippable("tests", alone, || run_tests(workspace, options, &missing.borrow())));
     if everything {
         steps.push(Step::new("ignored tests", "cargo test --workspace -- --ignored", || {
             ignored_tests::run_possible(workspace)
+        }));
+        steps.push(Step::skippable("small model", "cargo xtask e2e-model --small", || {
+            e2e_model::check_client_libraries(workspace)
         }));
     }
     if everything && allowed {
@@ -111,7 +111,7 @@ pub(crate) fn tests(workspace: &Workspace, args: &[String]) -> Result<()> {
         names: &names,
         excluded_packages: &[],
         skipped_tests: &[],
-        environment: &[(PEERS_VARIABLE, &peers::folder(workspace))],
+        environment: &[(peers::VARIABLE, &peers::folder(workspace))],
     };
     test_programs::run(workspace, selection, |_| {})
 }
@@ -121,7 +121,7 @@ fn run_tests(workspace: &Workspace, options: &Options, missing: &[&Requirement])
     if !options.extra.is_empty() {
         let mut tests = cargo(&workspace.root);
         tests.args(["test", "--workspace"]).args(&options.extra);
-        run::check(tests.env(PEERS_VARIABLE, peers::folder(workspace)))?;
+        run::check(tests.env(peers::VARIABLE, peers::folder(workspace)))?;
         return Ok(Outcome::Passed);
     }
     let mut passed = Passed::default();
@@ -136,7 +136,7 @@ fn run_tests(workspace: &Workspace, options: &Options, missing: &[&Requirement])
         names: &[],
         excluded_packages: &packages,
         skipped_tests: &skipped,
-        environment: &[(PEERS_VARIABLE, &peers::folder(workspace))],
+        environment: &[(peers::VARIABLE, &peers::folder(workspace))],
     };
     test_programs::run(workspace, selection, |line| passed.parse_line(line))?;
     run::check(cargo(&workspace.root).args(["test", "--quiet", "--workspace", "--doc"]))?;

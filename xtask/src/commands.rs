@@ -103,7 +103,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "e2e-model",
-        about: "end-to-end tests with a real language model (downloads 1.1 GB once); `-- PROGRAM` runs that instead",
+        about: "end-to-end tests with a real language model (1.1 GB); `--small` tests client libraries only (100 MB)",
         run: e2e_model::command,
     },
     Command {

@@ -12,6 +12,9 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{commands::only_flag, table::Table, workspace::Workspace};
 
+/// The environment variable with the directory of the peers, which tests read.
+pub(crate) const VARIABLE: &str = "TOOLHUB_PEERS";
+
 struct Peer<'a> {
     /// Its directory under `target/peers`; tests refer to this name.
     name: &'a str,

@@ -11,12 +11,12 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+use super::Model;
 use crate::run::program;
 
 /// Loading a gigabyte from a slow disk takes time.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
-/// The model name in the API; the default is the path of the file.
-const NAME: &str = "qwen2.5-coder-1.5b";
+const SCRIPT: &str = include_str!("serve.py");
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -27,22 +27,21 @@ pub(super) struct ModelServer {
 }
 
 impl ModelServer {
-    pub(super) fn start(llama: &Path, model: &Path, log: &Path) -> Result<Self> {
+    /// Starts the server with the Python of `environment`.
+    pub(super) fn start(environment: &Path, model: &Model, file: &Path, log: &Path) -> Result<Self> {
         let address = free_address()?;
         let written = File::create(log)?;
-        let child = program(llama)
-            // Its shared libraries are in the same directory.
-            .env("LD_LIBRARY_PATH", llama.parent().unwrap_or(llama))
-            .arg("-m")
-            .arg(model)
-            .args(["--host", "127.0.0.1", "--port", &address.port().to_string()])
-            // A graphics driver that happens to be installed must not change the results.
-            .args(["-c", "4096", "-np", "1", "--device", "none", "--jinja", "--alias", NAME])
-            .stdin(Stdio::null())
+        let python = environment.join("bin/python");
+        let child = program(&python)
+            .args(["-c", SCRIPT])
+            .arg(file)
+            .args([model.name, &address.port().to_string()])
+            .args([model.context.to_string(), model.max_tokens.to_string()])
+            .stdin(Stdio::piped())
             .stdout(written.try_clone()?)
             .stderr(written)
             .spawn()
-            .with_context(|| format!("`{}` does not start", llama.display()))?;
+            .with_context(|| format!("`{}` does not start", python.display()))?;
         let mut server = Self { child, address };
         server.wait(log)?;
         Ok(server)

@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use toolhub_core::RawJson;
 
-use crate::backend::{RpcError, RpcResult};
 use crate::budget::QuotaExceeded;
 use crate::message::error_response;
+use crate::rpc_error::{RpcError, RpcResult};
 
 /// Results longer than this are sent without copying.
 const MAX_COPIED_BYTES: usize = 16 << 10;

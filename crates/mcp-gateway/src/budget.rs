@@ -13,8 +13,8 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toolhub_core::Principal;
 use toolhub_core::principal::Origin;
 
-use crate::backend::RpcError;
 use crate::replays::{Replay, Replays};
+use crate::rpc_error::RpcError;
 
 /// Maximum number of addresses with a separate budget if no token is required. Further addresses share one budget.
 const MAX_ADDRESSES: usize = 256;

@@ -12,12 +12,12 @@ use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
 use toolhub_mcp_wire::{Era, wire};
 
 use crate::ABORTED;
-use crate::backend::{RpcError, RpcResult};
 use crate::budget::PrincipalHandle;
 use crate::client_queue::{ClientQueue, QueuedMessage, ServerRequest};
 use crate::level::Level;
 use crate::message::{self, Params};
 use crate::request_context::RequestContext;
+use crate::rpc_error::{RpcError, RpcResult};
 pub(crate) use toolhub_mcp_wire::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
 
 /// How long the answer to a server request may take, as people may have to decide.

@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::{RawJson, RawObject};
 
-use crate::backend::{INVALID_REQUEST, RpcError};
 use crate::in_flight::{InFlightRequest, Step};
 use crate::listen::{ListenPermits, NotificationFilter, closing_result};
 use crate::message::{self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line};
 use crate::outbox::{OutboundMessage, Outbox};
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
+use crate::rpc_error::{INVALID_REQUEST, RpcError};
 use crate::session::Session;
 use crate::{Client, Gateway, PrincipalHandle, modern};
 

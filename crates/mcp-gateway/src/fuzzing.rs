@@ -12,11 +12,11 @@ use toolhub_mcp_wire::fuzzing::{Members, repeated_key};
 use toolhub_mcp_wire::headers::encode;
 use toolhub_mcp_wire::{Era, wire};
 
-use crate::backend::RpcError;
 use crate::client_handle::ClientInfo;
 use crate::event_log::{StreamId, parse_event_id};
 use crate::message::{Message, Params, error_response, notification, one_line, read, response};
 use crate::modern::{check_supported, decode_header, version_of};
+use crate::rpc_error::RpcError;
 use crate::session::{NewSession, Session, Sessions};
 use crate::{PrincipalHandle, secret};
 

@@ -8,7 +8,6 @@ use bytestring::ByteString;
 use toolhub_core::RawJson;
 use toolhub_mcp_wire::era::LEGACY;
 
-use crate::backend::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::body::Body;
 use crate::budget::Resource;
 use crate::client_handle::VERSION;
@@ -23,6 +22,7 @@ use crate::pending_input::{RequestIdentity, ResumeOutcome};
 use crate::replica_link::{ForwardedHeaders, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod};
 use crate::reply::{Reply, session_ended, with_permit};
 use crate::request_context::{RequestContext, StepUp};
+use crate::rpc_error::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::session::{Reason, Session};
 use crate::session_place::{Incoming, Instead, SessionUse};
 use crate::streams::run_to_log;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use toolhub_core::{BoxFuture, RawJson};
 
-use crate::backend::RpcResult;
 use crate::budget::{Permit, Resource};
 use crate::client_handle::ClientHandle;
 use crate::client_queue::{QueuedMessage, ServerRequest};
+use crate::rpc_error::RpcResult;
 
 /// Server requests that follow one another within this time are sent to a modern client together.
 const GATHER_WINDOW: Duration = Duration::from_millis(10);

@@ -9,11 +9,11 @@ use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::LEGACY;
 
-use crate::backend::{RpcError, RpcResult};
 use crate::budget::Resource;
 use crate::client_handle::{ClientInfo, PendingClientRequests};
 use crate::known_clients::Protocol;
 use crate::listen::check_uri;
+use crate::rpc_error::{RpcError, RpcResult};
 use crate::session::{NewSession, RemovedSessions, Session};
 use crate::session_ids::{Resumable, SessionIds};
 use crate::session_owner::adopted_by;

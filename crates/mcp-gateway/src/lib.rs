@@ -30,6 +30,7 @@ mod replica_link;
 mod replica_seal;
 mod reply;
 mod request_context;
+mod rpc_error;
 mod session;
 mod session_ids;
 mod session_owner;
@@ -58,7 +59,7 @@ use toolhub_core::{CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE, client_info};
 use toolhub_mcp_wire::{Era, Offer, scan};
 
-pub use backend::{Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, RpcError, ToolList};
+pub use backend::{Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, ToolList};
 pub use body::Body;
 pub use budget::{
     Limits, Permit, PrincipalHandle, PrincipalTable, QuotaExceeded, RateLimitExceeded, Resource,
@@ -73,10 +74,10 @@ pub use replica_link::{LinkError, ReplicaBody, ReplicaLink, ReplicaRequest, Repl
 pub use replica_seal::{ReplicaSeal, ResponseSeal};
 pub use reply::{Events, Reply};
 pub use request_context::{RequestContext, StepUp};
+pub use rpc_error::RpcError;
 pub use session_record::SessionRecord;
 pub use session_seal::SessionKey;
 
-use crate::backend::RpcResult;
 use crate::client_handle::{ClientHandle, ClientInfo, PendingClientRequests};
 use crate::in_flight::InFlightRequest;
 use crate::known_clients::KnownClients;
@@ -84,6 +85,7 @@ use crate::level::Level;
 use crate::message::{Params, Request};
 use crate::methods::Method;
 use crate::pending_input::PendingInputs;
+use crate::rpc_error::RpcResult;
 use crate::session::{Session, Sessions};
 use crate::session_ids::SessionIds;
 use crate::session_owner::SessionOwners;
@@ -262,7 +264,7 @@ impl Gateway {
             Method::Subscribe => self.watch(session.as_deref(), &params).await,
             Method::Unsubscribe => self.unwatch(session.as_deref(), &params).await,
             Method::Initialize => {
-                Err(RpcError::new(backend::INVALID_REQUEST, "this session is initialized already"))
+                Err(RpcError::new(rpc_error::INVALID_REQUEST, "this session is initialized already"))
             }
             // The response is a stream, which `http` and `duplex` open.
             Method::Listen => Err(RpcError::no_method(method)),

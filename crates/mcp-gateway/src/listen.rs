@@ -8,9 +8,10 @@ use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::Gateway;
-use crate::backend::{ChangeNotification, RpcError};
+use crate::backend::ChangeNotification;
 use crate::budget::{Permit, PrincipalHandle, Resource};
 use crate::message::{Params, notification};
+use crate::rpc_error::RpcError;
 use crate::session::Session;
 use crate::subscriptions::Subscriptions;
 

@@ -12,7 +12,7 @@ use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::scan::{self, CheckedScan};
 use toolhub_mcp_wire::wire::MAX_ID_BYTES;
 
-use crate::backend::{INVALID_REQUEST, PARSE_ERROR, RpcError};
+use crate::rpc_error::{INVALID_REQUEST, PARSE_ERROR, RpcError};
 pub(crate) use toolhub_mcp_wire::wire::on_one_line as one_line;
 
 /// A message of a client.

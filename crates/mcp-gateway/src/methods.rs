@@ -4,7 +4,7 @@
 use toolhub_core::RawObject;
 use toolhub_mcp_wire::Era;
 
-use crate::backend::RpcError;
+use crate::rpc_error::RpcError;
 
 /// Maximum length of the JSON text that names the object of a request. Names and URIs are compared in many spellings, and
 /// repeated in errors.

@@ -10,11 +10,12 @@ use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION};
 
 use crate::PrincipalHandle;
-use crate::backend::{LIST_TTL_MS, RpcError};
+use crate::backend::LIST_TTL_MS;
 use crate::client_handle::{CAPABILITIES, ClientInfo, INFO, VERSION};
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION};
 use crate::known_clients::Protocol;
 use crate::message::{Params, Request};
+use crate::rpc_error::RpcError;
 use crate::{Gateway, capabilities, server_info};
 
 /// Headers and body differ.

@@ -6,9 +6,9 @@ use std::ops::Deref;
 use tokio::sync::mpsc;
 use toolhub_core::RawJson;
 
-use crate::backend::{RpcError, RpcResult};
 use crate::budget::{Permit, PrincipalHandle, Resource};
 use crate::message::{error_response, one_line, response};
+use crate::rpc_error::{RpcError, RpcResult};
 
 /// Maximum number of queued messages.
 const MAX_QUEUED: usize = 1_024;

@@ -11,11 +11,11 @@ use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::PrincipalHandle;
-use crate::backend::RpcError;
 use crate::client_handle::ANSWER_TIMEOUT;
 use crate::client_queue::ServerRequest;
 use crate::in_flight::InFlightRequest;
 use crate::message::{Params, Request};
+use crate::rpc_error::RpcError;
 
 /// The prefix of our `requestState` values. Any other value belongs to a server. The replica at which the request waits follows,
 /// and a secret.

@@ -6,9 +6,9 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use toolhub_core::RawJson;
 
 use crate::ABORTED;
-use crate::backend::{METHOD_NOT_FOUND, RpcError, RpcResult};
 use crate::body::Body;
 use crate::budget::Permit;
+use crate::rpc_error::{METHOD_NOT_FOUND, RpcError, RpcResult};
 
 /// Serialized server-sent events.
 pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;

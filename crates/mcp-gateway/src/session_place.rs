@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use toolhub_core::RawJson;
 use toolhub_core::shared_state::ReplicaId;
 
-use crate::backend::{INVALID_REQUEST, RpcError};
 use crate::body::Body;
 use crate::budget::Resource;
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID};
@@ -16,6 +15,7 @@ use crate::message::Params;
 use crate::pending_input::replica_of_state;
 use crate::replica_link::{LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod};
 use crate::reply::{Reply, with_permit};
+use crate::rpc_error::{INVALID_REQUEST, RpcError};
 use crate::session::Session;
 use crate::session_owner::OwnerReplica;
 use crate::{ABORTED, Gateway, PrincipalHandle};

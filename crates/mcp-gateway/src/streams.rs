@@ -7,7 +7,6 @@ use futures_util::{StreamExt as _, stream};
 use toolhub_core::RawJson;
 
 use crate::Gateway;
-use crate::backend::RpcError;
 use crate::budget::{Permit, PrincipalHandle};
 use crate::event_log::{EventLog, KEEP_ALIVE, KEEP_ALIVE_COMMENT, event};
 use crate::in_flight::{InFlightRequest, Step};
@@ -16,6 +15,7 @@ use crate::message::{error_response, one_line, response};
 use crate::pending_input::RequestIdentity;
 use crate::replays::Replay as _;
 use crate::reply::{Events, Reply, session_ended, status_of};
+use crate::rpc_error::RpcError;
 use crate::session::{Reason, RequestGuard};
 use crate::subscriptions::Subscriptions;
 

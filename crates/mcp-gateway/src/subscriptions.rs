@@ -12,8 +12,9 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::ServerId;
 
 use crate::Gateway;
-use crate::backend::{Backend, RpcError};
+use crate::backend::Backend;
 use crate::budget::Permit;
+use crate::rpc_error::RpcError;
 
 /// A subscription that has to be undone.
 struct ActiveSubscription {

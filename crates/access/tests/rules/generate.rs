@@ -10,7 +10,8 @@ use toolhub_core::{Hints, Principal, RawJson, Role, Source};
 
 const SERVERS: [&str; 5] = ["excel", "Excel", "mail", "native", "skill"];
 const SERVER_PATTERNS: [&str; 7] = ["excel", "EXCEL", "mail", "native", "skill", "ex*", "*"];
-const NAMES: [&str; 8] = ["read", "Read", "write", "write_all", "excel__write", "send", "\u{17f}end", "数据"];
+const NAMES: [&str; 9] =
+    ["read", "_write", "Read", "write", "write_all", "excel__write", "send", "\u{17f}end", "数据"];
 const NAME_PATTERNS: [&str; 14] = [
     "read",
     "READ",

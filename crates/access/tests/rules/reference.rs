@@ -146,13 +146,21 @@ fn match_rule(rule: &RuleSpec, principal: &Principal, resource: &Resource<'_>) -
         return 0;
     }
     let server = resource.source.to_string();
-    // A bare name with `__` may look like a tool of another server: it never grants.
+    let server_level = any_of(&rule.servers, std::slice::from_ref(&server), true);
+    // A bare name with `__` may look like a tool of another server: it never grants. With its server it has several readings, as
+    // has a name that begins with `_`, and grants only for a rule that names the server.
     let is_server = matches!(resource.source, toolhub_core::Source::Server(_));
-    let (presumed, bare): (Vec<&str>, Vec<&str>) =
-        resource.names.iter().copied().partition(|name| is_server && name.contains("__"));
-    let qualified = resource.names.iter().map(|name| format!("{server}__{name}"));
-    let names: Vec<String> = bare.into_iter().map(str::to_owned).chain(qualified).collect();
-    let presumed: Vec<String> = presumed.into_iter().map(str::to_owned).collect();
+    let names_server = !rule.servers.is_empty() && server_level == 2;
+    let mut names: Vec<String> = Vec::new();
+    let mut presumed: Vec<String> = Vec::new();
+    for name in resource.names {
+        let has_separator = is_server && name.contains("__");
+        let has_readings = has_separator || (is_server && name.starts_with('_'));
+        let to = if has_separator { &mut presumed } else { &mut names };
+        to.push((*name).to_owned());
+        let to = if has_readings && !names_server { &mut presumed } else { &mut names };
+        to.push(format!("{server}__{name}"));
+    }
     let levels = [
         any_of(&principals, &[principal.id().to_string()], false),
         any_of(&rule.groups, &principal.groups, false),
@@ -161,8 +169,8 @@ fn match_rule(rule: &RuleSpec, principal: &Principal, resource: &Resource<'_>) -
             None => 2,
             Some(profile) => any_of(&rule.profiles, &[profile.to_owned()], false),
         },
-        any_of(&rule.servers, &[server], true),
-        if names.is_empty() && !rule.tools.is_empty() {
+        server_level,
+        if resource.names.is_empty() && !rule.tools.is_empty() {
             1
         } else {
             any_of(&rule.tools, &names, true).max(any_of(&rule.tools, &presumed, true).min(1))

@@ -362,3 +362,156 @@ pub(super) fn prefixed_name(source: &Source, name: &str) -> Option<String> {
     let id = source.to_string();
     (!id.contains("__") && !id.ends_with('_')).then(|| format!("{id}__{name}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+    use toolhub_core::{RawJson, ServerId, ToolDefinition};
+    use toolhub_engine::ReservedNames;
+
+    use super::*;
+
+    const SERVERS: [&str; 3] = ["good", "evil", "third"];
+
+    /// The names that servers choose.
+    const CHOSEN: &str =
+        "pay|look|transfer|(good|evil|third)__(pay|look|transfer)|evil__good__pay|PAY|good_pay|p ay";
+
+    fn server(id: &str) -> Source {
+        Source::Server(ServerId::new(id))
+    }
+
+    /// The names that the servers offer, without those that they must not use.
+    fn catalog(offered: &[(usize, String)]) -> Catalog {
+        let reserved = ReservedNames::new(SERVERS);
+        let mut seen = HashSet::new();
+        let offered = offered.iter().filter(|(index, name)| {
+            !reserved.reserves(&server(SERVERS[*index]), name) && seen.insert((*index, name.clone()))
+        });
+        Catalog::new(offered.map(|(index, name)| {
+            let definition = ToolDefinition::parse(RawJson::from(json!({ "name": name }))).unwrap();
+            Tool::new(server(SERVERS[*index]), definition)
+        }))
+    }
+
+    fn profile(key: &str) -> ProfileSettings {
+        let fixed = json!({ "account": "own" }).as_object().unwrap().clone();
+        let overridden =
+            Override { name: Some("transfer".to_owned()), arguments: fixed, ..Override::default() };
+        ProfileSettings { overrides: [(key.to_owned(), overridden)].into(), ..ProfileSettings::default() }
+    }
+
+    fn names(
+        catalog: &Catalog,
+        profile: &ProfileSettings,
+        order: &[&str],
+        previous: Option<&ToolNames>,
+    ) -> ToolNames {
+        let policy =
+            Policy { servers: order.iter().map(|id| ServerId::new(*id)).collect(), ..Policy::default() };
+        let sources = SERVERS.iter().map(ToString::to_string).collect();
+        let inputs =
+            NameInputs { policy: &policy, profile, sources, previous, settled: true, is_complete: true };
+        ToolNames::new(catalog, &inputs)
+    }
+
+    /// Every name that calls may use, with the tool that it reaches.
+    fn reached(names: &ToolNames) -> BTreeMap<String, ToolId> {
+        let offered = names.tools.iter().map(|tool| (tool.name.clone(), id_of(&tool.entries[0])));
+        let offered: BTreeMap<String, ToolId> = offered.collect();
+        let aliases = names.aliases.iter().map(|(name, (_, shown))| (name.clone(), offered[shown].clone()));
+        aliases.chain(offered.clone()).collect()
+    }
+
+    fn offers() -> impl Strategy<Value = Vec<(usize, String)>> {
+        proptest::collection::vec((0..SERVERS.len(), CHOSEN), 0..12)
+    }
+
+    proptest! {
+        /// Whatever names the servers choose, in whichever order they are configured: the override of `pay` of `good` applies to
+        /// that tool and to no other one, and nothing else gets its name.
+        #[test]
+        fn an_override_with_a_server_applies_to_its_tool_only(
+            offered in offers(),
+            order in Just(SERVERS.to_vec()).prop_shuffle(),
+        ) {
+            let (catalog, profile) = (catalog(&offered), profile("good__pay"));
+            let names = names(&catalog, &profile, &order, None);
+            let own = (server("good"), ToolName::from("pay"));
+            for tool in &names.tools {
+                let is_own = id_of(&tool.entries[0]) == own;
+                prop_assert_eq!(tool.overridden(&profile).is_some(), is_own, "{:?}", tool);
+                prop_assert_eq!(tool.name == "transfer", is_own, "{:?}", tool);
+            }
+            let is_offered = names.tools.iter().any(|tool| id_of(&tool.entries[0]) == own);
+            prop_assert_eq!(is_offered, catalog.iter().any(|entry| id_of(entry) == own));
+        }
+
+        /// An override without a server has one holder, and its tool is offered by no other server.
+        #[test]
+        fn an_override_without_a_server_has_one_holder(
+            offered in offers(),
+            order in Just(SERVERS.to_vec()).prop_shuffle(),
+        ) {
+            let (catalog, profile) = (catalog(&offered), profile("pay"));
+            let names = names(&catalog, &profile, &order, None);
+            let first = order.iter().find(|id| catalog.named("pay").any(|entry| entry.tool.source == server(id)));
+            let named_pay = names.tools.iter().filter(|tool| tool.entries[0].tool.name().as_str() == "pay");
+            let holders: Vec<&Source> = named_pay
+                .inspect(|tool| assert!(tool.overridden(&profile).is_some()))
+                .map(|tool| &tool.entries[0].tool.source)
+                .collect();
+            let expected = first.map(|id| server(id));
+            prop_assert_eq!(holders, expected.iter().collect::<Vec<_>>());
+            let given = names.tools.iter().filter(|tool| tool.name == "transfer");
+            prop_assert_eq!(given.count(), usize::from(first.is_some()));
+        }
+
+        /// A name never reaches another server than before, whatever the servers offer later.
+        #[test]
+        fn a_name_stays_with_its_server(
+            lists in proptest::collection::vec(offers(), 1..4),
+            key in "pay|good__pay|none",
+        ) {
+            let profile = profile(&key);
+            let mut owners: BTreeMap<String, Source> = BTreeMap::new();
+            let mut previous: Option<ToolNames> = None;
+            for offered in &lists {
+                let names = names(&catalog(offered), &profile, &SERVERS, previous.as_ref());
+                for (name, (source, _)) in reached(&names) {
+                    let owner = owners.entry(name.clone()).or_insert_with(|| source.clone());
+                    prop_assert_eq!(&*owner, &source, "{}", name);
+                }
+                previous = Some(names);
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_with_several_readings_means_the_longest_server() {
+        let sources = ["evil", "evil__x"].map(str::to_owned);
+        let definition = |name: &str| ToolDefinition::parse(RawJson::from(json!({ "name": name }))).unwrap();
+        let catalog = Catalog::new([
+            Tool::new(server("evil"), definition("x__b")),
+            Tool::new(server("evil__x"), definition("b")),
+        ]);
+        let profile = profile("evil__x__b");
+        let policy = Policy {
+            servers: sources.iter().map(|id| ServerId::new(id.as_str())).collect(),
+            ..Policy::default()
+        };
+        let inputs = NameInputs {
+            policy: &policy,
+            profile: &profile,
+            sources: sources.to_vec(),
+            previous: None,
+            settled: true,
+            is_complete: true,
+        };
+        let names = ToolNames::new(&catalog, &inputs);
+        assert_eq!(reached(&names)["transfer"], (server("evil__x"), ToolName::from("b")));
+    }
+}

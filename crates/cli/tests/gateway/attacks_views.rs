@@ -268,7 +268,7 @@ async fn approved_call_carries_nothing_unseen() {
         let approved = serving.cli().run(&["waiting", "approve", waiting[0]["id"].as_str().unwrap()]);
         assert_eq!(approved.code, Some(0), "{approved:?}");
         client.also(
-            r#""vendor/row":7,"io.modelcontextprotocol/row":7,"baggage":"row=7","io.modelcontextprotocol/related-task":{"taskId":"t"}"#,
+            r#""vendor/row":"smuggled","io.modelcontextprotocol/row":"smuggled","baggage":"row=smuggled""#,
         );
         assert_eq!(client.call("write_sheet", r#"{"row":1}"#).await.text(), r#"{"row":1}"#, "{era:?}");
         // Control: a call that no rule holds carries it.
@@ -281,8 +281,8 @@ async fn approved_call_carries_nothing_unseen() {
             .collect();
         let named = |name: &str| calls.iter().find(|call| call["name"] == name).unwrap();
         let written = named("write_sheet")["_meta"].to_string();
-        assert!(!written.contains('7'), "{era:?} {written}");
-        assert_eq!(named("read_sheet")["_meta"]["vendor/row"], 7, "{era:?}");
+        assert!(!written.contains("smuggled"), "{era:?} {written}");
+        assert_eq!(named("read_sheet")["_meta"]["vendor/row"], "smuggled", "{era:?}");
     }
 }
 

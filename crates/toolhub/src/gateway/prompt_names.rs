@@ -43,17 +43,20 @@ pub(super) struct PromptNames {
 impl PromptNames {
     /// Names the prompts of all servers of the profile. If `is_complete`, the lists of all servers are known, so that the owner of a
     /// name does not depend on the order of their responses.
-    pub(super) fn assign(&self, reserved: &ReservedNames, entries: &mut [OfferedItem], is_complete: bool) {
+    pub(super) fn assign(&self, reserved: &ReservedNames, entries: &mut Vec<OfferedItem>, is_complete: bool) {
         let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
         let named: Vec<PromptKey> =
             entries.iter().map(|entry| (entry.server.id().clone(), entry.key.clone())).collect();
-        for (entry, name) in entries.iter_mut().zip(names_of(reserved, &named, &holders)) {
-            let Some(name) = name else { continue };
+        let mut names = names_of(reserved, &named, &holders).into_iter();
+        // A prompt without a name is one that its server lists several times.
+        entries.retain_mut(|entry| {
+            let Some(name) = names.next().flatten() else { return false };
             if name != entry.key {
                 let item = entry.item.object().unwrap_or_default().with("name", name.as_str());
                 (entry.exposed_name, entry.item) = (name, item.into_raw());
             }
-        }
+            true
+        });
         if is_complete {
             for entry in &*entries {
                 holders.entry(entry.exposed_name.clone()).or_insert_with(|| entry.server.id().clone());
@@ -131,9 +134,9 @@ mod tests {
             for list in [before, after] {
                 let mut prompts: Vec<PromptKey> = list.iter().map(|(server, name)| prompt(server, name)).collect();
                 prompts.sort();
-                prompts.dedup();
                 for (name, (server, _)) in names_of(&reserved, &prompts, &holders).into_iter().zip(&prompts) {
-                    let holder = holders.entry(name.unwrap()).or_insert_with(|| server.clone());
+                    let Some(name) = name else { continue };
+                    let holder = holders.entry(name).or_insert_with(|| server.clone());
                     prop_assert_eq!(&*holder, server);
                 }
             }

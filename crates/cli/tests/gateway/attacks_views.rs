@@ -102,12 +102,12 @@ async fn override_without_a_server_has_one_holder() {
     assert!(format!("{report:?}").contains("good__pay"), "{report:?}");
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
-    assert_eq!(client.tools().await, ["evil__transfer", "transfer"]);
+    assert_eq!(client.tools().await, ["transfer", "evil__transfer"]);
     assert_eq!(client.call("evil__pay", "{}").await.error(), -32602);
     assert_eq!(client.call("pay", "{}").await.error(), -32602);
     client.call("transfer", r#"{"amount":1}"#).await.text();
     let texts = RawClient::connect(&format!("{}/mcp/texts", serving.root), Era::Modern).await;
-    assert_eq!(texts.tools().await, ["evil__pay", "evil__transfer", "transfer"]);
+    assert_eq!(texts.tools().await, ["transfer", "evil__pay", "evil__transfer"]);
     texts.call("transfer", r#"{"amount":2}"#).await.text();
     assert_eq!(received(&serving, "evil", "tools/call"), [] as [Value; 0]);
     let sent: Vec<Value> =
@@ -136,7 +136,7 @@ async fn tool_that_appears_later_takes_no_name() {
     with_tools(&mut cli, "good", &["pay", "look"]);
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
-    assert_eq!(client.tools().await, ["grow", "look", "transfer"]);
+    assert_eq!(client.tools().await, ["grow", "transfer", "look"]);
     let mut stream = client.listen().await;
     client.call("grow", "{}").await.text();
     stream.until("notifications/tools/list_changed").await;
@@ -179,8 +179,7 @@ async fn what_a_rule_hides_frees_no_name() {
         {
             let client = RawClient::with_token(&serving.url(), era, Some(key)).await;
             let tools = client.tools().await;
-            let mut expected: Vec<String> = servers.iter().map(|server| format!("{server}__pay")).collect();
-            expected.sort();
+            let expected: Vec<String> = servers.iter().map(|server| format!("{server}__pay")).collect();
             assert_eq!(tools, expected, "{era:?}");
             assert_eq!(client.call("pay", "{}").await.error(), -32602, "{era:?}");
             let prompt = client.ask("1", "prompts/get", r#""name":"ask""#).await;
@@ -260,30 +259,28 @@ async fn template_does_not_take_a_listed_resource() {
 /// The approver of a held call sees its arguments. What the client adds to the repeated call beside them does not reach the server.
 #[tokio::test]
 async fn approved_call_carries_nothing_unseen() {
-    for era in ERAS {
-        let (serving, journal, keys) = team(HOLDING, &[NewKey { name: "ann", options: &[] }]);
-        let mut client = RawClient::with_token(&serving.url(), era, Some(&keys[0])).await;
-        client.call("write_sheet", r#"{"row":1}"#).await;
-        let waiting = serving.cli().run(&["waiting", "--json"]).json();
-        let approved = serving.cli().run(&["waiting", "approve", waiting[0]["id"].as_str().unwrap()]);
-        assert_eq!(approved.code, Some(0), "{approved:?}");
-        client.also(
-            r#""vendor/row":"smuggled","io.modelcontextprotocol/row":"smuggled","baggage":"row=smuggled""#,
-        );
-        assert_eq!(client.call("write_sheet", r#"{"row":1}"#).await.text(), r#"{"row":1}"#, "{era:?}");
-        // Control: a call that no rule holds carries it.
-        client.call("read_sheet", r#"{"row":2}"#).await.text();
-        let calls: Vec<Value> = Journal::read(journal)
-            .messages()
-            .into_iter()
-            .filter(|message| message["method"] == "tools/call")
-            .map(|message| message["params"].clone())
-            .collect();
-        let named = |name: &str| calls.iter().find(|call| call["name"] == name).unwrap();
-        let written = named("write_sheet")["_meta"].to_string();
-        assert!(!written.contains("smuggled"), "{era:?} {written}");
-        assert_eq!(named("read_sheet")["_meta"]["vendor/row"], "smuggled", "{era:?}");
-    }
+    let (serving, journal, keys) = team(HOLDING, &[NewKey { name: "ann", options: &[] }]);
+    let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+    client.declare(json!({}));
+    client.call("write_sheet", r#"{"row":1}"#).await;
+    let waiting = serving.cli().run(&["waiting", "--json"]).json();
+    let approved = serving.cli().run(&["waiting", "approve", waiting[0]["id"].as_str().unwrap()]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    client
+        .also(r#""vendor/row":"smuggled","io.modelcontextprotocol/row":"smuggled","baggage":"row=smuggled""#);
+    assert_eq!(client.call("write_sheet", r#"{"row":1}"#).await.text(), r#"{"row":1}"#);
+    // Control: a call that no rule holds carries it.
+    client.call("read_sheet", r#"{"row":2}"#).await.text();
+    let calls: Vec<Value> = Journal::read(journal)
+        .messages()
+        .into_iter()
+        .filter(|message| message["method"] == "tools/call")
+        .map(|message| message["params"].clone())
+        .collect();
+    let named = |name: &str| calls.iter().find(|call| call["name"] == name).unwrap();
+    let written = named("write_sheet")["_meta"].to_string();
+    assert!(!written.contains("smuggled"), "{written}");
+    assert_eq!(named("read_sheet")["_meta"]["vendor/row"], "smuggled");
 }
 
 /// A changed rule applies to the next request, whichever views were built before and by whomever.

@@ -6,12 +6,8 @@ use toolhub_core::caller::{Answer, Caller};
 use toolhub_core::{BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, TraceContext};
 
 /// The members of `_meta` that the protocol defines for requests. Any other one is a message of the client to the server.
-const PROTOCOL_MEMBERS: [&str; 4] = [
-    "progressToken",
-    "traceparent",
-    "tracestate",
-    "io.modelcontextprotocol/logLevel",
-];
+const PROTOCOL_MEMBERS: [&str; 4] =
+    ["progressToken", "traceparent", "tracestate", "io.modelcontextprotocol/logLevel"];
 
 /// The members of `_meta` that the protocol defines.
 pub(super) fn protocol_members(meta: &RawObject) -> RawObject {

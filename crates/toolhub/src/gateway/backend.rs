@@ -393,8 +393,7 @@ impl Backend for HubBackend {
             let access = self.access_of(principal);
             let is_visible = |entry: &OfferedItem| access.sees_item(offer, entry);
             let OfferedItems { mut entries, mut missing } =
-                self.offers.all(&self.servers(), offer, &self.prompt_names).await;
-            entries.retain(is_visible);
+                self.offers.all(&self.servers(), offer, &self.prompt_names, is_visible).await;
             if offer == Offer::Resources {
                 let mut servers: Vec<Arc<Server>> = Vec::new();
                 for entry in &entries {

@@ -332,9 +332,15 @@ impl HubBackend {
         if any.len() == 1 { any } else { same }
     }
 
-    /// The prompt of that name, whoever may see it.
+    /// The prompts of all servers of the profile, under their names in the profile.
+    async fn all_prompts(&self) -> Vec<OfferedItem> {
+        let servers = self.servers();
+        self.offers.all(&servers, Offer::Prompts, &self.prompt_names, |_| true).await.entries
+    }
+
+    /// The prompt of that name, also if the principal must not see it.
     pub(super) async fn prompt_named(&self, name: &str) -> Option<OfferedItem> {
-        let prompts = self.offers.all(&self.servers(), Offer::Prompts, &self.prompt_names).await.entries;
+        let prompts = self.all_prompts().await;
         self.prompt_names.find(name, prompts)
     }
 
@@ -372,7 +378,7 @@ impl HubBackend {
         if !self.records_refusals(access) {
             return;
         }
-        let prompts = self.offers.all(&self.servers(), Offer::Prompts, &self.prompt_names).await.entries;
+        let prompts = self.all_prompts().await;
         if prompts.iter().any(|entry| entry.exposed_name == name || entry.key == name) {
             self.note_hidden(access, operation, name);
         }

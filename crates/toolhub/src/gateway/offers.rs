@@ -263,19 +263,22 @@ impl OfferCache {
         }
     }
 
-    /// The items of one kind from these servers, in their order. Prompts with the same name get different names; of two resources
-    /// with the same URI the first is used. Both are decided among all items, so that what a principal does not see does not free
-    /// a name for another server.
+    /// The visible items of one kind from these servers, in their order. Prompts with the same name get different names, which are
+    /// assigned among all prompts, so that one that is not visible does not free its name for another server. Of two visible
+    /// resources with the same URI the first is used.
     pub(super) async fn all(
         &self,
         servers: &[Arc<Server>],
         offer: Offer,
         prompt_names: &PromptNames,
+        is_visible: impl Fn(&OfferedItem) -> bool,
     ) -> OfferedItems {
         let OfferedItems { mut entries, missing } = self.every(servers, offer).await;
         if offer == Offer::Prompts {
             prompt_names.assign(&self.hub.engine.reserved(), &mut entries, missing.is_empty());
+            entries.retain(is_visible);
         } else {
+            entries.retain(is_visible);
             let mut seen = HashSet::new();
             entries.retain(|entry| seen.insert(entry.key.clone()));
         }

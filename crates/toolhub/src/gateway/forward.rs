@@ -271,9 +271,9 @@ impl HubBackend {
         toolhub_mcp_gateway::Backend::settled(self).await;
     }
 
-    /// The servers that may have a resource: the first in configuration order that lists it, or else the first that has a matching
-    /// template, so that a later server cannot claim the resources of an earlier one, and none those that another one lists. If no
-    /// server matches, those that have resources of the same scheme, or the only server that has resources: other servers never
+    /// The servers that may have a resource: the first in configuration order that lists it or has a specific template for it, so
+    /// that a later server cannot claim the resources of an earlier one, or else the first with any matching template, so that a
+    /// template for every URI claims none that another server lists. If no server matches, those that have resources of the same scheme, or the only server that has resources: other servers never
     /// receive the URI. A resource that the principal may not use is treated like an unknown one.
     pub(super) async fn owners(
         &self,
@@ -305,15 +305,21 @@ impl HubBackend {
         }
         let is_candidate =
             |entry: &&OfferedItem| servers.iter().any(|server| server.id() == entry.server.id());
+        let of_server = |entries: &[OfferedItem], server: &Arc<Server>, fits: &dyn Fn(&str) -> bool| {
+            entries.iter().any(|entry| entry.server.id() == server.id() && fits(&entry.key))
+        };
+        let fits = |template: &str| has_scheme(template) && fits_template(template, uri);
+        let claims = |server: &&Arc<Server>| {
+            of_server(&listed, server, &|listed| listed == uri)
+                || of_server(&templates, server, &|template| fits(template) && is_specific(template))
+        };
         // Servers may read another spelling of a listed URI as the same resource.
-        let owner =
-            listed.iter().filter(is_candidate).find(|entry| entry.key == uri).or_else(|| {
-                listed.iter().filter(is_candidate).find(|entry| is_same_resource(&entry.key, uri))
-            });
-        let fits = |entry: &&OfferedItem| has_scheme(&entry.key) && fits_template(&entry.key, uri);
-        let owner = owner.or_else(|| templates.iter().filter(is_candidate).find(fits));
-        if let Some(owner) = owner {
-            return vec![Arc::clone(&owner.server)];
+        let lists_spelling =
+            |server: &&Arc<Server>| of_server(&listed, server, &|listed| is_same_resource(listed, uri));
+        let has_template = |server: &&Arc<Server>| of_server(&templates, server, &fits);
+        let first = servers.iter().find(claims).or_else(|| servers.iter().find(lists_spelling));
+        if let Some(owner) = first.or_else(|| servers.iter().find(has_template)) {
+            return vec![Arc::clone(owner)];
         }
         let scheme = scheme_of(uri);
         let mut any: Vec<Arc<Server>> = Vec::new();
@@ -468,6 +474,15 @@ impl HubBackend {
     }
 }
 
+/// Whether a template has a literal host or path and no expression that matches several segments (RFC 6570, reserved, path and
+/// fragment expansion).
+fn is_specific(template: &str) -> bool {
+    let mut parts = template.split('{');
+    let literal = parts.next().and_then(|literal| literal.split_once(':')).map(|(_, rest)| rest);
+    literal.is_some_and(|rest| !rest.trim_matches('/').is_empty())
+        && parts.all(|expression| !expression.starts_with(['+', '#', '/', '.']))
+}
+
 /// Whether two URIs are spellings of one resource. Their queries and fragments are compared as they are.
 fn is_same_resource(one: &str, other: &str) -> bool {
     let split = |uri: &str| {
@@ -505,6 +520,43 @@ fn rpc(error: McpError, server: &ServerId) -> RpcError {
         other => {
             let error = other.into_tool_error(server);
             RpcError::new(FAILED, error_for_clients(&error, toolhub_core::Lang::En))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_for_every_uri_are_not_specific() {
+        for (template, expect) in [
+            ("good://doc/{id}", true),
+            ("good://doc/{id}/{part}", true),
+            ("good://doc/{?page}", true),
+            ("good:doc-{id}", true),
+            ("good://{id}", false),
+            ("good:{id}", false),
+            ("good:///{path}", false),
+            ("good://doc/{+path}", false),
+            ("good://doc{/path*}", false),
+            ("good://doc/{id}{#part}", false),
+            ("{+any}", false),
+        ] {
+            assert_eq!(is_specific(template), expect, "{template}");
+        }
+    }
+
+    #[test]
+    fn compares_spellings_of_uris_with_their_queries() {
+        for (one, other, expect) in [
+            ("note://a/b", "NOTE://A/%62", true),
+            ("note://a/b?x", "note://a/./b?x", true),
+            ("note://a/b?x", "note://a/b", false),
+            ("note://a/b?x", "note://a/b?y", false),
+            ("note://a/b", "note://a/c", false),
+        ] {
+            assert_eq!(is_same_resource(one, other), expect, "{one} {other}");
         }
     }
 }

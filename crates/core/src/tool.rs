@@ -202,6 +202,16 @@ impl ToolDefinition {
         Self { raw, name: ToolName::new(name), wire_name, ..self.clone() }
     }
 
+    /// The definition with the texts and the schema of another one, as clients see it. Name, effect hints and digest remain those of
+    /// this definition.
+    pub fn with_shown(&self, shown: &RawJson) -> Result<Self, DefinitionError> {
+        self.digest();
+        let raw = shown.object().ok_or(DefinitionError::NotAnObject)?.with("name", self.name.as_str());
+        let (name, wire_name) = (self.name.clone(), self.wire_name.clone());
+        let (hints, digest) = (self.hints, self.digest.clone());
+        Ok(Self { name, wire_name, hints, digest, ..Self::parse(raw.into_raw())? })
+    }
+
     /// The title, if there is one.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()

@@ -90,6 +90,17 @@ impl Entry {
     }
 }
 
+/// What becomes of a tool in a copy of the catalog.
+#[derive(Debug)]
+pub enum Projection {
+    /// It is left out.
+    Omit,
+    /// The entry is shared.
+    Keep,
+    /// Another definition replaces it.
+    Replace(Tool),
+}
+
 /// All tools at one moment.
 #[derive(Debug, Default)]
 pub struct Catalog {
@@ -135,6 +146,17 @@ impl Catalog {
     #[must_use]
     pub fn filtered(&self, mut is_kept: impl FnMut(&Entry) -> bool) -> Self {
         let kept = self.entries.iter().filter(|entry| is_kept(entry)).cloned();
+        Self::of(kept.collect(), Arc::clone(&self.tagger))
+    }
+
+    /// A catalog of some of the tools, partly with other definitions.
+    #[must_use]
+    pub fn projected(&self, mut project: impl FnMut(&Entry) -> Projection) -> Self {
+        let kept = self.entries.iter().filter_map(|entry| match project(entry) {
+            Projection::Omit => None,
+            Projection::Keep => Some(Arc::clone(entry)),
+            Projection::Replace(tool) => Some(Arc::new(Entry::new(tool, &self.tagger))),
+        });
         Self::of(kept.collect(), Arc::clone(&self.tagger))
     }
 

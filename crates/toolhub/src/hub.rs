@@ -220,6 +220,12 @@ impl Hub {
         self.finder.search_part(request, limit, Some(tools)).await
     }
 
+    /// The names of all sources: the configured servers, enabled or not, and the built-in sources.
+    pub(crate) fn source_ids(&self) -> Vec<String> {
+        let built_in = [Source::Native, Source::Skill].into_iter().map(|source| source.to_string());
+        built_in.chain(self.servers.load().iter().map(|server| server.id().to_string())).collect()
+    }
+
     /// Identifies a tool: its source, the configuration of that server, and the definition. It changes if the tool may be
     /// another one than before, although it has the same name.
     pub fn tool_identity(&self, tool: &Tool) -> String {

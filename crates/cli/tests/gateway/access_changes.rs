@@ -148,7 +148,7 @@ async fn subscriptions_to_the_same_uri_are_kept_apart_by_server() {
 }
 
 #[tokio::test]
-async fn hidden_server_does_not_change_names_of_visible_prompts() {
+async fn prompts_have_the_same_names_for_every_caller() {
     let (serving, [ann, bob]) = start();
     let names = async |key: &str| -> Vec<String> {
         let client = RawClient::with_token(&serving.url(), Era::Modern, Some(key)).await;
@@ -159,7 +159,7 @@ async fn hidden_server_does_not_change_names_of_visible_prompts() {
         let prompts = list["prompts"].as_array().unwrap().iter();
         prompts.map(|prompt| prompt["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&bob).await, ["greet"]);
+    assert_eq!(names(&bob).await, ["green__greet"]);
     assert_eq!(names(&ann).await, ["red__greet", "green__greet"]);
     // Of two resources with the same URI, the visible one is listed and read.
     let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&bob)).await;

@@ -43,7 +43,7 @@ fn script(cli: &CommandLine, server: &str) -> Script {
 }
 
 /// Keys with these names; returns the secrets in the same order.
-fn keys(cli: &CommandLine, names: &[String]) -> Vec<String> {
+pub(crate) fn keys(cli: &CommandLine, names: &[String]) -> Vec<String> {
     let make = |name: &String| {
         let made = cli.run(&["keys", "new", name, "--json"]);
         made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
@@ -51,7 +51,7 @@ fn keys(cli: &CommandLine, names: &[String]) -> Vec<String> {
     names.iter().map(make).collect()
 }
 
-fn add_settings(cli: &CommandLine, settings: &str) {
+pub(crate) fn add_settings(cli: &CommandLine, settings: &str) {
     let file = cli.folder().join("toolhub.toml");
     let before = fs::read_to_string(&file).unwrap_or_default();
     fs::write(file, format!("{before}\n{settings}")).unwrap();

@@ -34,6 +34,7 @@ mod attacks_state;
 mod attacks_subscriptions;
 mod attacks_tasks;
 mod attacks_through_hub;
+mod attacks_views;
 mod caller_credentials;
 mod capabilities;
 mod client_behavior;

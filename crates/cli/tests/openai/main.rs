@@ -39,6 +39,7 @@ mod real_model;
 mod response_schema;
 mod scripted_model;
 mod served_hub;
+mod shown_tools;
 mod sse_frames;
 mod stream_rules;
 mod stream_rules_tests;

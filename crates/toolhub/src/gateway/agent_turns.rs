@@ -19,8 +19,9 @@ use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 use super::Gateways;
 use super::backend::HubBackend;
 use super::direct::silent_caller;
+use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
-use super::view::{Kind, Target, View};
+use super::view::{Target, View};
 use crate::agent_setup::AskError;
 use crate::settings::AgentSettings;
 use crate::{AskOptions, Hub};
@@ -88,7 +89,7 @@ impl Gateways {
         self.usable_backend(profile, principal).is_some()
     }
 
-    /// The tools that a profile shows to a principal.
+    /// The tools that a profile shows to a principal, as their sources define them.
     pub fn tools_of_principal(&self, profile: Option<&str>, principal: &Arc<Principal>) -> Vec<Tool> {
         let Some(backend) = self.usable_backend(profile, principal) else { return Vec::new() };
         let view = backend.view(&backend.access_of(principal));
@@ -178,7 +179,7 @@ impl EventSink for ReplyEvents<'_> {
 struct PrincipalTools<'a> {
     backend: &'a HubBackend,
     view: Arc<View>,
-    /// The tools that the principal sees and the client requested.
+    /// The tools that the principal sees and the client requested, with the definitions that clients see.
     catalog: Arc<Catalog>,
     caller: CallerHandle,
 }
@@ -186,8 +187,9 @@ struct PrincipalTools<'a> {
 impl<'a> PrincipalTools<'a> {
     fn new(backend: &'a HubBackend, turn: &AgentTurn<'_>) -> Self {
         let view = backend.view(&backend.access_of(turn.principal));
-        let is_visible = |entry: &Entry| view.name_of(&entry.tool).is_some() && (turn.selection)(&entry.tool);
-        let catalog = Arc::new(backend.hub.catalog().filtered(is_visible));
+        // The model and the checks of its calls see the definitions that clients see, not those of the servers.
+        let is_selected = |entry: &Entry| (turn.selection)(&entry.tool);
+        let catalog = Arc::new(view.shown_catalog().filtered(is_selected));
         let caller = silent_caller(Arc::clone(turn.principal));
         Self { backend, catalog, view, caller }
     }
@@ -213,7 +215,7 @@ impl<'a> PrincipalTools<'a> {
         }?;
         let name = self.view.name_of(&entry.tool)?;
         let target = match source {
-            Some(source) => self.view.target_at(entry.tool.name().as_str(), source)?,
+            Some(_) => self.view.target_of(&entry.tool)?,
             None => self.view.targets.get(name)?.clone(),
         };
         Some((name, target))

@@ -12,10 +12,11 @@ use toolhub_server::Authenticator as _;
 use super::answers::{Refusal, tool_error};
 use super::backend::HubBackend;
 use super::hold::HoldRequest;
+use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::profile_access::ProfileAccess;
 use super::service::CallOutcome;
-use super::view::{Kind, Target};
+use super::view::Target;
 use crate::access_control::DailyBudgetExceeded;
 use crate::audit_trail::{CALL, RefusalReason, refusal};
 

@@ -1,38 +1,37 @@
 //! The gateway [`Backend`] of one profile of the hub.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
 use futures_util::stream::BoxStream;
 use tokio::sync::{broadcast, watch};
-use toolhub_access::Permissions;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::{StoreError, boxed};
 use toolhub_core::{
     BoxFuture, CallId, CallerHandle, Coercion, Event, EventKind, Lang, Localize as _, Outcome, Principal,
     RawJson, ServerId, Source, ToolCall, ToolError, TraceContext,
 };
-use toolhub_engine::{Catalog, MAX_SUGGESTIONS, similar_names};
+use toolhub_engine::{MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_gateway::{
     Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, RpcError, ToolList, portable_offer,
 };
 use toolhub_mcp_wire::Offer;
-use toolhub_server::Authenticator as _;
 
 use super::answers::{Refusal, answered, tool_error};
+use super::approved_caller::ApprovedCaller;
 use super::ended_scripts::EndedScripts;
+use super::kind::Kind;
 use super::login_links::{CallerLogin, LoginLinks};
-use super::offers::{OfferCache, OfferedItem, OfferedItems};
+use super::offers::{OfferCache, OfferedItems};
 use super::prepared_call::{PreparedCall, ScriptRole, without_nulls};
-use super::profile_access::{ProfileAccess, RenamedTools};
+use super::profile_access::ProfileAccess;
+use super::prompt_names::{OfferedItem, PromptNames};
 use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::{CallCounts, CallOutcome};
 use super::tasks::TaskOwners;
-use super::thread_time::cpu_time;
-use super::view::{Kind, Principals, Target, View, ViewOptions};
+use super::view::{Principals, Target, View};
+use super::view_cache::{ViewCache, ViewInputs};
 use super::visible_changes::{ProfileChange, Visibility, visible_changes};
 use crate::access_control::AccessControl;
 use crate::audit_trail::CALL;
@@ -43,12 +42,6 @@ use crate::settings::ProfileSettings;
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Capacity of the notification channel of a profile.
 const CHANNEL_CAPACITY: usize = 256;
-/// If building a view takes longer than `SLOW_VIEW`, requests use the previous view, and changes of servers rebuild it only after
-/// a pause of `VIEW_PAUSE` times the build time.
-const SLOW_VIEW: Duration = Duration::from_millis(50);
-const VIEW_PAUSE: u32 = 8;
-/// Maximum number of cached views of restricted principals.
-const MAX_RESTRICTED_VIEWS: usize = 64;
 /// JSON-RPC error code for an unknown tool (2025-11-25 and 2026-07-28, server/tools: error handling).
 const UNKNOWN_TOOL: i64 = -32602;
 
@@ -70,20 +63,13 @@ pub(super) struct NamedProfile {
     pub(super) settings: ProfileSettings,
 }
 
-/// A view, and what it was built from.
-struct CachedView {
-    catalog: Arc<Catalog>,
-    /// The version of keys and rules.
-    access_version: u64,
-    view: Arc<View>,
-}
-
 /// The hub as seen through one profile.
 pub(super) struct HubBackend {
     pub(super) hub: Arc<Hub>,
-    pub(super) profile: ProfileSettings,
+    pub(super) profile: Arc<ProfileSettings>,
     profile_name: Arc<str>,
-    renamed: Arc<RenamedTools>,
+    /// Whether the profile assigns names to tools.
+    gives_names: bool,
     pub(super) access: Arc<AccessControl>,
     pub(super) login_links: Arc<LoginLinks>,
     pub(super) ended_scripts: Arc<EndedScripts>,
@@ -92,16 +78,10 @@ pub(super) struct HubBackend {
     pub(super) tasks: Arc<TaskOwners>,
     pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
     pub(super) counts: Arc<CallCounts>,
-    /// The view of principals that are not restricted.
-    view: ArcSwapOption<CachedView>,
-    /// The views of restricted principals; those with equal permissions share one.
-    restricted_views: Mutex<HashMap<Permissions, Arc<CachedView>>>,
-    /// The view whose list clients know, or have been notified of.
-    announced: Mutex<Option<Arc<CachedView>>>,
-    /// How much processor time the last build of the view took. Under load, the time on the clock is a multiple of it.
-    build_time: Mutex<Duration>,
-    /// Held while a view is built.
-    building: Mutex<()>,
+    /// The names of the prompts, which are the same for all principals.
+    pub(super) prompt_names: PromptNames,
+    /// The names of the tools, and what principals see of them.
+    views: ViewCache,
     settled: watch::Receiver<bool>,
     since: Instant,
     changes: broadcast::Sender<ProfileChange>,
@@ -125,13 +105,19 @@ impl HubBackend {
             login_links,
             ended_scripts,
         } = shared;
-        let overrides = profile.settings.overrides.clone().into_iter();
-        let renamed = overrides.filter_map(|(own, changes)| Some((own, changes.name?)));
-        let (view, changes) = (ArcSwapOption::empty(), broadcast::Sender::new(CHANNEL_CAPACITY));
+        let gives_names = profile.settings.overrides.values().any(|changes| changes.name.is_some());
+        let changes = broadcast::Sender::new(CHANNEL_CAPACITY);
+        let settings = Arc::new(profile.settings);
+        let views = ViewCache::new(ViewInputs {
+            hub: Arc::clone(&hub),
+            profile: Arc::clone(&settings),
+            access: Arc::clone(&access),
+            settled: settled.clone(),
+        });
         Self {
             hub,
-            renamed: Arc::new(renamed.collect()),
-            profile: profile.settings,
+            gives_names,
+            profile: settings,
             profile_name: profile.name,
             access,
             login_links,
@@ -141,11 +127,8 @@ impl HubBackend {
             tasks,
             resource_subscriptions,
             counts,
-            view,
-            restricted_views: Mutex::default(),
-            announced: Mutex::default(),
-            build_time: Mutex::default(),
-            building: Mutex::default(),
+            prompt_names: PromptNames::default(),
+            views,
             settled,
             since: Instant::now(),
             changes,
@@ -155,7 +138,8 @@ impl HubBackend {
     /// What a principal may see and use through this profile.
     pub(super) fn access_of(&self, principal: &Arc<Principal>) -> ProfileAccess {
         let (permissions, profile) = (self.access.permissions(principal), Arc::clone(&self.profile_name));
-        ProfileAccess::new(permissions, profile, principal, &self.renamed)
+        let names = (permissions.is_some() && self.gives_names).then(|| self.views.names());
+        ProfileAccess::new(permissions, profile, principal, names)
     }
 
     /// The name of the profile.
@@ -171,116 +155,34 @@ impl HubBackend {
         }
     }
 
-    /// Returns the view of all tools of the profile.
+    /// Returns the view of all tools of the profile, whatever the rules permit.
     pub(super) fn full_view(&self) -> Arc<View> {
-        self.view(&self.access_of(&Arc::new(Principal::local())))
+        self.view(&self.access_of(&Arc::new(Principal::local())).unrestricted())
     }
 
     /// Returns the view of the current catalog and builds it if necessary.
     pub(super) fn view(&self, access: &ProfileAccess) -> Arc<View> {
-        if let Some(view) = self.current_view(access) {
-            return view;
-        }
-        let _building = lock(&self.building);
-        // Another thread may have built the view while this one waited for the lock.
-        if let Some(view) = self.current_view(access) {
-            return view;
-        }
-        let previous = self.cached_view(access);
-        let (began, catalog, access_version) = (cpu_time(), self.hub.catalog(), self.access.version());
-        let policy = self.hub.engine.policy();
-        let options = ViewOptions {
-            policy: &policy,
-            profile: &self.profile,
-            access,
-            principals: self.principals(),
-            equivalent: &policy.equivalent,
-            previous: previous.as_ref().map(|known| &*known.view),
-            settled: *self.settled.borrow(),
-        };
-        let view = Arc::new(View::new(&catalog, &options));
-        let known = Arc::new(CachedView { catalog, access_version, view: Arc::clone(&view) });
-        match access.permissions() {
-            None => {
-                lock(&self.announced).get_or_insert_with(|| Arc::clone(&known));
-                self.view.store(Some(known));
-            }
-            Some(permissions) => {
-                let mut views = lock(&self.restricted_views);
-                if views.len() >= MAX_RESTRICTED_VIEWS {
-                    views.clear();
-                }
-                views.insert(permissions.clone(), known);
-            }
-        }
-        *lock(&self.build_time) = cpu_time().saturating_sub(began);
-        view
+        self.views.view(access)
     }
 
-    /// Returns the last view that was built for these permissions.
-    fn cached_view(&self, access: &ProfileAccess) -> Option<Arc<CachedView>> {
-        match access.permissions() {
-            None => self.view.load_full(),
-            Some(permissions) => lock(&self.restricted_views).get(permissions).cloned(),
-        }
-    }
-
-    /// Returns the view for a request. If views are slow to build, an outdated view is returned once all servers have been
-    /// listed, so that a server that changes a long list repeatedly does not delay other requests. [`Self::rebuild_view`] builds
-    /// the next view.
-    fn view_for_request(&self, access: &ProfileAccess) -> Arc<View> {
-        if let Some(view) = self.current_view(access) {
-            return view;
-        }
-        match self.cached_view(access) {
-            // Restricted views are not rebuilt in the background.
-            Some(known)
-                if access.permissions().is_none()
-                    && known.access_version == self.access.version()
-                    && known.view.settled
-                    && *lock(&self.build_time) > SLOW_VIEW =>
-            {
-                Arc::clone(&known.view)
-            }
-            _ => self.view(access),
-        }
-    }
-
-    /// How long to wait before the view is rebuilt for another change: a multiple of the build time if views are slow to build.
+    /// How long to wait before the view is rebuilt for another change.
     pub(super) fn pause(&self) -> Duration {
-        let build_time = *lock(&self.build_time);
-        if build_time > SLOW_VIEW { build_time.saturating_mul(VIEW_PAUSE) } else { Duration::ZERO }
-    }
-
-    /// Returns the view of the current catalog if it is already built.
-    fn current_view(&self, access: &ProfileAccess) -> Option<Arc<View>> {
-        let current = |known: &CachedView| {
-            let current = Arc::ptr_eq(&known.catalog, &self.hub.catalog())
-                && known.access_version == self.access.version()
-                && (known.view.settled || !*self.settled.borrow());
-            current.then(|| Arc::clone(&known.view))
-        };
-        match access.permissions() {
-            None => current(self.view.load().as_ref()?),
-            Some(permissions) => current(lock(&self.restricted_views).get(permissions)?),
-        }
+        self.views.pause()
     }
 
     /// How many principals the gateway distinguishes.
     pub(super) fn principals(&self) -> Principals {
-        if self.access.has_several_principals() { Principals::Several } else { Principals::One }
+        self.views.principals()
     }
 
     /// Rebuilds the view, and lets each client compare its list of tools if any list may differ from the one announced last: a
     /// request may have built the view before, of which other clients do not know. A restricted list may change while the full
     /// one, in which tools are only searched, does not.
     pub(super) fn rebuild_view(&self) {
-        self.full_view();
-        let now = self.view.load_full();
-        let before = std::mem::replace(&mut *lock(&self.announced), now.clone());
-        let is_same = before.zip(now).is_some_and(|(before, now)| {
-            *before.view.list == *now.view.list
-                && (!self.access.has_rules() || Arc::ptr_eq(&before.catalog, &now.catalog))
+        let now = self.full_view();
+        let is_same = self.views.announce(&now).is_some_and(|before| {
+            *before.list == *now.list
+                && (!self.access.has_rules() || Arc::ptr_eq(before.catalog(), now.catalog()))
         });
         if !is_same {
             let _ = self.changes.send(ProfileChange::Tools);
@@ -317,12 +219,6 @@ impl HubBackend {
                 && lists.get(id).is_some_and(|list| list.listed_at.is_some())
         };
         self.hub.servers.load().iter().filter(is_listed).cloned().collect()
-    }
-
-    /// The servers of this profile that were never listed, or not with their current configuration.
-    fn never_listed(&self) -> Vec<ServerId> {
-        let unlisted = self.hub.unlisted().into_iter().map(|(server, _)| server.id().clone());
-        unlisted.filter(|id| self.profile.has_source(id.as_str())).collect()
     }
 
     /// Counts a finished call.
@@ -406,8 +302,11 @@ impl HubBackend {
         tool_call.budget = script.budget;
         tool_call.coercion = coercion;
         tool_call.among = Some(authorized.among);
+        tool_call.caller = Some(match authorized.authorization.approver {
+            Some(_) => ApprovedCaller::of(call.caller.clone()),
+            None => call.caller.clone(),
+        });
         tool_call.authorization = authorized.authorization;
-        tool_call.caller = Some(call.caller.clone());
         let mut outcome = self.run_followed(&tool_call).await;
         if let Err(ToolError::LoginNeeded { server }) = &outcome.result {
             match Box::pin(self.log_in_caller(server, &call.caller)).await {
@@ -444,13 +343,9 @@ fn task_not_recorded(error: &StoreError) -> LocalizedText {
     )
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Backend for HubBackend {
     fn tools(&self, principal: &Arc<Principal>) -> Arc<ToolList> {
-        Arc::clone(&self.view_for_request(&self.access_of(principal)).list)
+        Arc::clone(&self.views.for_request(&self.access_of(principal)).list)
     }
 
     fn settled(&self) -> BoxFuture<'_, ()> {
@@ -470,7 +365,7 @@ impl Backend for HubBackend {
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>> {
         boxed(|| async move {
             let access = self.access_of_caller(&call.caller);
-            let mut view = self.view_for_request(&access);
+            let mut view = self.views.for_request(&access);
             let mut target = view.target(&call.name);
             if target.is_none() {
                 // The tool may belong to a server that has not been listed yet.
@@ -498,7 +393,7 @@ impl Backend for HubBackend {
             let access = self.access_of(principal);
             let is_visible = |entry: &OfferedItem| access.sees_item(offer, entry);
             let OfferedItems { mut entries, mut missing } =
-                self.offers.all(&self.servers(), offer, is_visible).await;
+                self.offers.all(&self.servers(), offer, &self.prompt_names, is_visible).await;
             if offer == Offer::Resources {
                 let mut servers: Vec<Arc<Server>> = Vec::new();
                 for entry in &entries {
@@ -509,7 +404,7 @@ impl Backend for HubBackend {
                 let skills = self.hidden_skills(&servers, &access).await;
                 entries.retain(|entry| !self.hides_listed(&skills, entry.server.id(), &entry.key, &access));
             }
-            missing.extend(self.never_listed());
+            missing.extend(self.views.never_listed());
             // The names of servers are visible only if something of theirs might be.
             missing.retain(|server| access.sees_source(offer, server));
             let own =

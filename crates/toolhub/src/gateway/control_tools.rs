@@ -17,9 +17,10 @@ use toolhub_mcp_gateway::{GatewayCall, RpcError};
 use super::answers::tool_error;
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
+use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::script_tools::{declaration, search_signature};
-use super::view::{Kind, Target, View};
+use super::view::{Target, View};
 use crate::audit_trail::CALL;
 use crate::settings::Expose;
 

@@ -13,9 +13,9 @@ use toolhub_engine::Entry;
 use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 
 use super::Gateways;
+use super::assigned_names::would_offer;
 use super::backend::HubBackend;
 use super::profile_access::ProfileAccess;
-use super::view::would_offer;
 
 /// The JSON-RPC error for a request that the client does not support.
 const UNSUPPORTED_REQUEST: i64 = -32601;

@@ -16,9 +16,10 @@ use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
 use super::item_use::ItemUse;
 use super::login_links::CallerLogin;
-use super::offers::{OfferedItem, fits_template};
+use super::offers::fits_template;
 use super::own_task::TaskPlace;
 use super::profile_access::ProfileAccess;
+use super::prompt_names::OfferedItem;
 use super::resource_uri::canonical;
 use super::view::Principals;
 
@@ -270,9 +271,10 @@ impl HubBackend {
         toolhub_mcp_gateway::Backend::settled(self).await;
     }
 
-    /// The servers that may have a resource: the first in configuration order that lists it or has a matching template, so that a
-    /// later server cannot claim the resources of an earlier one. If no server matches, those that have resources of the same
-    /// scheme, or the only server that has resources: other servers never receive the URI.
+    /// The servers that may have a resource: the first in configuration order that lists it or has a specific template for it, so
+    /// that a later server cannot claim the resources of an earlier one, or else the first with any matching template, so that a
+    /// template for every URI claims none that another server lists. If no server matches, those that have resources of the same scheme, or the only server that has resources: other servers never
+    /// receive the URI. A resource that the principal may not use is treated like an unknown one.
     pub(super) async fn owners(
         &self,
         uri: &str,
@@ -285,8 +287,8 @@ impl HubBackend {
         let skills = self.hidden_skills(&servers, access).await;
         servers.retain(|server| !self.hides_resource(&skills, server.id(), uri, access));
         // A URI may be readable through a template that is not visible itself.
-        let listed = self.offers.all(&servers, Offer::Resources, |_| true).await.entries;
-        let templates = self.offers.all(&servers, Offer::ResourceTemplates, |_| true).await.entries;
+        let listed = self.offers.every(&servers, Offer::Resources).await.entries;
+        let templates = self.offers.every(&servers, Offer::ResourceTemplates).await.entries;
         // A rule may name a listed resource in another spelling than the canonical one.
         if access.permissions().is_some() {
             let requested = canonical(uri);
@@ -301,19 +303,28 @@ impl HubBackend {
             };
             servers.retain(|server| !is_forbidden(server));
         }
-        for server in &servers {
-            let of_server = |entry: &&OfferedItem| entry.server.id() == server.id();
-            let lists = listed.iter().filter(of_server).any(|entry| entry.key == uri);
-            let fits = |entry: &OfferedItem| has_scheme(&entry.key) && fits_template(&entry.key, uri);
-            if lists || templates.iter().filter(of_server).any(fits) {
-                return vec![Arc::clone(server)];
-            }
+        let is_candidate =
+            |entry: &&OfferedItem| servers.iter().any(|server| server.id() == entry.server.id());
+        let of_server = |entries: &[OfferedItem], server: &Arc<Server>, fits: &dyn Fn(&str) -> bool| {
+            entries.iter().any(|entry| entry.server.id() == server.id() && fits(&entry.key))
+        };
+        let fits = |template: &str| has_scheme(template) && fits_template(template, uri);
+        let claims = |server: &&Arc<Server>| {
+            of_server(&listed, server, &|listed| listed == uri)
+                || of_server(&templates, server, &|template| fits(template) && is_specific(template))
+        };
+        // Servers may read another spelling of a listed URI as the same resource.
+        let lists_spelling =
+            |server: &&Arc<Server>| of_server(&listed, server, &|listed| is_same_resource(listed, uri));
+        let has_template = |server: &&Arc<Server>| of_server(&templates, server, &fits);
+        let first = servers.iter().find(claims).or_else(|| servers.iter().find(lists_spelling));
+        if let Some(owner) = first.or_else(|| servers.iter().find(has_template)) {
+            return vec![Arc::clone(owner)];
         }
         let scheme = scheme_of(uri);
         let mut any: Vec<Arc<Server>> = Vec::new();
         let mut same: Vec<Arc<Server>> = Vec::new();
-        let is_allowed = |entry: &&OfferedItem| servers.iter().any(|server| server.id() == entry.server.id());
-        for entry in listed.iter().chain(&templates).filter(is_allowed) {
+        for entry in listed.iter().chain(&templates).filter(is_candidate) {
             let add = |to: &mut Vec<Arc<Server>>| {
                 if !to.iter().any(|server| server.id() == entry.server.id()) {
                     to.push(Arc::clone(&entry.server));
@@ -327,16 +338,28 @@ impl HubBackend {
         if any.len() == 1 { any } else { same }
     }
 
+    /// The prompts of all servers of the profile, under their names in the profile.
+    async fn all_prompts(&self) -> Vec<OfferedItem> {
+        let servers = self.servers();
+        self.offers.all(&servers, Offer::Prompts, &self.prompt_names, |_| true).await.entries
+    }
+
+    /// The prompt of that name, also if the principal must not see it.
+    pub(super) async fn prompt_named(&self, name: &str) -> Option<OfferedItem> {
+        let prompts = self.all_prompts().await;
+        self.prompt_names.find(name, prompts)
+    }
+
     async fn prompt(
         &self,
         name: &str,
         access: &ProfileAccess,
         action: Action<'_>,
     ) -> Result<OfferedItem, RpcError> {
-        let is_visible = |entry: &OfferedItem| access.sees_item(Offer::Prompts, entry);
-        let prompts = self.offers.all(&self.servers(), Offer::Prompts, is_visible).await.entries;
-        let found =
-            prompts.into_iter().find(|entry| entry.exposed_name == name && access.gets_prompt(entry, action));
+        let found = self
+            .prompt_named(name)
+            .await
+            .filter(|entry| access.sees_item(Offer::Prompts, entry) && access.gets_prompt(entry, action));
         if found.is_none() {
             let operation = if action == Action::Complete { "complete" } else { "get prompt" };
             self.note_hidden_prompt(name, access, operation).await;
@@ -361,7 +384,7 @@ impl HubBackend {
         if !self.records_refusals(access) {
             return;
         }
-        let prompts = self.offers.all(&self.servers(), Offer::Prompts, |_| true).await.entries;
+        let prompts = self.all_prompts().await;
         if prompts.iter().any(|entry| entry.exposed_name == name || entry.key == name) {
             self.note_hidden(access, operation, name);
         }
@@ -390,8 +413,8 @@ impl HubBackend {
         let is_named = |entry: &OfferedItem| {
             entry.key == uri && access.reads_resource(entry.server.id(), &uri, Action::Complete)
         };
-        let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates, is_named).await.entries;
-        let named = templates.first().map(|entry| Arc::clone(&entry.server));
+        let templates = self.offers.every(&self.servers(), Offer::ResourceTemplates).await.entries;
+        let named = templates.into_iter().find(is_named).map(|entry| entry.server);
         let server = match named {
             Some(server) => Some(server),
             None => self.owners(&uri, access, Action::Complete).await.into_iter().next(),
@@ -451,6 +474,24 @@ impl HubBackend {
     }
 }
 
+/// Whether a template has a literal host or path and no expression that matches several segments (RFC 6570, reserved, path and
+/// fragment expansion).
+fn is_specific(template: &str) -> bool {
+    let mut parts = template.split('{');
+    let literal = parts.next().and_then(|literal| literal.split_once(':')).map(|(_, rest)| rest);
+    literal.is_some_and(|rest| !rest.trim_matches('/').is_empty())
+        && parts.all(|expression| !expression.starts_with(['+', '#', '/', '.']))
+}
+
+/// Whether two URIs are spellings of one resource. Their queries and fragments are compared as they are.
+fn is_same_resource(one: &str, other: &str) -> bool {
+    let split = |uri: &str| {
+        let (path, rest) = uri.find(['?', '#']).map_or((uri, ""), |at| uri.split_at(at));
+        (canonical(path), rest.to_owned())
+    };
+    split(one) == split(other)
+}
+
 /// The scheme of a URI in lower case.
 fn scheme_of(uri: &str) -> Option<String> {
     uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase())
@@ -479,6 +520,43 @@ fn rpc(error: McpError, server: &ServerId) -> RpcError {
         other => {
             let error = other.into_tool_error(server);
             RpcError::new(FAILED, error_for_clients(&error, toolhub_core::Lang::En))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_for_every_uri_are_not_specific() {
+        for (template, expect) in [
+            ("good://doc/{id}", true),
+            ("good://doc/{id}/{part}", true),
+            ("good://doc/{?page}", true),
+            ("good:doc-{id}", true),
+            ("good://{id}", false),
+            ("good:{id}", false),
+            ("good:///{path}", false),
+            ("good://doc/{+path}", false),
+            ("good://doc{/path*}", false),
+            ("good://doc/{id}{#part}", false),
+            ("{+any}", false),
+        ] {
+            assert_eq!(is_specific(template), expect, "{template}");
+        }
+    }
+
+    #[test]
+    fn compares_spellings_of_uris_with_their_queries() {
+        for (one, other, expect) in [
+            ("note://a/b", "NOTE://A/%62", true),
+            ("note://a/b?x", "note://a/./b?x", true),
+            ("note://a/b?x", "note://a/b", false),
+            ("note://a/b?x", "note://a/b?y", false),
+            ("note://a/b", "note://a/c", false),
+        ] {
+            assert_eq!(is_same_resource(one, other), expect, "{one} {other}");
         }
     }
 }

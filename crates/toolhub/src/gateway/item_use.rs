@@ -4,10 +4,8 @@ use toolhub_access::{Action, ItemKind};
 use toolhub_core::audit::UseEvent;
 use toolhub_core::{RawJson, Source};
 use toolhub_mcp_gateway::{BackendMethod, BackendRequest};
-use toolhub_mcp_wire::Offer;
 
 use super::backend::HubBackend;
-use super::offers::OfferedItem;
 use super::profile_access::ProfileAccess;
 
 /// The use of an item that a request asks for.
@@ -35,13 +33,12 @@ impl HubBackend {
         let ItemUse { method, item } = used;
         let (server, rule) = match method {
             BackendMethod::GetPrompt => {
-                let is_visible = |entry: &OfferedItem| access.sees_item(Offer::Prompts, entry);
-                let prompts = self.offers.all(&self.servers(), Offer::Prompts, is_visible).await.entries;
-                let prompt = prompts.into_iter().find(|entry| entry.exposed_name == item);
+                let prompt = self.prompt_named(&item).await;
                 let server = prompt.as_ref().map(|entry| entry.server.id().clone());
                 let rule = prompt.and_then(|entry| {
                     let source = Source::Server(entry.server.id().clone());
-                    let names = [entry.key.as_str(), entry.exposed_name.as_str()];
+                    let names = entry.names();
+                    let names = names.each_ref().map(String::as_str);
                     access.allowing_rule(Action::GetPrompt, ItemKind::Prompt, &source, &names)
                 });
                 (server, rule)

@@ -2,6 +2,8 @@
 
 mod agent_turns;
 mod answers;
+mod approved_caller;
+mod assigned_names;
 mod authorize;
 mod backend;
 mod caller_login;
@@ -13,14 +15,17 @@ mod forward;
 mod hidden_skills;
 mod hold;
 mod item_use;
+mod kind;
 mod login_links;
 mod login_pages;
 mod notification_bus;
 mod offers;
+mod overrides;
 mod own_task;
 mod prepared_call;
 mod profile_access;
 mod profile_check;
+mod prompt_names;
 mod public_url;
 #[cfg(feature = "postgres")]
 mod replica_requests;
@@ -37,6 +42,7 @@ mod task_table;
 mod tasks;
 mod thread_time;
 mod view;
+mod view_cache;
 mod visible_changes;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Resources, resource templates and prompts of all servers, merged for clients. Their lists are stored between runs like those
 //! of tools: a request is answered with the stored lists, and names the servers whose lists are missing.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -9,12 +9,11 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, OnceCell, watch};
 use toolhub_core::ports::CachedOffers;
-use toolhub_core::{Event, EventKind, RawJson, ServerId, Source};
-use toolhub_engine::ReservedNames;
-use toolhub_engine::reserved::{hashed, qualified};
+use toolhub_core::{Event, EventKind, RawJson, ServerId};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_wire::Offer;
 
+use super::prompt_names::{OfferedItem, PromptNames};
 use crate::discovery::DEFAULT_LIST_TTL;
 use crate::hub::Hub;
 
@@ -26,17 +25,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 const REFRESH_PAUSE: Duration = Duration::from_secs(1);
 /// The largest list that is stored, in bytes.
 const MAX_STORED_BYTES: usize = 4 << 20;
-
-/// A resource, resource template or prompt.
-#[derive(Debug, Clone)]
-pub(super) struct OfferedItem {
-    pub(super) server: Arc<Server>,
-    /// Its name or URI at its server.
-    pub(super) key: String,
-    /// Its name or URI as offered to clients.
-    pub(super) exposed_name: String,
-    pub(super) item: RawJson,
-}
 
 /// A list that differs from the one fetched before.
 #[derive(Debug, Clone)]
@@ -275,14 +263,30 @@ impl OfferCache {
         }
     }
 
-    /// The visible items of one kind from these servers, in their order. Prompts with the same name get different names; of two
-    /// resources with the same URI the first is used. Items that are not visible influence neither.
+    /// The visible items of one kind from these servers, in their order. Prompts with the same name get different names, which are
+    /// assigned among all prompts, so that one that is not visible does not free its name for another server. Of two visible
+    /// resources with the same URI the first is used.
     pub(super) async fn all(
         &self,
         servers: &[Arc<Server>],
         offer: Offer,
+        prompt_names: &PromptNames,
         is_visible: impl Fn(&OfferedItem) -> bool,
     ) -> OfferedItems {
+        let OfferedItems { mut entries, missing } = self.every(servers, offer).await;
+        if offer == Offer::Prompts {
+            prompt_names.assign(&self.hub.engine.reserved(), &mut entries, missing.is_empty());
+            entries.retain(is_visible);
+        } else {
+            entries.retain(is_visible);
+            let mut seen = HashSet::new();
+            entries.retain(|entry| seen.insert(entry.key.clone()));
+        }
+        OfferedItems { entries, missing }
+    }
+
+    /// Every item of one kind from these servers, in their order, under its own name.
+    pub(super) async fn every(&self, servers: &[Arc<Server>], offer: Offer) -> OfferedItems {
         self.loaded.get_or_init(|| self.load()).await;
         let mut answered = self.answered.subscribe();
         let mut awaited: Vec<ListKey> = Vec::new();
@@ -302,18 +306,9 @@ impl OfferCache {
             for item in list.iter() {
                 let Some(key) = key_of(offer, item) else { continue };
                 let (server, exposed_name, item) = (Arc::clone(server), key.clone(), item.clone());
-                let entry = OfferedItem { server, key, exposed_name, item };
-                if is_visible(&entry) {
-                    entries.push(entry);
-                }
+                entries.push(OfferedItem { server, key, exposed_name, item });
             }
         }
-        if offer == Offer::Prompts {
-            name_prompts(&self.hub.engine.reserved(), &mut entries);
-            return OfferedItems { entries, missing };
-        }
-        let mut seen = HashSet::new();
-        entries.retain(|entry| seen.insert(entry.key.clone()));
         OfferedItems { entries, missing }
     }
 
@@ -353,32 +348,6 @@ fn is_same(one: &[RawJson], other: &[RawJson]) -> bool {
 /// Whether a time is less than `span` ago. A time in the future, after the clock was set back, is not.
 fn is_recent(at: SystemTime, span: Duration) -> bool {
     SystemTime::now().duration_since(at).is_ok_and(|age| age < span)
-}
-
-/// Adds the server prefix to names of prompts that several servers have or that are reserved. Prefixed names are assigned first,
-/// so that no other prompt can take them, whatever the order of the servers.
-fn name_prompts(reserved: &ReservedNames, entries: &mut [OfferedItem]) {
-    let mut count: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in &*entries {
-        *count.entry(entry.key.clone()).or_default() += 1;
-    }
-    let source = |entry: &OfferedItem| Source::Server(entry.server.id().clone());
-    let prefixed = |entry: &OfferedItem| {
-        count.get(&entry.key).is_some_and(|many| *many > 1) || reserved.reserves(&source(entry), &entry.key)
-    };
-    let (first, second): (Vec<&mut OfferedItem>, Vec<&mut OfferedItem>) =
-        entries.iter_mut().partition(|entry| prefixed(entry));
-    let mut taken = HashSet::new();
-    for entry in first.into_iter().chain(second) {
-        let names = [qualified(&source(entry), &entry.key), hashed(&source(entry), &entry.key)];
-        let own = (!prefixed(entry)).then(|| entry.key.clone());
-        let mut free = own.into_iter().chain(names);
-        let Some(name) = free.find(|name| taken.insert(name.clone())) else { continue };
-        if name != entry.key {
-            let item = entry.item.object().unwrap_or_default().with("name", name.as_str());
-            (entry.exposed_name, entry.item) = (name, item.into_raw());
-        }
-    }
 }
 
 /// Whether a URI matches a template: its literal parts occur in the same order.

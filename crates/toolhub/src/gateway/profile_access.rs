@@ -1,16 +1,15 @@
 //! What a principal may see and use through a profile. Every surface of the gateway asks here, and only here the decision
 //! point ([`toolhub_access`]) is asked.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use toolhub_access::{Action, Decision, ItemKind, Permissions, Resource, tool_names};
 use toolhub_core::{Principal, RawJson, ServerId, Source};
 use toolhub_engine::Entry;
-use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_mcp_wire::Offer;
 
-use super::offers::OfferedItem;
+use super::assigned_names::ToolNames;
+use super::prompt_names::{OfferedItem, offered_names};
 use super::resource_uri::UriReadings;
 
 /// The permissions of a principal within a profile.
@@ -23,22 +22,24 @@ pub(super) struct ProfileAccess {
     principal: Arc<str>,
     /// A principal without roles may see nothing.
     has_roles: bool,
-    /// The names that the profile gives to tools, by their own names.
-    renamed: Arc<RenamedTools>,
+    /// The names of the tools, if the profile assigns any.
+    names: Option<Arc<ToolNames>>,
 }
-
-/// The names that a profile gives to tools, by their own names.
-pub(super) type RenamedTools = HashMap<String, String>;
 
 impl ProfileAccess {
     pub(super) fn new(
         permissions: Option<Permissions>,
         profile: Arc<str>,
         principal: &Principal,
-        renamed: &Arc<RenamedTools>,
+        names: Option<Arc<ToolNames>>,
     ) -> Self {
-        let (has_roles, renamed) = (!principal.roles.is_empty(), Arc::clone(renamed));
-        Self { permissions, profile, principal: Arc::clone(principal.id()), has_roles, renamed }
+        let has_roles = !principal.roles.is_empty();
+        Self { permissions, profile, principal: Arc::clone(principal.id()), has_roles, names }
+    }
+
+    /// The same permissions with the names of a catalog.
+    pub(super) fn with_names(&self, names: &Arc<ToolNames>) -> Self {
+        Self { names: Some(Arc::clone(names)), ..self.clone() }
     }
 
     /// The permissions of a principal that nothing restricts.
@@ -51,15 +52,11 @@ impl ProfileAccess {
         &self.principal
     }
 
-    /// All names of a tool: rules may also use the one that the profile gives to it.
+    /// All names of a tool: rules may also use the one that the owner assigned to this tool of this source.
     fn names<'a>(&'a self, entry: &'a Entry) -> Vec<&'a str> {
         let [own, wire] = tool_names(&entry.tool);
-        let qualified = || format!("{}__{own}", entry.tool.source);
-        let given = self.renamed.get(own).or_else(|| match self.renamed.is_empty() {
-            true => None,
-            false => self.renamed.get(&qualified()),
-        });
-        [own, wire].into_iter().chain(given.map(String::as_str)).collect()
+        let given = self.names.as_ref().and_then(|names| names.given_name(&entry.tool));
+        [own, wire].into_iter().chain(given).collect()
     }
 
     /// The permissions, if anything is restricted.
@@ -110,8 +107,8 @@ impl ProfileAccess {
         self.decide(permissions, action, Resource::item(kind, source, names)).is_allowed()
     }
 
-    /// Whether an item of a list is visible. Does not depend on the name that it is offered under, since names are assigned
-    /// among visible items only: rules may use each name that it could get.
+    /// Whether an item of a list is visible. Does not depend on the name that it is offered under, which depends on the items of
+    /// other servers: rules may use each name that it could get.
     pub(super) fn sees_item(&self, offer: Offer, item: &OfferedItem) -> bool {
         self.permissions.is_none() || self.sees_key(offer, item.server.id(), &item.key)
     }
@@ -122,8 +119,8 @@ impl ProfileAccess {
             return true;
         }
         let (source, kind) = (Source::Server(server.clone()), kind_of(offer));
-        let (qualified, hashed) = (qualified(&source, key), hashed(&source, key));
-        let is_seen = self.allows(Action::See, kind, (&source, &[key, &qualified, &hashed]));
+        let names = offered_names(server, key);
+        let is_seen = self.allows(Action::See, kind, (&source, &names.each_ref().map(String::as_str)));
         is_seen && (offer != Offer::Resources || !self.forbids_reading(server, key))
     }
 
@@ -175,7 +172,8 @@ impl ProfileAccess {
     /// Whether a prompt may be used or completed.
     pub(super) fn gets_prompt(&self, prompt: &OfferedItem, action: Action<'_>) -> bool {
         let source = Source::Server(prompt.server.id().clone());
-        self.allows(action, ItemKind::Prompt, (&source, &[&prompt.key, &prompt.exposed_name]))
+        let names = prompt.names();
+        self.allows(action, ItemKind::Prompt, (&source, &names.each_ref().map(String::as_str)))
     }
 
     /// Whether any item of a source may be visible: no rule names this kind, or one allows all of its items.

@@ -6,7 +6,8 @@ use toolhub_core::{RawJson, ToolError};
 use toolhub_engine::{Entry, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{PortabilityError, portable};
 
-use super::view::OWNER_TOOLS;
+use super::assigned_names::{NameInputs, OWNER_TOOLS};
+use super::overrides::AmbiguousOverride;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -36,6 +37,17 @@ impl Hub {
             }));
             if all_listed {
                 found.extend(unknown_tools(profile, settings, &names));
+                let policy = self.engine.policy();
+                let inputs = NameInputs {
+                    policy: &policy,
+                    profile: settings,
+                    sources: self.source_ids(),
+                    previous: None,
+                    settled: true,
+                    is_complete: true,
+                };
+                let ambiguous = inputs.ambiguous_overrides(&catalog);
+                found.extend(ambiguous.iter().map(|one| ambiguous_override(profile, settings, one)));
             }
             if self.settings().auth.tokens.len() > 1 {
                 let reserved = OWNER_TOOLS.iter().filter(|name| settings.names_tool(name));
@@ -84,6 +96,33 @@ fn not_for_several(profile: &str, name: &str) -> LocalizedText {
         ),
         format!(
             "`[profiles.{profile}]` 指定了 `{name}`，但不会提供：`[auth] tokens` 允许多个调用方，它会让各方看到彼此的结果"
+        ),
+    )
+}
+
+fn ambiguous_override(
+    profile: &str,
+    settings: &ProfileSettings,
+    ambiguous: &AmbiguousOverride,
+) -> LocalizedText {
+    let AmbiguousOverride { key, holder, others } = ambiguous;
+    let list = |between: &str| {
+        let others: Vec<String> = others.iter().map(|source| format!("`{source}`")).collect();
+        others.join(between)
+    };
+    let fixes = settings.overrides.get(key).is_some_and(|overridden| !overridden.arguments.is_empty());
+    let (withheld_en, withheld_zh) = match fixes {
+        true => (", whose tool is not offered", "的工具不会提供"),
+        false => (", whose tool stays as it is", "的工具保持原样"),
+    };
+    LocalizedText::new(
+        format!(
+            "`[profiles.{profile}] overrides` names `{key}`, which several servers offer: it applies to `{holder}`, not to {}{withheld_en}; write `{holder}__{key}` to name the server",
+            list(", ")
+        ),
+        format!(
+            "`[profiles.{profile}] overrides` 中的 `{key}` 由多个服务器提供：仅对 `{holder}` 生效，{}{withheld_zh}；请写成 `{holder}__{key}` 以指明服务器",
+            list("、")
         ),
     )
 }

@@ -7,18 +7,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toolhub_core::caller::{Answer, Caller};
 use toolhub_core::{BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, TraceContext};
 
+use super::approved_caller::protocol_members;
+
 /// Shared by all calls of one script.
 pub(super) struct ScriptCaller {
     client: CallerHandle,
     /// Notifications of progress that were sent. Several calls run at the same time, and progress must increase.
     progress: AtomicU64,
+    /// The script may have been approved: the approver saw its code, and not what else the client sent.
+    meta: RawObject,
     none: RawObject,
 }
 
 impl ScriptCaller {
     /// The caller of the calls of a script of this client.
     pub(super) fn of(client: CallerHandle) -> CallerHandle {
-        let caller = Self { client, progress: AtomicU64::new(0), none: RawObject::default() };
+        let meta = protocol_members(client.meta());
+        let caller = Self { client, progress: AtomicU64::new(0), meta, none: RawObject::default() };
         CallerHandle::new(Arc::new(caller))
     }
 }
@@ -33,7 +38,7 @@ impl Caller for ScriptCaller {
     }
 
     fn meta(&self) -> &RawObject {
-        self.client.meta()
+        &self.meta
     }
 
     /// They belong to the call of `run_script`.

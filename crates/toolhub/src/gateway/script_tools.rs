@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use toolhub_core::{NestedTool, NestedToolList, Source};
 
-use super::view::{Kind, Target, View};
+use super::kind::Kind;
+use super::view::{Target, View};
 use crate::script::{declaration_of, signature_of};
 
 /// Characters of a signature in a search result.

@@ -13,9 +13,10 @@ use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 use super::answers::Refusal;
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
+use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::script_caller::ScriptCaller;
-use super::view::{Kind, Target, View};
+use super::view::{Target, View};
 
 impl HubBackend {
     /// Runs `run_script` or a script of a skill, once the servers have been listed: a script calls tools that it has not

@@ -1,61 +1,29 @@
-//! The view of a profile on the catalog: which tools it shows, their names and descriptions, and the sources that serve each.
+//! The view of a profile on the catalog: which of its named tools a principal sees, their definitions, and the sources that serve
+//! each.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
-use toolhub_core::json::{canonical, folded};
+use toolhub_core::json::folded;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{FastMap, RUN_SCRIPT, RawJson, RawObject, Source, Tool, ToolName};
-use toolhub_engine::reserved::{hashed, qualified};
-use toolhub_engine::{Catalog, Entry, Policy};
+use toolhub_engine::{Catalog, Entry, Projection};
 use toolhub_mcp_gateway::{ToolList, portable};
 use toolhub_skills::use_skill_definition;
 
+use super::assigned_names::{NamedTool, ToolNames, is_owner_tool, prefixed_name};
+use super::kind::Kind;
+use super::overrides::{ToolId, id_of};
 use super::profile_access::ProfileAccess;
 use super::script_tool_lists::ScriptToolLists;
 use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` enables search.
 const SEARCH_THRESHOLD: usize = 100;
-/// The maximum length of a tool name (bytes).
-const MAX_NAME_BYTES: usize = 128;
 /// The tools for finding and calling other tools.
 const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
 /// The tools for finding other tools and calling them in scripts.
 const CODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", RUN_SCRIPT];
-
-/// How a call of a target is handled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// By the engine, like any tool.
-    Plain,
-    /// `search_tools`, restricted to the tools of the profile.
-    Search,
-    /// `describe_tool`, restricted to the tools of the profile.
-    Describe,
-    /// `call_tool`, restricted to the tools of the profile.
-    Call,
-    /// `use_skill`, restricted to the skills of the profile.
-    UseSkill,
-    /// `run_script`, restricted to the tools of the profile.
-    RunScript,
-    /// A script of a skill, restricted to the tools of the profile.
-    SkillScript,
-}
-
-impl Kind {
-    fn of(tool: &Tool) -> Self {
-        match (&tool.source, tool.name().as_str()) {
-            (Source::Native, "search_tools") => Self::Search,
-            (Source::Native, "describe_tool") => Self::Describe,
-            (Source::Native, "call_tool") => Self::Call,
-            (Source::Native, RUN_SCRIPT) => Self::RunScript,
-            (Source::Skill, use_skill_definition::NAME) => Self::UseSkill,
-            (Source::Skill, _) if tool.is_script => Self::SkillScript,
-            _ => Self::Plain,
-        }
-    }
-}
 
 /// How many principals the gateway distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,62 +54,62 @@ pub(super) struct View {
     pub(super) list: Arc<ToolList>,
     pub(super) targets: FastMap<String, Target>,
     /// The offered name of each tool.
-    names: HashMap<(Source, ToolName), String>,
-    /// Further names that calls may use: `source__tool` of every tool, and unprefixed names that a source had before another
-    /// source offered the same name.
+    names: HashMap<ToolId, String>,
+    /// Further names that calls may use.
     aliases: HashMap<String, Target>,
-    /// The source that had each name first. It keeps the name, so that no other source receives calls meant for it.
-    holders: HashMap<String, Source>,
-    /// Whether all servers had been listed when the view was built.
-    pub(super) settled: bool,
+    /// The catalog that it was built from.
+    catalog: Arc<Catalog>,
+    /// The offered tools with their offered texts and schemas.
+    shown: OnceLock<Arc<Catalog>>,
     /// The tools for scripts.
     pub(super) script_tools: ScriptToolLists,
 }
 
 /// The inputs of a view.
 pub(super) struct ViewOptions<'a> {
-    pub(super) policy: &'a Policy,
     pub(super) profile: &'a ProfileSettings,
     /// What the principal may see.
     pub(super) access: &'a ProfileAccess,
     pub(super) principals: Principals,
-    /// Groups of sources that the owner declared equivalent.
-    pub(super) equivalent: &'a [Vec<String>],
-    /// The previous view.
-    pub(super) previous: Option<&'a View>,
-    /// Whether all servers have been listed. Until then, which source has a name first depends on the order of their responses.
-    pub(super) settled: bool,
 }
 
 impl ViewOptions<'_> {
-    /// Whether tools with the same name are offered as one: the owner declared their sources equivalent, and each tool is
-    /// read-only or idempotent.
-    fn are_equivalent(&self, group: &[&Arc<Entry>]) -> bool {
-        let repeatable = |entry: &&Arc<Entry>| {
-            let hints = entry.tool.hints();
-            hints.read_only == Some(true) || hints.idempotent == Some(true)
+    /// Whether the principal may see a tool and use its definition.
+    fn shows(&self, entry: &Entry) -> bool {
+        let is_visible = match Kind::of(&entry.tool) {
+            Kind::Plain | Kind::SkillScript => self.access.sees_tool(entry),
+            Kind::Search | Kind::Describe | Kind::Call | Kind::RunScript => {
+                !self.access.forbids_finder(entry)
+            }
+            // It is omitted if no skill is visible.
+            Kind::UseSkill => true,
         };
-        let declared = |sources: &Vec<String>| {
-            group.iter().all(|entry| sources.contains(&entry.tool.source.to_string()))
-        };
-        group.iter().all(repeatable) && self.equivalent.iter().any(declared)
+        is_visible
+            && entry.tool.trust != ApprovalStatus::Quarantined
+            && (!is_owner_tool(&entry.tool) || self.principals == Principals::One)
     }
+}
 
-    /// Whether this source may use the unprefixed name: no other source had it before.
-    fn may_hold(&self, name: &str, source: &Source) -> bool {
-        let holder = self.previous.and_then(|previous| previous.holders.get(name));
-        holder.is_none_or(|holder| holder == source)
+/// A tool under its offered name, with those of its sources that the principal sees.
+struct VisibleTool<'a> {
+    tool: &'a NamedTool,
+    entries: Vec<&'a Arc<Entry>>,
+}
+
+impl<'a> VisibleTool<'a> {
+    fn of(tool: &'a NamedTool, options: &ViewOptions<'_>) -> Option<Self> {
+        let entries: Vec<&Arc<Entry>> = tool.entries.iter().filter(|entry| options.shows(entry)).collect();
+        (!entries.is_empty()).then_some(Self { tool, entries })
     }
 }
 
 impl View {
-    pub(super) fn new(catalog: &Catalog, options: &ViewOptions<'_>) -> Self {
+    /// The part of the named tools that a principal sees. Names are not assigned again.
+    pub(super) fn new(catalog: Arc<Catalog>, names: &ToolNames, options: &ViewOptions<'_>) -> Self {
         let profile = options.profile;
-        let mut exposed = ViewBuilder::default();
-        let groups = groups(catalog, options);
-        let mut named: Vec<(String, Vec<&Arc<Entry>>)> =
-            groups.iter().flat_map(|group| named(group, options)).collect();
-        let many = named.len() > SEARCH_THRESHOLD;
+        let mut visible: Vec<VisibleTool<'_>> =
+            names.tools.iter().filter_map(|tool| VisibleTool::of(tool, options)).collect();
+        let many = visible.iter().filter(|visible| !visible.tool.is_only_of_mode).count() > SEARCH_THRESHOLD;
         // The tools that are listed beside the pinned ones, if not all are.
         let mode_tools = match profile.expose {
             Expose::All => None,
@@ -149,27 +117,17 @@ impl View {
             Expose::Search => Some(FINDERS),
             Expose::Code => Some(CODE_TOOLS),
         };
-        if let Some(tools) = mode_tools {
-            add_mode_tools(&mut named, catalog, tools, options);
-        }
-        // A name assigned by the owner takes precedence over a tool that has the same name.
-        let (overridden, others): (Vec<_>, Vec<_>) = named
-            .into_iter()
-            .enumerate()
-            .partition(|(_, (name, entries))| has_assigned_name(name, entries, profile));
-        // So does a prefixed name: otherwise its meaning would depend on the order of the servers.
-        let (prefixed, plain): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, (name, entries))| {
-            entries.first().is_some_and(|entry| entry.tool.name().as_str() != name.as_str())
+        let is_mode_tool = |name: &str| mode_tools.is_some_and(|tools| tools.contains(&name));
+        visible.retain(|VisibleTool { tool, entries }| {
+            !tool.is_only_of_mode || entries.iter().any(|entry| is_mode_tool(entry.tool.name().as_str()))
         });
-        for (order, (name, entries)) in overridden.into_iter().chain(prefixed).chain(plain) {
-            exposed.add(order, name, &entries, options);
-        }
-        exposed.targets.sort_by_key(|(order, _, _)| *order);
-        let is_of_mode = |target: &Target| {
-            target.is_native() && mode_tools.is_some_and(|tools| tools.contains(&target.tool.as_str()))
-        };
+        let targets: Vec<(&str, Target)> = visible
+            .iter()
+            .filter_map(|visible| Some((visible.tool.name.as_str(), target_of(visible, options)?)))
+            .collect();
+        let is_of_mode = |target: &Target| target.is_native() && is_mode_tool(target.tool.as_str());
         // If a tool of the mode is missing, all tools are listed.
-        let present = exposed.targets.iter().filter(|(_, _, target)| is_of_mode(target)).count();
+        let present = targets.iter().filter(|(_, target)| is_of_mode(target)).count();
         let is_reduced = mode_tools.is_some_and(|tools| present == tools.len());
         let listed = |name: &str, target: &Target| {
             !is_reduced
@@ -178,62 +136,74 @@ impl View {
                 || profile.pinned.iter().any(|pinned| pinned == name)
         };
         let list = ToolList::new(
-            exposed
-                .targets
-                .iter()
-                .map(|(_, name, target)| (name.as_str(), &target.definition, listed(name, target))),
+            targets.iter().map(|(name, target)| (*name, &target.definition, listed(name, target))),
         );
         let targets: FastMap<String, Target> =
-            exposed.targets.into_iter().map(|(_, name, target)| (name, target)).collect();
-        let mut view = Self {
-            list: Arc::new(list),
-            targets,
-            names: exposed.names,
-            aliases: HashMap::new(),
-            holders: options.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
-            settled: options.settled,
-            script_tools: ScriptToolLists::default(),
+            targets.into_iter().map(|(name, target)| (name.to_owned(), target)).collect();
+        let mut offered = HashMap::new();
+        for VisibleTool { tool, entries } in visible {
+            if targets.contains_key(&tool.name) {
+                offered.extend(entries.iter().map(|entry| (id_of(entry), tool.name.clone())));
+            }
+        }
+        let alias = |(name, (source, offered)): (&String, &(Source, String))| {
+            let target = targets.get(offered).filter(|target| target.among.contains(source))?;
+            Some((name.clone(), Target { among: Arc::from([source.clone()]), ..target.clone() }))
         };
-        if options.settled {
-            view.add_holders();
-        }
-        view.add_aliases();
-        view
-    }
-
-    fn add_holders(&mut self) {
-        for ((source, tool), exposed) in &self.names {
-            // The prefixed name stays reserved after the source is removed, so that no other source can take it.
-            let prefixed = qualified(source, tool.as_str());
-            self.holders.entry(prefixed).or_insert_with(|| source.clone());
-            let alone = self.targets.get(exposed).is_some_and(|target| target.among.len() == 1);
-            if alone && tool.as_str() == *exposed {
-                self.holders.entry(tool.as_str().to_owned()).or_insert_with(|| source.clone());
-            }
+        Self {
+            list: Arc::new(list),
+            aliases: names.aliases.iter().filter_map(alias).collect(),
+            targets,
+            names: offered,
+            catalog,
+            shown: OnceLock::new(),
+            script_tools: ScriptToolLists::default(),
         }
     }
 
-    fn add_aliases(&mut self) {
-        for ((source, tool), exposed) in &self.names {
-            let Some(target) = self.targets.get(exposed) else { continue };
-            let mut further = vec![qualified(source, tool.as_str())];
-            further.extend(prefixed_name(source, tool.as_str()));
-            further
-                .extend((self.holders.get(tool.as_str()) == Some(source)).then(|| tool.as_str().to_owned()));
-            for name in further.into_iter().filter(|name| !self.targets.contains_key(name)) {
-                self.aliases.insert(name, Target { among: Arc::from([source.clone()]), ..target.clone() });
-            }
-        }
+    /// The catalog that it was built from.
+    pub(super) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
     }
 
-    /// The tool with that catalog name or offered name at one source.
+    /// The offered tools under their names in the catalog, with the texts and schemas that clients see.
+    pub(super) fn shown_catalog(&self) -> &Arc<Catalog> {
+        self.shown.get_or_init(|| {
+            Arc::new(self.catalog.projected(|entry| {
+                let target = self.name_of(&entry.tool).and_then(|name| self.targets.get(name));
+                let Some(target) = target else { return Projection::Omit };
+                let own = &entry.tool.definition;
+                if target.definition.get() == own.raw().get() {
+                    return Projection::Keep;
+                }
+                // The hints and tags of the owner, and those derived from the original definition, remain.
+                let tags = entry.tags().to_vec();
+                own.with_shown(&target.definition).map_or(Projection::Omit, |definition| {
+                    let definition = Arc::new(definition);
+                    Projection::Replace(Tool { definition, tags, ..entry.tool.clone() })
+                })
+            }))
+        })
+    }
+
+    /// The target of a tool, at its source only.
+    pub(super) fn target_of(&self, tool: &Tool) -> Option<Target> {
+        let target = self.targets.get(self.name_of(tool)?)?;
+        Some(Target { among: Arc::from([tool.source.clone()]), ..target.clone() })
+    }
+
+    /// The tool with that offered name, or else with that catalog name, at one source.
     pub(super) fn target_at(&self, name: &str, source: &str) -> Option<Target> {
-        let of_source = |((at, _), _): &(&(Source, ToolName), &String)| at.to_string() == source;
-        let mut own = self.names.iter().filter(of_source);
-        let ((at, _), exposed) =
-            own.find(|((_, tool), exposed)| tool.as_str() == name || *exposed == name)?;
-        let target = self.targets.get(exposed)?;
-        Some(Target { among: Arc::from([at.clone()]), ..target.clone() })
+        let at_source = |target: &Target| {
+            let at = target.among.iter().find(|at| at.to_string() == source)?;
+            Some(Target { among: Arc::from([at.clone()]), ..target.clone() })
+        };
+        if let Some(target) = self.target(name).and_then(at_source) {
+            return Some(target);
+        }
+        let is_named = |(at, tool): &&ToolId| tool.as_str() == name && at.to_string() == source;
+        let id = self.names.keys().find(is_named)?;
+        at_source(self.targets.get(self.names.get(id)?)?)
     }
 
     /// The sources of the shown tools, with duplicates.
@@ -285,198 +255,29 @@ impl Target {
     }
 }
 
-/// Tools that return calls of all clients and the owner's conversations. They are offered only if the profile names them and
-/// there is a single principal, since stored records do not contain their principal. Clients receive results in full and do not
-/// need `read_result`.
-pub(super) const OWNER_TOOLS: [&str; 2] = ["read_result", "get_conversation_history"];
-
-fn is_owner_tool(tool: &Tool) -> bool {
-    tool.source == Source::Native && OWNER_TOOLS.contains(&tool.name().as_str())
-}
-
-/// Whether this tool is listed only if the profile names it or is in code mode: other clients call tools themselves.
-fn is_script_tool(tool: &Tool) -> bool {
-    tool.source == Source::Native && tool.name().as_str() == RUN_SCRIPT
-}
-
-/// Whether the profile denies a tool by any of its names: in the catalog, at its source, or with a prefix.
-fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
-    if profile.deny.is_empty() {
-        return false;
-    }
-    let (name, own, source) = (tool.name().as_str(), tool.definition.wire_name().as_str(), &tool.source);
-    let names = [name.to_owned(), own.to_owned(), qualified(source, name), format!("{source}__{own}")];
-    names.iter().any(|name| profile.denies(name))
-}
-
-/// Whether the settings of a profile admit a tool, whatever its state and principal.
-pub(super) fn would_offer(profile: &ProfileSettings, entry: &Entry) -> bool {
-    let tags = if profile.tags.is_empty() { &[] } else { entry.tags() };
-    !denied(&entry.tool, profile)
-        && profile.has_source(&entry.tool.source.to_string())
-        && profile.has_tool(entry.tool.name().as_str(), tags)
-}
-
-/// Adds the tools of the mode if the profile's allow list omits them: without them the other tools could not be found. They reach
-/// only the tools of the profile.
-fn add_mode_tools<'a>(
-    named: &mut Vec<(String, Vec<&'a Arc<Entry>>)>,
-    catalog: &'a Catalog,
-    tools: [&str; 3],
-    options: &ViewOptions<'_>,
-) {
-    let is_of_mode = |tool: &Tool| tool.source == Source::Native && tools.contains(&tool.name().as_str());
-    let is_present = |tool: &Tool| {
-        named.iter().any(|(_, entries)| {
-            entries.iter().any(|entry| is_of_mode(&entry.tool) && entry.tool.name() == tool.name())
-        })
-    };
-    let missing: Vec<&Arc<Entry>> = catalog
-        .iter()
-        .filter(|entry| is_of_mode(&entry.tool) && entry.tool.trust != ApprovalStatus::Quarantined)
-        .filter(|entry| !denied(&entry.tool, options.profile) && !is_present(&entry.tool))
-        .filter(|entry| !options.access.forbids_finder(entry))
-        .collect();
-    named.extend(missing.into_iter().map(|entry| (entry.tool.name().as_str().to_owned(), vec![entry])));
-}
-
-/// The override of the profile for a tool.
-fn find_override<'p>(
-    name: &str,
-    entries: &[&Arc<Entry>],
-    profile: &'p ProfileSettings,
-) -> Option<&'p Override> {
-    let own = entries.first()?.tool.name().as_str();
-    profile.overrides.get(name).or_else(|| profile.overrides.get(own))
-}
-
-/// Whether the owner assigned a name to the tool.
-fn has_assigned_name(name: &str, entries: &[&Arc<Entry>], profile: &ProfileSettings) -> bool {
-    find_override(name, entries, profile).is_some_and(|overridden| overridden.name.is_some())
-}
-
-#[derive(Default)]
-struct ViewBuilder {
-    /// Each with its position in the list.
-    targets: Vec<(usize, String, Target)>,
-    names: HashMap<(Source, ToolName), String>,
-    taken: HashSet<String>,
-}
-
-impl ViewBuilder {
-    fn add(&mut self, order: usize, name: String, entries: &[&Arc<Entry>], options: &ViewOptions<'_>) {
-        let Some(first) = entries.first() else { return };
-        let profile = options.profile;
-        let own = first.tool.name();
-        let overridden = find_override(&name, entries, profile);
-        let mut name = overridden.and_then(|overridden| overridden.name.clone()).unwrap_or(name);
-        if !profile.lossless && !is_portable_name(&name) {
-            name = hashed(&first.tool.source, own.as_str());
-        }
-        if self.taken.contains(&name) {
-            let source = &first.tool.source;
-            let free = [qualified(source, own.as_str()), hashed(source, own.as_str())];
-            let Some(other) = free.into_iter().find(|name| !self.taken.contains(name)) else { return };
-            name = other;
-        }
-        if profile.denies(&name) {
-            return;
-        }
-        let Some(definition) = offered(first, &name, overridden, options) else { return };
-        self.taken.insert(name.clone());
-        for entry in entries {
-            self.names.insert((entry.tool.source.clone(), own.clone()), name.clone());
-        }
-        let fixed = overridden.filter(|overridden| !overridden.arguments.is_empty()).map(|overridden| {
-            overridden
-                .arguments
-                .iter()
-                .fold(RawObject::default(), |all, (key, value)| all.with(key.clone(), value.clone()))
-        });
-        let target = Target {
-            // A call of a group may reach any of its tools, and a script among them needs the tools of its caller.
-            kind: entries
-                .iter()
-                .find(|entry| entry.tool.is_script)
-                .map_or(Kind::of(&first.tool), |entry| Kind::of(&entry.tool)),
-            tool: own.clone(),
-            among: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
-            fixed,
-            definition,
-        };
-        self.targets.push((order, name, target));
-    }
-}
-
-/// Whether clients accept a name (2025-11-25, server/tools: tool names).
-fn is_portable_name(name: &str) -> bool {
-    let accepted = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(accepted)
-}
-
-/// The tools that a profile admits, grouped by name. The tools of a group are in routing order; groups are ordered by their first
-/// tool.
-fn groups<'a>(catalog: &'a Catalog, options: &ViewOptions<'_>) -> Vec<Vec<&'a Arc<Entry>>> {
-    let ViewOptions { policy, profile, principals, access, .. } = *options;
-    let shows_owners = |name: &str| principals == Principals::One && profile.names_tool(name);
-    let admitted = |entry: &&Arc<Entry>| {
-        entry.tool.trust != ApprovalStatus::Quarantined
-            && (!is_owner_tool(&entry.tool) || shows_owners(entry.tool.name().as_str()))
-            && (!is_script_tool(&entry.tool) || profile.names_tool(RUN_SCRIPT))
-            && would_offer(profile, entry)
-            && is_visible(entry, access)
-    };
-    let mut entries: Vec<((usize, usize), &Arc<Entry>)> = catalog
-        .iter()
-        .filter(admitted)
-        .filter_map(|entry| Some((policy.rank(&entry.tool.source)?, entry)))
-        .collect();
-    entries.sort_by_key(|(rank, _)| *rank);
-    let mut places: HashMap<&ToolName, usize> = HashMap::new();
-    let mut groups: Vec<Vec<&Arc<Entry>>> = Vec::new();
-    for (_, entry) in entries {
-        let order = *places.entry(entry.tool.name()).or_insert_with(|| {
-            groups.push(Vec::new());
-            groups.len() - 1
-        });
-        groups[order].push(entry);
-    }
-    groups
-}
-
-/// Whether the principal may see a tool. Forbidden tools are removed before names are assigned, so that the names of others
-/// do not reveal them.
-fn is_visible(entry: &Entry, access: &ProfileAccess) -> bool {
-    match Kind::of(&entry.tool) {
-        Kind::Plain | Kind::SkillScript => access.sees_tool(entry),
-        Kind::Search | Kind::Describe | Kind::Call | Kind::RunScript => !access.forbids_finder(entry),
-        // It is omitted if no skill is visible.
-        Kind::UseSkill => true,
-    }
-}
-
-/// Assigns the names of a group. Equal definitions do not make servers equivalent: a name belongs to one source, unless the owner
-/// declared several equivalent. A native tool keeps its name; the others with that name get `source__name`.
-fn named<'a>(group: &[&'a Arc<Entry>], options: &ViewOptions<'_>) -> Vec<(String, Vec<&'a Arc<Entry>>)> {
-    let schema = |entry: &Arc<Entry>| canonical(entry.tool.definition.input_schema().get());
-    let Some(first) = group.first() else { return Vec::new() };
-    let name = first.tool.name().as_str();
-    let equal = || group.iter().all(|entry| schema(entry) == schema(first));
-    if group.len() > 1 && options.are_equivalent(group) && equal() {
-        return vec![(name.to_owned(), group.to_vec())];
-    }
-    let name_of = |entry: &Arc<Entry>| {
-        let source = &entry.tool.source;
-        let alone = group.len() == 1 && options.may_hold(name, source);
-        if alone || *source == Source::Native { name.to_owned() } else { qualified(source, name) }
-    };
-    group.iter().map(|entry| (name_of(entry), vec![*entry])).collect()
-}
-
-/// `source__name` with the source id unchanged, including non-ASCII characters. Returns `None` if the result could be ambiguous.
-fn prefixed_name(source: &Source, name: &str) -> Option<String> {
-    let id = source.to_string();
-    (!id.contains("__") && !id.ends_with('_')).then(|| format!("{id}__{name}"))
+/// The target of a visible tool; `None` if it cannot be offered.
+fn target_of(visible: &VisibleTool<'_>, options: &ViewOptions<'_>) -> Option<Target> {
+    let VisibleTool { tool, entries } = visible;
+    let first = entries.first()?;
+    let overridden = tool.overridden(options.profile);
+    let definition = offered(first, &tool.name, overridden, options)?;
+    let fixed = overridden.filter(|overridden| !overridden.arguments.is_empty()).map(|overridden| {
+        overridden
+            .arguments
+            .iter()
+            .fold(RawObject::default(), |all, (key, value)| all.with(key.clone(), value.clone()))
+    });
+    Some(Target {
+        // A call of a group may reach any of its tools, and a script among them needs the tools of its caller.
+        kind: entries
+            .iter()
+            .find(|entry| entry.tool.is_script)
+            .map_or(Kind::of(&first.tool), |entry| Kind::of(&entry.tool)),
+        tool: first.tool.name().clone(),
+        among: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
+        fixed,
+        definition,
+    })
 }
 
 /// The definition of `use_skill` with the skills that the profile admits; `None` if it admits none.

@@ -473,9 +473,10 @@ async fn qualified_names_with_several_readings_grant_only_with_the_server() {
         let tools = client.tools().await;
         assert_eq!(tools.len(), 1, "{tools:?}");
         client.call(&tools[0], "{}").await;
-        let called: Vec<String> = [one, other]
+        let journals = [one, other].map(|path| Journal::read(&path));
+        let called: Vec<String> = journals
             .iter()
-            .flat_map(|journal| Journal::read(journal).messages())
+            .flat_map(Journal::messages)
             .filter(|message| message["method"] == "tools/call")
             .map(|message| message["params"]["name"].to_string())
             .collect();

@@ -367,3 +367,30 @@ async fn reads_prompts_and_skills_are_in_the_audit_log() {
     assert_eq!(client.call("t", "{}").await.text(), "ran");
     assert!(client.call("t", "{}").await.text().contains("per_day"));
 }
+
+/// The audit log names the server that answered, not the first one that could have.
+#[tokio::test]
+async fn audit_record_of_a_read_names_the_server_that_answered() {
+    let mut cli = hub("[[auth.rules]]\neffect = \"allow\"\nname = \"reading\"\n");
+    for (id, read) in [
+        ("first", json!({"error": {"code": -32002, "message": "no such resource"}})),
+        ("second", json!({"reply": {"contents": [{"uri": "note://x/unlisted", "text": "text"}]}})),
+    ] {
+        let listed = json!([{"uri": format!("note://{id}/listed"), "name": id}]);
+        let script = Script::both()
+            .set("capabilities", json!({"tools": {}, "resources": {}}))
+            .on("resources/list", json!([{"reply": {"resources": listed}}]))
+            .on("resources/templates/list", json!([{"reply": {"resourceTemplates": []}}]))
+            .on("resources/read", json!([read]));
+        cli.server(id, &script);
+    }
+    let key = new_key(&cli, &key_of("caller"));
+    let serving = Serving::start(cli);
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
+    client.ask("1", "resources/list", "").await.result();
+    client.ask("1", "resources/read", r#""uri":"note://x/unlisted""#).await.result();
+    let exported = serving.cli().run(&["audit", "export", "-"]).stdout;
+    let record = exported.lines().find(|line| line.contains("note://x/unlisted"));
+    let record = record.unwrap_or_else(|| panic!("{exported}"));
+    assert!(record.contains(r#""server":"second""#) && record.contains(r#""rule":"reading""#), "{record}");
+}

@@ -190,7 +190,9 @@ async fn selected(context: &Context<'_>) -> Result<Selection<CallRecord>, Proble
     };
     // The store compares with all arguments, also with those that the principal may not see.
     match wanted.text.take_if(|_| !context.sees_fixed_arguments()) {
-        Some(text) => search_visible(context, wanted, VisibleSearch { text: text.to_lowercase(), limit }).await,
+        Some(text) => {
+            search_visible(context, wanted, VisibleSearch { text: text.to_lowercase(), limit }).await
+        }
         None => search(context, wanted, limit).await,
     }
 }

@@ -26,6 +26,7 @@ use super::answers::{Refusal, answered, tool_error};
 use super::ended_scripts::EndedScripts;
 use super::login_links::{CallerLogin, LoginLinks};
 use super::offers::{OfferCache, OfferedItem, OfferedItems};
+use super::opened_pages::OpenedPages;
 use super::prepared_call::{PreparedCall, ScriptRole, without_nulls};
 use super::profile_access::{ProfileAccess, RenamedTools};
 use super::resource_subscriptions::ResourceSubscriptions;
@@ -62,6 +63,7 @@ pub(super) struct Shared {
     pub(super) access: Arc<AccessControl>,
     pub(super) login_links: Arc<LoginLinks>,
     pub(super) ended_scripts: Arc<EndedScripts>,
+    pub(super) opened_pages: Arc<OpenedPages>,
 }
 
 /// A profile and its name.
@@ -87,6 +89,7 @@ pub(super) struct HubBackend {
     pub(super) access: Arc<AccessControl>,
     pub(super) login_links: Arc<LoginLinks>,
     pub(super) ended_scripts: Arc<EndedScripts>,
+    pub(super) opened_pages: Arc<OpenedPages>,
     pub(super) offers: Arc<OfferCache>,
     pub(super) lang: Lang,
     pub(super) tasks: Arc<TaskOwners>,
@@ -124,6 +127,7 @@ impl HubBackend {
             access,
             login_links,
             ended_scripts,
+            opened_pages,
         } = shared;
         let overrides = profile.settings.overrides.clone().into_iter();
         let renamed = overrides.filter_map(|(own, changes)| Some((own, changes.name?)));
@@ -136,6 +140,7 @@ impl HubBackend {
             access,
             login_links,
             ended_scripts,
+            opened_pages,
             offers,
             lang,
             tasks,
@@ -496,19 +501,20 @@ impl Backend for HubBackend {
         Box::pin(async move {
             self.settled().await;
             let access = self.access_of(principal);
+            let servers = self.servers();
             let is_visible = |entry: &OfferedItem| access.sees_item(offer, entry);
-            let OfferedItems { mut entries, mut missing } =
-                self.offers.all(&self.servers(), offer, is_visible).await;
+            let mut offered = self.offers.all(&servers, offer, is_visible).await;
             if offer == Offer::Resources {
-                let mut servers: Vec<Arc<Server>> = Vec::new();
-                for entry in &entries {
-                    if !servers.iter().any(|server| server.id() == entry.server.id()) {
-                        servers.push(Arc::clone(&entry.server));
-                    }
-                }
-                let skills = self.hidden_skills(&servers, &access).await;
-                entries.retain(|entry| !self.hides_listed(&skills, entry.server.id(), &entry.key, &access));
+                // Several servers may list a URI, which is of a hidden skill at one of them only.
+                let mut listing = servers.clone();
+                listing.retain(|server| !self.offers.fetched(server.id(), offer).is_empty());
+                let skills = self.hidden_skills(&listing, &access).await;
+                let is_shown = |entry: &OfferedItem| {
+                    is_visible(entry) && !self.hides_listed(&skills, entry.server.id(), &entry.key, &access)
+                };
+                offered = self.offers.all(&servers, offer, is_shown).await;
             }
+            let OfferedItems { entries, mut missing } = offered;
             missing.extend(self.never_listed());
             // The names of servers are visible only if something of theirs might be.
             missing.retain(|server| access.sees_source(offer, server));

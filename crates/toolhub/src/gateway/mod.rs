@@ -17,6 +17,7 @@ mod login_links;
 mod login_pages;
 mod notification_bus;
 mod offers;
+mod opened_pages;
 mod own_task;
 mod prepared_call;
 mod profile_access;
@@ -36,6 +37,7 @@ mod skills;
 mod task_table;
 mod tasks;
 mod thread_time;
+mod uri_permission;
 mod view;
 mod visible_changes;
 
@@ -62,12 +64,14 @@ use self::backend::{HubBackend, NamedProfile, Shared};
 use self::ended_scripts::EndedScripts;
 use self::login_links::LoginLinks;
 use self::offers::{ListChange, OfferCache};
+use self::opened_pages::OpenedPages;
 use self::resource_subscriptions::ResourceSubscriptions;
 use self::service::CallCounts;
 use self::tasks::TaskOwners;
 use self::visible_changes::ProfileChange;
-use crate::access_control::{AccessControl, KeyChange};
+use crate::access_control::AccessControl;
 use crate::hub::Hub;
+use crate::key_changes::KeyChange;
 use crate::reload::ServerChanges;
 use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Places, Settings};
 
@@ -110,7 +114,7 @@ impl Gateways {
         let counts = Arc::<CallCounts>::default();
         let access = Arc::new(AccessControl::new(&hub.settings().auth)?);
         let login_links = Arc::new(LoginLinks::new(hub.settings().auth.resource.as_deref()));
-        let ended_scripts = Arc::<EndedScripts>::default();
+        let (ended_scripts, opened_pages) = (Arc::<EndedScripts>::default(), Arc::<OpenedPages>::default());
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
         let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
@@ -134,6 +138,7 @@ impl Gateways {
                     access: Arc::clone(&access),
                     login_links: Arc::clone(&login_links),
                     ended_scripts: Arc::clone(&ended_scripts),
+                    opened_pages: Arc::clone(&opened_pages),
                 };
                 let profile = NamedProfile { name: Arc::from(name.as_str()), settings: profile };
                 let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
@@ -280,7 +285,7 @@ impl Gateways {
     /// Applies changed keys, rules and budgets. Invalid rules change nothing.
     pub async fn reload_access(&self, auth: &AuthSettings) -> Result<(), LocalizedText> {
         let changes = self.access.apply(auth)?;
-        for KeyChange { name, change, ends_person } in &changes.keys {
+        for KeyChange { name, change, ends_person, is_revoked } in &changes.keys {
             // A log that fails stops calls; the new keys and rules are in force in any case.
             let _ = self.hub.record_change(ChangedObject::Key, name, *change).await;
             let principal = Origin::Key { name: name.clone() }.to_string();
@@ -291,9 +296,9 @@ impl Gateways {
             if *ends_person {
                 let _ = self.hub.held_calls().withdraw_all(&principal).await;
                 let _ = self.hub.forget_logins(&principal).await;
-                if let Some(store) = self.hub.store() {
-                    let _ = store.delete_responses_of(&principal).await;
-                }
+            }
+            if let Some(store) = self.hub.store().filter(|_| *is_revoked) {
+                let _ = store.delete_responses_of(&principal).await;
             }
         }
         if changes.rules {

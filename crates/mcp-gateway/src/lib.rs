@@ -67,7 +67,7 @@ pub use budget::{
 pub use duplex::Duplex;
 pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use known_clients::KnownClient;
-pub use methods::{BackendMethod, method_names};
+pub use methods::{BackendMethod, method_names, uri_methods};
 pub use outbox::OutboundMessage;
 pub use portable::{PortabilityError, portable, portable_offer};
 pub use replica_link::{LinkError, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse, RequestMethod};

@@ -155,6 +155,17 @@ pub fn method_names(era: Era) -> impl Iterator<Item = &'static str> {
     METHODS.iter().map(|row| row.name).filter(move |name| Method::named(name, era).is_some())
 }
 
+/// Returns the names of the methods of an era whose params name a resource or skill by its URI.
+pub fn uri_methods(era: Era) -> impl Iterator<Item = &'static str> {
+    let has_uri = |name: &&str| {
+        METHODS.iter().any(|row| {
+            row.name == *name
+                && matches!(row.subject, Subject::Uri | Subject::Reference | Subject::Subscription)
+        })
+    };
+    method_names(era).filter(has_uri)
+}
+
 impl Method {
     /// Refuses a name or URI that is longer than any object has.
     pub(crate) fn check_name_length(self, params: &RawObject) -> Result<(), RpcError> {

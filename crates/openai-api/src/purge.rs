@@ -1,4 +1,4 @@
-//! Deletes expired responses and those of revoked keys from time to time, and the oldest ones when clients have stored much.
+//! Deletes expired responses and those of revoked and deleted keys from time to time, and the oldest ones when clients have stored much.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -57,10 +57,15 @@ impl Purge {
 }
 
 /// Deletes what is stored under the names of revoked keys: it was revoked while no hub ran, or something was stored at the same
-/// moment. No other key can have such a name.
+/// moment. No other key can have such a name. Also deletes what belongs to keys whose entries are gone.
 async fn delete_of_revoked_keys(gateways: &Gateways, store: &dyn HubStore) {
-    for key in gateways.access().revoked_keys() {
-        let principal = Origin::Key { name: key.name }.to_string();
-        let _ = store.delete_responses_of(&principal).await;
+    let access = gateways.access();
+    let revoked = access.revoked_keys().into_iter().map(|key| key.name);
+    for name in revoked.chain(access.take_deleted_keys(INTERVAL)) {
+        // A deletion may take long, and a key of that name may be made for the same person meanwhile.
+        let is_in_force = access.keys().iter().any(|key| key.principal.display == name);
+        if !is_in_force {
+            let _ = store.delete_responses_of(&Origin::Key { name }.to_string()).await;
+        }
     }
 }

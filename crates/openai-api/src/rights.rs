@@ -1,6 +1,7 @@
 //! The rights of the principal of a background response, decided again while no request of it is open.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use toolhub::Gateways;
 use toolhub_core::Principal;
@@ -14,7 +15,7 @@ pub(crate) fn current_principal(gateways: &Gateways, id: &str) -> Result<Arc<Pri
     }
     let mut keys = gateways.access().keys().into_iter().map(|key| key.principal);
     keys.find(|principal| **principal.id() == *id).ok_or_else(|| match id.starts_with("key:") {
-        true => revoked(),
+        true => ended_key(gateways, id),
         false => {
             "a person must log in again before their response continues (用户需重新登录后才能继续)".to_owned()
         }
@@ -33,7 +34,16 @@ pub(crate) fn check(
         Origin::Local if access.is_required() => {
             return Err("this hub requires a key now, and the request had none (此 hub 现在要求密钥，而该请求没有密钥)".to_owned());
         }
-        Origin::Key { .. } if !access.is_current(principal) => return Err(revoked()),
+        Origin::Key { .. } if !access.is_current(principal) => {
+            return Err(ended_key(gateways, principal.id()));
+        }
+        Origin::Oidc { .. } if principal.is_expired() => {
+            return Err(
+                "the access token of this request has expired: send the request again with a new one (此请求的访问令牌已过期，\
+                 请用新令牌重新发送请求)"
+                    .to_owned(),
+            );
+        }
         Origin::Oidc { .. } if !access.is_valid(principal) => {
             return Err(
                 "the identity provider of this principal is not trusted any more (身份提供方已不受信任)"
@@ -51,7 +61,22 @@ pub(crate) fn check(
     }
 }
 
-/// Why a response of a revoked or expired key ends.
-pub(crate) fn revoked() -> String {
-    "the key of this request was revoked or has expired (此请求的密钥已被吊销或已过期)".to_owned()
+/// Why a response of the key of this principal ends: the key as it was at the time of the request is not in force any more.
+fn ended_key(gateways: &Gateways, id: &str) -> String {
+    let known = gateways.access().keys().into_iter().find(|key| **key.principal.id() == *id);
+    let why = match known {
+        Some(key) if key.expires.is_some_and(|at| at <= SystemTime::now()) => {
+            "the key of this request has expired: ask the owner of this hub for a new one (此请求的密钥已过期，请向此 hub \
+             的所有者索取新密钥)"
+        }
+        Some(_) => {
+            "the key of this request was replaced, or its rights were changed: send the request again (此请求的密钥已更换或其\
+             权限有改动，请重新发送请求)"
+        }
+        None => {
+            "the key of this request was revoked: ask the owner of this hub for another one (此请求的密钥已被吊销，请向此 hub \
+             的所有者索取其他密钥)"
+        }
+    };
+    why.to_owned()
 }

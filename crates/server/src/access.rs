@@ -65,7 +65,9 @@ impl Refusal {
         match self {
             Self::Authority => StatusCode::BAD_REQUEST,
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
-            Self::Token(TokenRefusal::Missing | TokenRefusal::Invalid) => StatusCode::UNAUTHORIZED,
+            Self::Token(TokenRefusal::Missing | TokenRefusal::Expired | TokenRefusal::Invalid) => {
+                StatusCode::UNAUTHORIZED
+            }
             Self::Token(TokenRefusal::Malformed) => StatusCode::BAD_REQUEST,
             Self::Token(TokenRefusal::Unavailable | TokenRefusal::NewKey { .. }) => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -97,9 +99,13 @@ impl Refusal {
             Self::Token(TokenRefusal::Malformed) => {
                 "send one `Authorization` header, in the form `Authorization: Bearer TOKEN`"
             }
+            Self::Token(TokenRefusal::Expired) => {
+                "this token has expired: log in again for a new one; if it is a key, ask the owner of this hub for a new key \
+                 (此令牌已过期：请重新登录以获取新令牌；如为密钥，请向此 hub 的所有者索取新密钥)"
+            }
             Self::Token(TokenRefusal::Invalid) => {
-                "this token is not valid here: it is unknown, expired, revoked or for another audience; ask the owner of \
-                 this hub for a key, or log in again (此令牌在此处无效：未知、已过期、已吊销或受众不符；可向此 hub 的所有者索取密钥，\
+                "this token is not valid here: it is unknown, revoked or for another audience; ask the owner of \
+                 this hub for a key, or log in again (此令牌在此处无效：未知、已吊销或受众不符；可向此 hub 的所有者索取密钥，\
                  或重新登录)"
             }
             Self::Token(TokenRefusal::Unavailable) => {

@@ -31,7 +31,9 @@ pub enum TokenRefusal {
     Missing,
     /// The `Authorization` header is repeated or has no token.
     Malformed,
-    /// The token is unknown, expired, revoked, or for another audience.
+    /// The token has expired.
+    Expired,
+    /// The token is unknown, revoked, or for another audience.
     Invalid,
     /// The identity provider cannot be reached.
     Unavailable,
@@ -143,6 +145,14 @@ impl KeyTable {
         Some(Verified::until(Arc::clone(&key.principal), key.expires))
     }
 
+    /// Whether this is the text of a key that has expired.
+    pub fn has_expired(&self, token: &str) -> bool {
+        let hash = hash_of(token);
+        let is_it = |key: &Key| same(key.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes());
+        // Compares every key, like `find`.
+        self.0.iter().filter(|key| is_it(key)).any(Key::is_expired)
+    }
+
     /// Whether the principal belongs to a key of this table that has not expired.
     pub fn contains(&self, principal: &Arc<Principal>) -> bool {
         self.0.iter().any(|key| Arc::ptr_eq(&key.principal, principal) && !key.is_expired())
@@ -162,8 +172,13 @@ impl Authenticator for KeyTable {
         Self::find(self, token)
     }
 
-    fn verify<'a>(&'a self, _: &'a str, _: Option<&'a str>) -> BoxFuture<'a, Result<Verified, TokenRefusal>> {
-        Box::pin(std::future::ready(Err(TokenRefusal::Invalid)))
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Verified, TokenRefusal>> {
+        let refusal = if self.has_expired(token) { TokenRefusal::Expired } else { TokenRefusal::Invalid };
+        Box::pin(std::future::ready(Err(refusal)))
     }
 
     fn is_valid(&self, principal: &Arc<Principal>) -> bool {
@@ -177,6 +192,9 @@ impl Authenticator for KeyTable {
                 "Bearer realm=\"toolhub\""
             }
             TokenRefusal::Malformed => "Bearer realm=\"toolhub\", error=\"invalid_request\"",
+            TokenRefusal::Expired => {
+                "Bearer realm=\"toolhub\", error=\"invalid_token\", error_description=\"the token has expired\""
+            }
             TokenRefusal::Invalid => "Bearer realm=\"toolhub\", error=\"invalid_token\"",
         }
         .to_owned()

@@ -10,11 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 use toolhub_access::{PermissionCache, Permissions, RuleSet};
-use toolhub_core::audit::ChangeKind;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::{Origin, PrincipalKind};
 use toolhub_core::shared_state::Counting;
 use toolhub_core::{BoxFuture, Principal, Role, Roles};
 use toolhub_oauth::resource_server::{
@@ -26,6 +25,7 @@ use url::Url;
 
 use crate::audit_trail::{PendingEvents, login};
 use crate::hub::Hub;
+use crate::key_changes::{DeletedKeys, KeyChange, KeySettings, key_changes};
 use crate::settings::{AuthSettings, RevokedKey};
 
 /// How long a connection or stream relies on a verified token without asking the verifier again.
@@ -99,6 +99,10 @@ impl Snapshot {
     fn rules(&self) -> &RuleSet {
         self.permissions.rules()
     }
+
+    fn key_settings(&self) -> KeySettings<'_> {
+        KeySettings { keys: &self.keys, per_day: &self.per_day, revoked: &self.revoked }
+    }
 }
 
 /// What a changed configuration changed.
@@ -108,49 +112,6 @@ pub(crate) struct AccessChanges {
     pub(crate) rules: bool,
     /// The changed keys.
     pub(crate) keys: Vec<KeyChange>,
-}
-
-/// A changed key.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct KeyChange {
-    pub(crate) name: String,
-    pub(crate) change: ChangeKind,
-    /// Whether the person behind the name is not certainly the same any more: the key is gone, or another secret came with other
-    /// permissions. A rotated key has another secret and is otherwise the same.
-    pub(crate) ends_person: bool,
-}
-
-impl AccessChanges {
-    fn between(before: &Snapshot, after: &Snapshot) -> Self {
-        let find =
-            |keys: &KeyTable, name: &str| keys.iter().find(|key| key.principal.display == name).cloned();
-        let mut keys = Vec::new();
-        let mut push = |name: &str, change, ends_person| {
-            keys.push(KeyChange { name: name.to_owned(), change, ends_person });
-        };
-        for key in after.keys.iter() {
-            let (name, id) = (&key.principal.display, key.principal.id());
-            let Some(known) = find(&before.keys, name) else {
-                push(name, ChangeKind::Created, false);
-                continue;
-            };
-            let is_same_budget = before.per_day.get(id) == after.per_day.get(id);
-            if !Arc::ptr_eq(&known.principal, &key.principal) || !is_same_budget {
-                let is_rotated = known.expires == key.expires
-                    && known.principal.roles == key.principal.roles
-                    && known.principal.profiles == key.principal.profiles
-                    && is_same_budget;
-                push(name, ChangeKind::Updated, known.sha256 != key.sha256 && !is_rotated);
-            }
-        }
-        for key in before.keys.iter() {
-            let name = &key.principal.display;
-            if find(&after.keys, name).is_none() {
-                push(name, ChangeKind::Deleted, true);
-            }
-        }
-        Self { rules: after.rules().digest() != before.rules().digest(), keys }
-    }
 }
 
 /// A key in force.
@@ -198,6 +159,7 @@ pub struct AccessControl {
     pub(crate) pending_events: PendingEvents,
     /// The principals that have logged in since the last change of the configuration.
     logged_in: Mutex<HashSet<Arc<str>>>,
+    deleted_keys: DeletedKeys,
 }
 
 impl fmt::Debug for AccessControl {
@@ -218,6 +180,7 @@ impl AccessControl {
             daily_counts: Mutex::default(),
             pending_events: PendingEvents::default(),
             logged_in: Mutex::default(),
+            deleted_keys: DeletedKeys::default(),
         })
     }
 
@@ -225,7 +188,10 @@ impl AccessControl {
     pub(crate) fn apply(&self, auth: &AuthSettings) -> Result<AccessChanges, LocalizedText> {
         let before = self.snapshot.load_full();
         let after = Snapshot::new(auth, Some(&before), &self.tasks)?;
-        let changes = AccessChanges::between(&before, &after);
+        let mut keys = key_changes(before.key_settings(), after.key_settings());
+        let states_keys = auth.is_required() || !auth.revoked.is_empty() || !auth.rules.is_empty();
+        self.deleted_keys.update(before.key_settings(), after.key_settings(), states_keys, &mut keys);
+        let changes = AccessChanges { rules: after.rules().digest() != before.rules().digest(), keys };
         self.required.fetch_or(auth.is_required(), Ordering::AcqRel);
         self.snapshot.store(Arc::new(after));
         self.version.fetch_add(1, Ordering::AcqRel);
@@ -302,6 +268,11 @@ impl AccessControl {
         self.snapshot.load().revoked.clone()
     }
 
+    /// The names of keys whose entries were deleted at least this time ago. Each is returned once.
+    pub fn take_deleted_keys(&self, age: Duration) -> Vec<String> {
+        self.deleted_keys.take(age)
+    }
+
     /// The identity providers at which people can log in to the console.
     pub fn login_issuers(&self) -> Vec<String> {
         let snapshot = self.snapshot.load();
@@ -343,6 +314,20 @@ impl AccessControl {
     /// The principal of a person with its present roles; `None` if people cannot log in at its identity provider any more.
     pub fn person_principal(&self, person: &Person) -> Option<Principal> {
         self.snapshot.load().issuers.as_ref()?.verifier.person_principal(person)
+    }
+
+    /// Whether a principal can open pages of the console with a browser: it is a person who can log in there at an identity
+    /// provider, and has a role then. Keys are for programs.
+    pub(crate) fn opens_console(&self, principal: &Principal) -> bool {
+        let Origin::Oidc { issuer, subject } = &principal.origin else { return false };
+        let person = Person {
+            issuer: issuer.clone(),
+            subject: subject.clone(),
+            display: principal.display.clone(),
+            groups: principal.groups.clone(),
+        };
+        let has_role = |principal: Principal| !principal.roles.is_empty();
+        principal.kind == PrincipalKind::Person && self.person_principal(&person).is_some_and(has_role)
     }
 
     /// The rules in force.
@@ -495,13 +480,14 @@ impl Authenticator for AccessControl {
     ) -> BoxFuture<'a, Result<Verified, TokenRefusal>> {
         Box::pin(async move {
             let unknown: Arc<str> = Arc::from("unknown");
-            let Some(issuers) = self.snapshot.load().issuers.clone() else {
-                self.pending_events.push_refused_login(login(
-                    &unknown,
-                    "key",
-                    Some("unknown or expired key"),
-                ));
-                return Err(TokenRefusal::Invalid);
+            let (issuers, is_expired) = {
+                let snapshot = self.snapshot.load();
+                (snapshot.issuers.clone(), snapshot.keys.has_expired(token))
+            };
+            let Some(issuers) = issuers.filter(|_| !is_expired) else {
+                let reason = Some("unknown or expired key");
+                self.pending_events.push_refused_login(login(&unknown, "key", reason));
+                return Err(if is_expired { TokenRefusal::Expired } else { TokenRefusal::Invalid });
             };
             let audience = issuers.resource.audience(profile);
             match issuers.verifier.verify(token, &audience).await {
@@ -522,7 +508,7 @@ impl Authenticator for AccessControl {
                         "token",
                         Some(error.description()),
                     ));
-                    Err(TokenRefusal::Invalid)
+                    Err(if error.is_expired() { TokenRefusal::Expired } else { TokenRefusal::Invalid })
                 }
             }
         })
@@ -556,6 +542,9 @@ impl Authenticator for AccessControl {
             }
             TokenRefusal::Malformed => {
                 BearerChallenge::InvalidRequest { description: "send one Authorization header" }
+            }
+            TokenRefusal::Expired => {
+                BearerChallenge::InvalidToken { scopes: &[], description: "the token has expired" }
             }
             TokenRefusal::Invalid => {
                 let description = "the token is unknown, expired, revoked or for another audience";
@@ -646,7 +635,7 @@ mod tests {
             Principal::local(),
             Principal::new(
                 Origin::Oidc { issuer: "https://idp.example".to_owned(), subject: "ann".to_owned() },
-                toolhub_core::principal::PrincipalKind::Person,
+                PrincipalKind::Person,
             )
             .with_token("ann"),
         ] {
@@ -675,6 +664,61 @@ mod tests {
         rotated.tokens[0].sha256 = toolhub_server::hash_of("other");
         access.apply(&rotated).unwrap();
         assert!(!access.is_valid(&before[0]) && access.find("ann", None).is_none());
+    }
+
+    /// The names of the keys whose responses are deleted after this change.
+    fn revoked_by(access: &AccessControl, auth: &AuthSettings) -> Vec<String> {
+        let changes = access.apply(auth).unwrap().keys.into_iter();
+        changes.filter(|change| change.is_revoked).map(|change| change.name).collect()
+    }
+
+    #[test]
+    fn stored_data_is_deleted_for_revoked_and_deleted_keys_only() {
+        let all = auth(&["ann", "bob"]);
+        let access = AccessControl::new(&all).unwrap();
+        let nothing = [""; 0];
+        let mut rotated = all.clone();
+        rotated.tokens[0].sha256 = toolhub_server::hash_of("other");
+        let mut replaced = rotated.clone();
+        replaced.tokens[0].sha256 = toolhub_server::hash_of("third");
+        replaced.tokens[0].roles = Some(vec!["viewer".to_owned()]);
+        let mut expired = all.clone();
+        expired.tokens[0].expires = Some("2020-01-01".to_owned());
+        // Rotated, replaced under the same name, expired, missing for a moment, and a missing file.
+        for other in [&rotated, &replaced, &expired, &auth(&["bob"]), &AuthSettings::default()] {
+            assert_eq!(revoked_by(&access, other), nothing);
+            assert_eq!(revoked_by(&access, &all), nothing);
+            assert_eq!(access.take_deleted_keys(Duration::ZERO), nothing);
+        }
+        // Without any `[auth]` no key is deleted, however long.
+        assert_eq!(revoked_by(&access, &AuthSettings::default()), nothing);
+        assert_eq!(access.take_deleted_keys(Duration::ZERO), nothing);
+        assert_eq!(revoked_by(&access, &all), nothing);
+        // A deleted entry, after a time.
+        assert_eq!(revoked_by(&access, &auth(&["bob"])), nothing);
+        assert_eq!(access.take_deleted_keys(Duration::from_secs(3_600)), nothing);
+        assert_eq!(access.take_deleted_keys(Duration::ZERO), ["ann"]);
+        assert_eq!(access.take_deleted_keys(Duration::ZERO), nothing, "once");
+        // A deleted entry whose name another key gets.
+        assert_eq!(revoked_by(&access, &all), nothing);
+        assert_eq!(revoked_by(&access, &auth(&["bob"])), nothing);
+        assert_eq!(revoked_by(&access, &rotated), ["ann"]);
+        // A revoked key, and the next one of the same person.
+        let mut revoked = auth(&["bob"]);
+        revoked.revoked.push(RevokedKey { name: "ann".to_owned(), at: "2026-11-18".to_owned() });
+        assert_eq!(revoked_by(&access, &revoked), ["ann"]);
+        assert_eq!(access.take_deleted_keys(Duration::ZERO), nothing);
+        assert_eq!(revoked_by(&access, &all), nothing);
+    }
+
+    #[tokio::test]
+    async fn an_expired_key_is_refused_as_expired() {
+        let mut settings = auth(&["ann", "bob"]);
+        settings.tokens[0].expires = Some("2020-01-01".to_owned());
+        let access = AccessControl::new(&settings).unwrap();
+        assert_eq!(access.verify("ann", None).await.unwrap_err(), TokenRefusal::Expired);
+        assert_eq!(access.verify("eve", None).await.unwrap_err(), TokenRefusal::Invalid);
+        assert!(access.challenge(None, TokenRefusal::Expired).contains("expired"));
     }
 
     #[test]

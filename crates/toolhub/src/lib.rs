@@ -39,6 +39,7 @@ mod finder;
 mod gateway;
 pub mod held_calls;
 mod hub;
+mod key_changes;
 pub mod keys;
 mod list_refresh;
 mod listeners;

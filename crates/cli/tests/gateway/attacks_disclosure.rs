@@ -196,6 +196,37 @@ async fn attack_reading_fixed_arguments() {
     assert!(get(&serving, approver, "waiting").await.to_string().contains("hunter2"));
 }
 
+/// Whether a hidden argument contains a text changes neither the calls of a page nor its cursor.
+#[tokio::test]
+async fn attack_searching_fixed_arguments_by_pages() {
+    let script = Script::both()
+        .tool(tool("query", "Queries the table"))
+        .on("tools/call:query", json!([{"text": "rows"}]));
+    let (serving, keys) = start(FIXED, &script, &["caller", "auditor"].map(key_of));
+    let [caller, auditor] = &keys[..] else { panic!("{keys:?}") };
+    for q in ["one", "two \u{4e2d}", "three"] {
+        post(&serving, caller, "tools/query:call", &json!({"arguments": {"q": q}})).await;
+    }
+    for limit in [1, 2, 50] {
+        let page = async |key: &str, text: &str| {
+            get(&serving, key, &format!("calls?limit={limit}&details=true&text={text}")).await
+        };
+        let nothing = page(caller, "occurs-nowhere").await;
+        assert_eq!(nothing, json!({"items": [], "next": null}));
+        for hidden in ["hunter2", "HUNTER", "tenantcode", "%22tenantcode%22:%22h"] {
+            assert_eq!(page(caller, hidden).await, nothing, "{hidden} {limit}");
+        }
+        // The controls: what is visible is found on pages, and an auditor finds all arguments.
+        let all = page(caller, "quer").await;
+        assert_eq!(all["items"].as_array().unwrap().len(), limit.min(3), "{all}");
+        assert_eq!(all["next"].is_string(), limit < 3, "{all}");
+        let one = page(caller, "%E4%B8%AD").await;
+        assert!(one["items"].as_array().unwrap().len() == 1 && one["next"].is_null(), "{one}");
+        let found = page(auditor, "hunter2").await;
+        assert_eq!(found["items"].as_array().unwrap().len(), limit.min(3), "{found}");
+    }
+}
+
 /// A server cannot state for the hub that a call is held: the request is not run again, and clients do not read it.
 #[tokio::test]
 async fn attack_server_that_claims_to_be_held() {
@@ -335,4 +366,31 @@ async fn reads_prompts_and_skills_are_in_the_audit_log() {
     // The control: a call is recorded as a call, and the second one of the day is refused.
     assert_eq!(client.call("t", "{}").await.text(), "ran");
     assert!(client.call("t", "{}").await.text().contains("per_day"));
+}
+
+/// The audit log names the server that answered, not the first one that could have.
+#[tokio::test]
+async fn audit_record_of_a_read_names_the_server_that_answered() {
+    let mut cli = hub("[[auth.rules]]\neffect = \"allow\"\nname = \"reading\"\n");
+    for (id, read) in [
+        ("first", json!({"error": {"code": -32002, "message": "no such resource"}})),
+        ("second", json!({"reply": {"contents": [{"uri": "note://x/unlisted", "text": "text"}]}})),
+    ] {
+        let listed = json!([{"uri": format!("note://{id}/listed"), "name": id}]);
+        let script = Script::both()
+            .set("capabilities", json!({"tools": {}, "resources": {}}))
+            .on("resources/list", json!([{"reply": {"resources": listed}}]))
+            .on("resources/templates/list", json!([{"reply": {"resourceTemplates": []}}]))
+            .on("resources/read", json!([read]));
+        cli.server(id, &script);
+    }
+    let key = new_key(&cli, &key_of("caller"));
+    let serving = Serving::start(cli);
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
+    client.ask("1", "resources/list", "").await.result();
+    client.ask("1", "resources/read", r#""uri":"note://x/unlisted""#).await.result();
+    let exported = serving.cli().run(&["audit", "export", "-"]).stdout;
+    let record = exported.lines().find(|line| line.contains("note://x/unlisted"));
+    let record = record.unwrap_or_else(|| panic!("{exported}"));
+    assert!(record.contains(r#""server":"second""#) && record.contains(r#""rule":"reading""#), "{record}");
 }

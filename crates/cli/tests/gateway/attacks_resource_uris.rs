@@ -4,10 +4,11 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use toolhub_mcp_gateway::uri_methods;
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::{Journal, Script};
 
-use crate::raw_client::{ERAS, Era, RawClient};
+use crate::raw_client::{ERAS, Era, RawClient, Stream, is_stream};
 use crate::serving::{Serving, hub};
 use crate::team_access::{NewKey, new_key};
 
@@ -83,27 +84,54 @@ fn received(serving: &Serving, method: &str) -> Vec<String> {
     journal.messages().into_iter().filter(|message| message["method"] == method).map(uri).collect()
 }
 
-/// Everything that a client can do with a URI.
+/// Everything that a client can do with a URI: all methods of its era that take one.
 async fn use_uri(client: &RawClient, era: Era, uri: &str) -> Vec<(&'static str, String)> {
-    let named = format!(r#""uri":{}"#, json!(uri));
-    let completion = format!(
-        r#""ref":{{"type":"ref/resource","uri":{}}},"argument":{{"name":"path","value":""}}"#,
-        json!(uri)
-    );
-    let mut requests = vec![
-        ("resources/read", named.clone()),
-        ("resources/directory/read", named.clone()),
-        ("completion/complete", completion),
-    ];
-    if era == Era::Legacy {
-        requests.push(("resources/subscribe", named));
-    }
     let mut answers = Vec::new();
-    for (method, params) in requests {
-        answers.push((method, format!("{:?}", client.ask("1", method, &params).await.last())));
+    for method in uri_methods(protocol_era(era)) {
+        let uri = json!(uri);
+        let params = match method {
+            "completion/complete" => format!(
+                r#""ref":{{"type":"ref/resource","uri":{uri}}},"argument":{{"name":"path","value":""}}"#
+            ),
+            "subscriptions/listen" => format!(r#""notifications":{{"resourceSubscriptions":[{uri}]}}"#),
+            "resources/read"
+            | "resources/directory/read"
+            | "skills/get"
+            | "resources/subscribe"
+            | "resources/unsubscribe" => format!(r#""uri":{uri}"#),
+            other => panic!("`{other}` takes a URI, and is not attacked here"),
+        };
+        let answer = match method {
+            "subscriptions/listen" => {
+                let response = client.request("\"listen\"", method, &params).send().await.unwrap();
+                match response.status().as_u16() {
+                    200 if is_stream(&response) => format!("{:?}", Stream::of(response).message().await),
+                    _ => response.text().await.unwrap(),
+                }
+            }
+            _ => format!("{:?}", client.ask("1", method, &params).await.last()),
+        };
+        answers.push((method, answer));
     }
     answers
 }
+
+fn protocol_era(era: Era) -> toolhub_mcp_wire::Era {
+    match era {
+        Era::Legacy => toolhub_mcp_wire::Era::Legacy,
+        Era::Modern => toolhub_mcp_wire::Era::Modern,
+    }
+}
+
+/// The methods of servers that take a URI.
+const SERVER_METHODS: [&str; 6] = [
+    "resources/read",
+    "resources/directory/read",
+    "completion/complete",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "skills/get",
+];
 
 #[tokio::test]
 async fn attack_other_spellings_of_a_forbidden_uri() {
@@ -131,9 +159,7 @@ async fn attack_other_spellings_of_a_forbidden_uri() {
                 assert!(read.result().contains("the secret"), "{uri}");
             }
         }
-        for method in
-            ["resources/read", "resources/directory/read", "completion/complete", "resources/subscribe"]
-        {
+        for method in SERVER_METHODS {
             for uri in received(&serving, method) {
                 assert!(uri.starts_with("file:///public/"), "{method} {uri:?} reached the server\n{rules}");
             }
@@ -218,6 +244,8 @@ async fn attack_files_of_hidden_skills_as_resources() {
                 format!("{scheme}://vault/SKILL.md?x"),
                 format!("{scheme}://vault/SKILL.md#x"),
                 format!("{scheme}://VAULT/SKILL.md"),
+                format!("{scheme}://user@vault/SKILL.md"),
+                format!("{scheme}://vault:80/SKILL.md"),
                 format!("{scheme}://vault"),
             ] {
                 for (method, answer) in use_uri(&client, Era::Legacy, &uri).await {
@@ -235,8 +263,11 @@ async fn attack_files_of_hidden_skills_as_resources() {
                 let error = format!("{:?}", read.last());
                 assert!(!error.contains("the secret"), "{uri} is not what was listed: {error}\n{context}");
             }
-            for uri in received(&serving, "resources/read") {
-                assert!(!uri.to_lowercase().contains("vault"), "{uri:?} reached the server\n{context}");
+            for method in SERVER_METHODS {
+                for uri in received(&serving, method) {
+                    let is_hidden = uri.to_lowercase().contains("vault");
+                    assert!(!is_hidden, "{method} {uri:?} reached the server\n{context}");
+                }
             }
         }
     }
@@ -252,4 +283,116 @@ async fn attack_hidden_skill_of_a_server_whose_list_fails() {
     let read = client.ask("1", "resources/read", r#""uri":"docs://vault/SKILL.md""#).await;
     assert!(read.last().error.is_some(), "{:?}", read.last());
     assert_eq!(received(&serving, "resources/read"), [""; 0]);
+}
+
+/// A rule may name a listed resource in another spelling. A known subscription of another principal changes nothing.
+#[tokio::test]
+async fn attack_known_subscription_and_folder_in_another_spelling() {
+    let rules = "[[auth.rules]]\neffect = \"forbid\"\nkinds = [\"resource\"]\ntools = [\"file:///c%3A/secret/a\", \
+        \"file:///hidden/*\"]\nprincipals = [\"ann\"]\n[[auth.rules]]\neffect = \"allow\"\n";
+    let mut cli = hub("[native]\nenabled = false\n");
+    let folder = json!([
+        {"uri": "file:///public/a", "name": "a"},
+        {"uri": "file:///c%3A/secret/a", "name": "b"},
+        {"uri": "file:///hidden/a", "name": "c"},
+    ]);
+    let script = files(&cli)
+        .on(
+            "resources/list",
+            json!([{"reply": {"resources": [{"uri": "file:///c%3A/secret/a", "name": "a"}]}}]),
+        )
+        .on("resources/directory/read", json!([{"reply": {"resources": folder}}]));
+    cli.server("files", &script);
+    let keys = ["ann", "bob"].map(|name| new_key(&cli, &NewKey { name, options: &["--role", "caller"] }));
+    let file = cli.folder().join("toolhub.toml");
+    let before = fs::read_to_string(&file).unwrap();
+    fs::write(file, format!("{before}\n{rules}")).unwrap();
+    let serving = Serving::start(cli);
+    let [ann, bob] = &keys;
+    let ann = RawClient::with_token(&serving.url(), Era::Legacy, Some(ann)).await;
+    let bob = RawClient::with_token(&serving.url(), Era::Legacy, Some(bob)).await;
+    let spellings =
+        ["file:///c%3A/secret/a", "file:///c:/secret/a", "file:///c%3a/secret/a", "file:///C%3A/secret/a"];
+    for uri in spellings {
+        let params = format!(r#""uri":{}"#, json!(uri));
+        bob.ask("1", "resources/subscribe", &params).await.result();
+        for (method, answer) in use_uri(&ann, Era::Legacy, uri).await {
+            let is_refused = answer.contains("code") || method == "resources/unsubscribe";
+            assert!(is_refused, "{method} {uri}: {answer}");
+        }
+    }
+    assert_eq!(received(&serving, "resources/directory/read"), [""; 0]);
+    // A folder is the same with and without a final slash, and shows what its list would show.
+    for uri in ["file:///hidden", "file:///hidden/"] {
+        let read = ann.ask("1", "resources/directory/read", &format!(r#""uri":"{uri}""#)).await;
+        assert!(read.last().error.is_some(), "{uri}: {:?}", read.last());
+    }
+    for (client, count) in [(&ann, 1), (&bob, 3)] {
+        let read = client.ask("1", "resources/directory/read", r#""uri":"file:///""#).await;
+        let read: Value = serde_json::from_str(read.result()).unwrap();
+        let listed = read["resources"].as_array().unwrap();
+        assert_eq!((listed.len(), &listed[0]["uri"]), (count, &json!("file:///public/a")), "{read}");
+    }
+}
+
+/// A hidden skill hides neither one of another server with the same folder, nor one within its folder, nor one whose name begins
+/// with its name.
+#[tokio::test]
+async fn visible_skills_stay_visible_beside_similar_hidden_ones() {
+    let mut cli = hub("[native]\nenabled = false\n");
+    for (id, folders) in [("first", &["vault", "vault/open", "vaults"][..]), ("second", &["vault"])] {
+        let uri = |folder: &&str| format!("docs://{folder}/SKILL.md");
+        let skill = |folder: &&str| {
+            let name = folder.rsplit('/').next();
+            json!({"uri": uri(folder), "frontmatter": {"name": name, "description": "d"}, "resources": "dynamic"})
+        };
+        let skills: Vec<Value> = folders.iter().map(skill).collect();
+        let resource = |folder: &&str| json!({"uri": uri(folder), "name": format!("{id} {folder}")});
+        let resources: Vec<Value> = folders.iter().map(resource).collect();
+        let script = files(&cli)
+            .on("skills/list", json!([{"reply": {"skills": skills}}]))
+            .on("resources/list", json!([{"reply": {"resources": resources}}]))
+            .on("resources/templates/list", json!([{"reply": {"resourceTemplates": []}}]))
+            .journal(cli.folder().join(format!("{id}.journal")));
+        cli.server(id, &script);
+    }
+    let key = new_key(&cli, &CALLER);
+    let file = cli.folder().join("toolhub.toml");
+    let before = fs::read_to_string(&file).unwrap();
+    let rules = "[[auth.rules]]\neffect = \"allow\"\n[[auth.rules]]\neffect = \"forbid\"\nkinds = [\"skill\"]\n\
+        servers = [\"first\"]\ntools = [\"vault\"]\n";
+    fs::write(file, format!("{before}\n{rules}")).unwrap();
+    let serving = Serving::start(cli);
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
+    let listed: Value = serde_json::from_str(client.ask("1", "resources/list", "").await.result()).unwrap();
+    let mut names: Vec<&str> =
+        listed["resources"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["first vault/open", "first vaults", "second vault"], "{listed}");
+    let read = client.ask("1", "resources/read", r#""uri":"docs://vault/SKILL.md""#).await;
+    assert!(read.result().contains("the secret"), "{read:?}");
+    let read_at = |id: &str| {
+        let journal = Journal::read(serving.folder().join(format!("{id}.journal")));
+        journal.count_method("resources/read")
+    };
+    assert_eq!((read_at("first"), read_at("second")), (0, 1));
+}
+
+/// A principal that rules restrict gets the same answer about an unknown resource as about a hidden one.
+#[tokio::test]
+async fn attack_telling_hidden_resources_from_unknown_ones() {
+    let (serving, key) = start(FORBIDDEN_SKILL, |cli| {
+        skills(cli, "docs").on(
+            "resources/read",
+            json!([{"error": {"code": -32002, "message": "the server has no such file"}}]),
+        )
+    });
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
+    let mut answers = Vec::new();
+    for name in ["vault", "other"] {
+        let read = client.ask("1", "resources/read", &format!(r#""uri":"docs://{name}/SKILL.md""#)).await;
+        answers.push(format!("{:?}", read.last().error).replace(name, "NAME"));
+    }
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(received(&serving, "resources/read"), ["docs://other/SKILL.md"]);
 }

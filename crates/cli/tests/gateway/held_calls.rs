@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
+use toolhub_testkit::identity_provider::IdentityProvider;
 use toolhub_testkit::scripted::Journal;
 
-use crate::console::Browser;
-use crate::identity_provider::await_history;
+use crate::console::{Browser, sheets};
+use crate::identity_provider::{ProtectedGateway, ProtectedSettings, await_history};
 use crate::raw_client::{Era, RawClient};
-use crate::serving::{Serving, TEST_TIMEOUT};
+use crate::serving::{Serving, TEST_TIMEOUT, hub};
 use crate::team_access::{HOLDING, NewKey, RealClient, report, team};
 
 fn holding() -> (Serving, PathBuf, String) {
@@ -225,11 +226,24 @@ fn held_calls_survive_a_killed_gateway() {
     assert_eq!(rows(&journal), [0, 1, 2, 3, 4]);
 }
 
+/// A gateway before `sheets` that holds writes, whose people log in at a provider.
+fn holding_for_people(issuer: &str) -> (ProtectedGateway, PathBuf) {
+    let mut cli = hub("");
+    let journal = cli.folder().join("journal");
+    cli.server("s", &sheets().journal(&journal));
+    let rules = HOLDING.split_once("[[auth.rules]]").unwrap().1;
+    let sections = format!("[[auth.rules]]{rules}");
+    let settings = ProtectedSettings { issuer, sections: &sections, trace: false };
+    (ProtectedGateway::before(cli, IdentityProvider::start(), &settings), journal)
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn client_that_opens_urls_gets_the_page_of_the_held_call() {
-    let settings = format!("[auth]\nresource = \"https://hub.example/tools\"\n{HOLDING}");
-    let (serving, journal, keys) = team(&settings, &[NewKey { name: "ann", options: &[] }]);
-    let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+async fn person_whose_client_opens_urls_gets_the_page_of_the_held_call_once() {
+    let (gateway, journal) = holding_for_people("client_id = \"desktop\"");
+    let serving = &gateway.serving;
+    let tokens = gateway.log_in("ann", &[]).await;
+    let token = tokens["access_token"].as_str().unwrap_or_else(|| panic!("{tokens}"));
+    let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(token)).await;
     client.declare(json!({"elicitation": {"url": {}}}));
     let asked = client.call("write_sheet", r#"{"row":1}"#).await;
     let asked: Value = serde_json::from_str(asked.result()).unwrap();
@@ -238,10 +252,13 @@ async fn client_that_opens_urls_gets_the_page_of_the_held_call() {
     let held = &await_waiting(serving.cli(), 1)[0];
     let page = format!("waiting/{}", held["id"].as_str().unwrap());
     assert_eq!(request["params"]["mode"], "url", "{request}");
-    assert_eq!(request["params"]["url"], format!("https://hub.example/tools/console/{page}"), "{request}");
-    let owner = Browser::open(&serving).await;
+    assert_eq!(request["params"]["url"], format!("{}/console/{page}", serving.root), "{request}");
+    // The same call is held already, and its page was opened.
+    let again = client.call("write_sheet", r#"{"row":1}"#).await.text();
+    assert!(again.contains("waits for approval") && again.contains(held["id"].as_str().unwrap()), "{again}");
+    let owner = Browser::open(serving).await;
     let shown = owner.page(&page).await;
-    assert!(shown.contains("write_sheet") && shown.contains("key:ann"), "{shown}");
+    assert!(shown.contains("write_sheet") && shown.contains("#ann"), "{shown}");
     let unknown = owner.get("/console/waiting/0123").send().await.unwrap();
     assert_eq!(unknown.status(), 404);
     approve(serving.cli(), held);
@@ -252,6 +269,76 @@ async fn client_that_opens_urls_gets_the_page_of_the_held_call() {
     );
     assert_eq!(client.ask("2", "tools/call", &params).await.text(), r#"{"row":1}"#);
     assert!(owner.page(&page).await.contains("Decided by"));
+    assert_eq!(writes(&journal), 1);
+}
+
+/// Without logins of people at the console, nobody but the local user could open the page.
+#[tokio::test(flavor = "multi_thread")]
+async fn person_who_cannot_log_in_at_the_console_gets_the_reference() {
+    let (gateway, _) = holding_for_people("");
+    let tokens = gateway.log_in("ann", &[]).await;
+    let token = tokens["access_token"].as_str().unwrap_or_else(|| panic!("{tokens}"));
+    let mut client = RawClient::with_token(&gateway.serving.url(), Era::Modern, Some(token)).await;
+    client.declare(json!({"elicitation": {"url": {}}}));
+    let refused = client.call("write_sheet", r#"{"row":1}"#).await.text();
+    let held = &await_waiting(gateway.serving.cli(), 1)[0];
+    assert!(refused.contains(held["id"].as_str().unwrap()), "{refused}");
+}
+
+/// Keys open no pages: a client with a key is shown the form, or the reference.
+#[tokio::test(flavor = "multi_thread")]
+async fn client_with_a_key_is_not_asked_to_open_the_page() {
+    let settings = format!("[auth]\nresource = \"https://hub.example/tools\"\n{HOLDING}");
+    let (serving, _, keys) = team(&settings, &[NewKey { name: "ann", options: &[] }]);
+    let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+    client.declare(json!({"elicitation": {"url": {}}}));
+    let refused = client.call("write_sheet", r#"{"row":1}"#).await.text();
+    let held = &await_waiting(serving.cli(), 1)[0];
+    assert!(refused.contains(held["id"].as_str().unwrap()), "{refused}");
+    client.declare(json!({"elicitation": {"url": {}, "form": {}}}));
+    let asked = client.call("write_sheet", r#"{"row":1}"#).await;
+    let asked: Value = serde_json::from_str(asked.result()).unwrap();
+    let (_, request) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(request["params"]["mode"], "form", "{asked}");
+}
+
+/// An approval outlives the token of the request that it was given for: the next token of the same person uses it, and no other
+/// person does.
+#[tokio::test(flavor = "multi_thread")]
+async fn approval_is_kept_for_the_next_token_of_the_principal() {
+    let (gateway, journal) = holding_for_people("");
+    let serving = &gateway.serving;
+    let client = async |account: &str, parameters: &[(&str, &str)]| {
+        let tokens = gateway.log_in(account, parameters).await;
+        let token = tokens["access_token"].as_str().unwrap_or_else(|| panic!("{tokens}"));
+        RawClient::with_token(&serving.url(), Era::Modern, Some(token)).await
+    };
+    // The token is valid for 3,600 s, and 60 s more for differing clocks.
+    let mut short = client("ann", &[("age", "3657")]).await;
+    short.declare(json!({"elicitation": {"form": {}}}));
+    let asked = short.call("write_sheet", r#"{"row":1}"#).await;
+    let asked: Value = serde_json::from_str(asked.result()).unwrap();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let since = Instant::now();
+    let refused = loop {
+        let response = short.request("1", "tools/list", "").send().await.unwrap();
+        if response.status() == 401 {
+            break response;
+        }
+        assert!(since.elapsed() < TEST_TIMEOUT, "the token does not expire");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    let challenge = refused.headers()["www-authenticate"].to_str().unwrap().to_owned();
+    assert!(challenge.contains("invalid_token") && challenge.contains("has expired"), "{challenge}");
+    let why = refused.text().await.unwrap();
+    assert!(why.contains("this token has expired") && why.contains("log in again"), "{why}");
+    approve(serving.cli(), &await_waiting(serving.cli(), 1)[0]);
+    let mut other = client("bob", &[]).await;
+    other.declare(json!({}));
+    assert!(other.call("write_sheet", r#"{"row":1}"#).await.text().contains("waits for approval"));
+    let mut next = client("ann", &[]).await;
+    next.declare(json!({}));
+    assert_eq!(next.call("write_sheet", r#"{"row":1}"#).await.text(), r#"{"row":1}"#);
     assert_eq!(writes(&journal), 1);
 }
 

@@ -283,7 +283,7 @@ fn encoded(name: &str) -> String {
     format!("=?base64?{text}?=")
 }
 
-fn is_stream(response: &Response) -> bool {
+pub(crate) fn is_stream(response: &Response) -> bool {
     let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
@@ -300,6 +300,11 @@ impl Stream {
     pub(crate) async fn open(request: RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         assert!(response.status() == 200 && is_stream(&response), "{response:?}");
+        Self::of(response)
+    }
+
+    /// The stream of a response.
+    pub(crate) fn of(response: Response) -> Self {
         Self { response, read: String::new(), position: String::new() }
     }
 

@@ -258,6 +258,52 @@ async fn responses_of_a_revoked_key_are_deleted() {
     }
 }
 
+/// Responses stay when a key is rotated or replaced, and when the entry or all settings are missing for a moment.
+#[tokio::test]
+async fn responses_of_a_key_that_is_not_revoked_stay() {
+    let first = hub("write_sheet", "");
+    let (status, parked) = respond(&first, &first.key, json!({"input": "Write row 7."})).await;
+    assert_eq!(status, 200, "{parked}");
+    let path = format!("responses/{}", parked["id"].as_str().unwrap());
+    let status = async |key: &str, path: &str| {
+        let request = first.client.get(format!("{}/{path}", first.base_url())).bearer_auth(key);
+        request.send().await.unwrap().status().as_u16()
+    };
+    let await_status = async |key: &str, expected: u16| {
+        let since = Instant::now();
+        while status(key, "models").await != expected {
+            assert!(since.elapsed() < TEST_TIMEOUT, "the status is not {expected}: {}", first.stderr());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert_eq!(status(&first.key, &path).await, 200);
+    let file = first.folder().join("toolhub.toml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let hash = toolhub_server::hash_of(&first.key);
+    assert!(before.contains(&hash), "{before}");
+    let replaced = before.replace(&hash, &toolhub_server::hash_of("th_other"));
+    let renamed = before.replace("name = \"ann\"", "name = \"ann2\"").replace(&hash, &"0".repeat(64));
+    for changed in [
+        replaced.clone(),
+        replaced.replace("name = \"ann\"", "name = \"ann\"\nroles = [\"caller\", \"viewer\"]"),
+        renamed,
+        String::new(),
+    ] {
+        std::fs::write(&file, &changed).unwrap();
+        await_status(&first.key, 401).await;
+        std::fs::write(&file, &before).unwrap();
+        await_status(&first.key, 200).await;
+        assert_eq!(status(&first.key, &path).await, 200, "{changed}");
+    }
+    // The control: a revoked key.
+    assert_eq!(first.run(&["keys", "revoke", "ann"]).code, Some(0));
+    let since = Instant::now();
+    while stored_of(&first, "", "key:ann").await > 0 {
+        assert!(since.elapsed() < TEST_TIMEOUT, "its rows stay");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// The number of responses and approvals of a principal in the database.
 async fn stored_of(hub: &ServedHub, settings: &str, principal: &str) -> i64 {
     let sql = "SELECT (SELECT count(*) FROM responses WHERE principal = $1)

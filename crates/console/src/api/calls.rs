@@ -8,6 +8,7 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status, StoredAttempt};
+use toolhub_core::json::canonical;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Lang, Localize as _, RawJson};
 
@@ -21,6 +22,8 @@ const MAX_LIMIT: usize = 500;
 const MAX_ID_BYTES: usize = 64;
 /// Number of calls that are searched at once, so that other queries do not wait long.
 const PART_CALLS: usize = 10_000;
+/// Number of calls that are read at once for a principal that may not see all of their arguments.
+const VISIBLE_PART_CALLS: usize = 500;
 /// The time after which a search returns what it has found. Another request continues it.
 const SEARCH_TIME: Duration = Duration::from_millis(50);
 /// Maximum number of calls that a call can be compared with.
@@ -185,6 +188,21 @@ async fn selected(context: &Context<'_>) -> Result<Selection<CallRecord>, Proble
         before: query.get("cursor").map(record_id).transpose()?,
         ..CallQuery::default()
     };
+    // The store compares with all arguments, also with those that the principal may not see.
+    match wanted.text.take_if(|_| !context.sees_fixed_arguments()) {
+        Some(text) => {
+            search_visible(context, wanted, VisibleSearch { text: text.to_lowercase(), limit }).await
+        }
+        None => search(context, wanted, limit).await,
+    }
+}
+
+/// One page of the calls that match a query.
+async fn search(
+    context: &Context<'_>,
+    mut wanted: CallQuery,
+    limit: usize,
+) -> Result<Selection<CallRecord>, Problem> {
     let (mut records, started) = (Vec::new(), Instant::now());
     let rest = loop {
         let from = match is_search(&wanted) {
@@ -199,24 +217,57 @@ async fn selected(context: &Context<'_>) -> Result<Selection<CallRecord>, Proble
         }
         wanted.before = from;
     };
+    Ok(selection(records, limit, rest))
+}
+
+/// A search in what the principal may see of its calls.
+struct VisibleSearch {
+    /// In lower case.
+    text: String,
+    limit: usize,
+}
+
+/// One page of the calls that match a query and contain a text where the principal sees it. Which calls are read, and where the
+/// page ends, depends on the visible parts alone.
+async fn search_visible(
+    context: &Context<'_>,
+    mut wanted: CallQuery,
+    VisibleSearch { text, limit }: VisibleSearch,
+) -> Result<Selection<CallRecord>, Problem> {
+    let (mut records, started) = (Vec::new(), Instant::now());
+    wanted.limit = Some(VISIBLE_PART_CALLS);
+    let rest = loop {
+        let part = context.hub().calls(wanted.clone()).await?;
+        let last = part.last().filter(|_| part.len() == VISIBLE_PART_CALLS);
+        wanted.before = last.map(|record| record.start.record.clone());
+        records.extend(part.into_iter().filter(|record| shows_text(context, record, &text)));
+        if wanted.before.is_none() || records.len() > limit || started.elapsed() > SEARCH_TIME {
+            break wanted.before;
+        }
+    };
+    Ok(selection(records, limit, rest))
+}
+
+/// Whether what the principal may see of a call contains a text in lower case.
+fn shows_text(context: &Context<'_>, record: &CallRecord, text: &str) -> bool {
+    let start = &record.start;
+    let has = |shown: &str| shown.to_lowercase().contains(text);
+    let arguments = context.visible_arguments(start.tool.as_str(), &start.arguments);
+    // Without Unicode escapes, as in the store.
+    let unescaped = Some(arguments.get()).filter(|text| text.contains("\\u")).and_then(canonical);
+    has(start.tool.as_str())
+        || has(unescaped.as_deref().unwrap_or(arguments.get()))
+        || start.request.as_deref().is_some_and(has)
+}
+
+/// A page of these records, which may be more than its limit. `rest` is where a search continues that has not read all calls.
+fn selection(mut records: Vec<CallRecord>, limit: usize, rest: Option<RecordId>) -> Selection<CallRecord> {
     let more = records.len() > limit;
     records.truncate(limit);
     let last = records.last().filter(|_| more).map(|record| record.start.record.clone());
-    // A search must not find arguments that are not shown.
-    if let Some(text) = query.get("text").map(str::to_lowercase) {
-        records.retain(|record| {
-            let start = &record.start;
-            let shown = context.visible_arguments(start.tool.as_str(), &start.arguments);
-            let has = |shown: &str| shown.to_lowercase().contains(&text);
-            shown.get() == start.arguments.get()
-                || has(shown.get())
-                || has(start.tool.as_str())
-                || start.request.as_deref().is_some_and(has)
-        });
-    }
     let is_partial = !more && rest.is_some();
     let next = last.or(rest).map(|record| record.to_string());
-    Ok(Selection { page: Page { items: records, next }, is_partial })
+    Selection { page: Page { items: records, next }, is_partial }
 }
 
 /// Whether a query reads calls that do not match, since its filters have no index.

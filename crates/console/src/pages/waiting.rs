@@ -63,8 +63,8 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         h1 { (frame.text("Held call", "待批准的调用")) }
         @if call.state == "waiting" && !decides(context) {
             p { (frame.text(
-                "An approver has to decide. This page shows the decision when you reload it; your client goes on by itself.",
-                "须由审批人决定。刷新本页可查看决定；您的客户端会自动继续。",
+                "An approver has to decide. This page shows the decision when you reload it; your client goes on by itself, or repeats the call.",
+                "须由审批人决定。刷新本页可查看决定；您的客户端会自动继续，或重新发起调用。",
             )) }
         }
         (card(frame, call, decides(context)))

@@ -88,6 +88,11 @@ impl TokenError {
         matches!(self.kind, TokenErrorKind::Unavailable { .. } | TokenErrorKind::NewKey { .. })
     }
 
+    /// Whether the token has expired.
+    pub fn is_expired(&self) -> bool {
+        matches!(self.kind, TokenErrorKind::Expired)
+    }
+
     /// When the token should be sent again, if that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.kind {

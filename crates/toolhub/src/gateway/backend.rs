@@ -24,6 +24,7 @@ use super::ended_scripts::EndedScripts;
 use super::kind::Kind;
 use super::login_links::{CallerLogin, LoginLinks};
 use super::offers::{OfferCache, OfferedItems};
+use super::opened_pages::OpenedPages;
 use super::prepared_call::{PreparedCall, ScriptRole, without_nulls};
 use super::profile_access::ProfileAccess;
 use super::prompt_names::{OfferedItem, PromptNames};
@@ -55,6 +56,7 @@ pub(super) struct Shared {
     pub(super) access: Arc<AccessControl>,
     pub(super) login_links: Arc<LoginLinks>,
     pub(super) ended_scripts: Arc<EndedScripts>,
+    pub(super) opened_pages: Arc<OpenedPages>,
 }
 
 /// A profile and its name.
@@ -73,6 +75,7 @@ pub(super) struct HubBackend {
     pub(super) access: Arc<AccessControl>,
     pub(super) login_links: Arc<LoginLinks>,
     pub(super) ended_scripts: Arc<EndedScripts>,
+    pub(super) opened_pages: Arc<OpenedPages>,
     pub(super) offers: Arc<OfferCache>,
     pub(super) lang: Lang,
     pub(super) tasks: Arc<TaskOwners>,
@@ -104,6 +107,7 @@ impl HubBackend {
             access,
             login_links,
             ended_scripts,
+            opened_pages,
         } = shared;
         let gives_names = profile.settings.overrides.values().any(|changes| changes.name.is_some());
         let changes = broadcast::Sender::new(CHANNEL_CAPACITY);
@@ -122,6 +126,7 @@ impl HubBackend {
             access,
             login_links,
             ended_scripts,
+            opened_pages,
             offers,
             lang,
             tasks,
@@ -391,19 +396,20 @@ impl Backend for HubBackend {
         Box::pin(async move {
             self.settled().await;
             let access = self.access_of(principal);
+            let servers = self.servers();
             let is_visible = |entry: &OfferedItem| access.sees_item(offer, entry);
-            let OfferedItems { mut entries, mut missing } =
-                self.offers.all(&self.servers(), offer, &self.prompt_names, is_visible).await;
+            let mut offered = self.offers.all(&servers, offer, &self.prompt_names, is_visible).await;
             if offer == Offer::Resources {
-                let mut servers: Vec<Arc<Server>> = Vec::new();
-                for entry in &entries {
-                    if !servers.iter().any(|server| server.id() == entry.server.id()) {
-                        servers.push(Arc::clone(&entry.server));
-                    }
-                }
-                let skills = self.hidden_skills(&servers, &access).await;
-                entries.retain(|entry| !self.hides_listed(&skills, entry.server.id(), &entry.key, &access));
+                // Several servers may list a URI, which is of a hidden skill at one of them only.
+                let mut listing = servers.clone();
+                listing.retain(|server| !self.offers.fetched(server.id(), offer).is_empty());
+                let skills = self.hidden_skills(&listing, &access).await;
+                let is_shown = |entry: &OfferedItem| {
+                    is_visible(entry) && !self.hides_listed(&skills, entry.server.id(), &entry.key, &access)
+                };
+                offered = self.offers.all(&servers, offer, &self.prompt_names, is_shown).await;
             }
+            let OfferedItems { entries, mut missing } = offered;
             missing.extend(self.views.never_listed());
             // The names of servers are visible only if something of theirs might be.
             missing.retain(|server| access.sees_source(offer, server));

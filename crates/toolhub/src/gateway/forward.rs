@@ -14,7 +14,7 @@ use toolhub_mcp_wire::{McpError, Offer};
 
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
-use super::item_use::ItemUse;
+use super::item_use::{Answer, AnswerSource, ItemUse};
 use super::login_links::CallerLogin;
 use super::offers::fits_template;
 use super::own_task::TaskPlace;
@@ -53,18 +53,21 @@ impl HubBackend {
         self.wait_until_settled().await;
         let used = self.hub.audit().and_then(|_| ItemUse::of(&request));
         let caller = request.caller.clone();
-        let result = self.answer_request(request).await?;
+        let access = self.access_of_caller(&caller);
+        let Answer { result, source } = self.answer_request(request, &access).await?;
         if let (Some(used), Some(principal)) = (used, caller.identity()) {
-            let event = self.use_event(used, &self.access_of_caller(&caller)).await;
-            let recorded = self.hub.record_use(principal.id(), event).await;
+            let recorded = self.hub.record_use(principal.id(), used.event(&source, &access)).await;
             recorded.map_err(|error| RpcError::new(FAILED, error.localize(self.lang)))?;
         }
         Ok(result)
     }
 
-    async fn answer_request(&self, request: BackendRequest) -> Result<RawJson, RpcError> {
+    async fn answer_request(
+        &self,
+        request: BackendRequest,
+        access: &ProfileAccess,
+    ) -> Result<Answer, RpcError> {
         let BackendRequest { method, params, caller } = request;
-        let access = self.access_of_caller(&caller);
         let text = |key: &str| params.get(key).and_then(|value| value.decode::<String>().ok());
         let forwarded = |params: RawObject, name: Option<String>| ForwardedRequest {
             method: method.name().to_owned(),
@@ -76,48 +79,57 @@ impl HubBackend {
         match method {
             BackendMethod::ReadResource => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                if let Some(read) = Box::pin(self.read_skill_file(&uri, &access)).await {
+                if let Some(read) = Box::pin(self.read_skill_file(&uri, access)).await {
                     return read;
                 }
-                let servers = self.owners(&uri, &access, Action::Read).await;
+                let servers = self.owners(&uri, access, Action::Read).await;
                 if servers.is_empty() {
-                    self.note_hidden_resource(&uri, &access, "read").await;
+                    self.note_hidden_resource(&uri, access, "read").await;
                 }
                 let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
                 let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
-                self.first_found(servers, &forwarded(params.clone(), Some(uri)), none).await
+                let read =
+                    self.first_found(servers, &forwarded(params.clone(), Some(uri)), none.clone()).await;
+                read.map_err(|error| like_hidden(error, none, access))
             }
-            BackendMethod::ListSkills => Box::pin(self.list_skills(&params, &access)).await,
+            BackendMethod::ListSkills => {
+                Box::pin(self.list_skills(&params, access)).await.map(Answer::of_hub)
+            }
             BackendMethod::GetSkill => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                Box::pin(self.get_skill(&uri, &access)).await
+                Box::pin(self.get_skill(&uri, access)).await
             }
             BackendMethod::ReadDirectory => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                if let Some(read) = Box::pin(self.read_skill_folder(&uri, &access)).await {
+                if let Some(read) = Box::pin(self.read_skill_folder(&uri, access)).await {
                     return read;
                 }
                 let none = RpcError::invalid_params(format!("{uri} is not a directory resource"));
-                let serve = |server: &Arc<Server>| {
-                    server.supports_skills() == Some(true)
-                        && access.reads_resource(server.id(), &uri, Action::Read)
-                };
-                let mut servers: Vec<Arc<Server>> = self.servers().into_iter().filter(serve).collect();
-                let skills = self.hidden_skills(&servers, &access).await;
-                servers.retain(|server| !self.hides_resource(&skills, server.id(), &uri, &access));
+                let mut servers = self.servers();
+                servers.retain(|server| server.supports_skills() == Some(true));
+                let servers = self.permitted_folders(servers, &uri, access).await;
                 if servers.is_empty() {
-                    self.note_hidden_resource(&uri, &access, "read").await;
+                    self.note_hidden_resource(&uri, access, "read").await;
                 }
-                self.first_found(servers, &forwarded(params.clone(), None), none).await
+                let request = forwarded(params.clone(), None);
+                let read = self.first_found(servers.clone(), &request, none.clone()).await;
+                let mut answer = read.map_err(|error| like_hidden(error, none, access))?;
+                let is_source = |server: &&Arc<Server>| matches!(&answer.source, AnswerSource::Server(id) if id == server.id());
+                if let Some(server) = servers.iter().find(is_source) {
+                    answer.result = self.visible_content(answer.result, server, access).await;
+                }
+                Ok(answer)
             }
             BackendMethod::GetPrompt => {
                 let name = text("name").ok_or_else(|| missing("name"))?;
-                let entry = self.prompt(&name, &access, Action::GetPrompt).await?;
+                let entry = self.prompt(&name, access, Action::GetPrompt).await?;
                 let params = params.clone().with("name", entry.key.as_str());
-                self.forward_to(&entry.server, &forwarded(params, Some(entry.key.clone()))).await
+                let answer =
+                    self.forward_to(&entry.server, &forwarded(params, Some(entry.key.clone()))).await?;
+                Ok(Answer { source: AnswerSource::Prompt(Box::new(entry)), ..answer })
             }
             BackendMethod::Complete => {
-                let (server, params) = self.completion_target(&params, &access).await?;
+                let (server, params) = self.completion_target(&params, access).await?;
                 self.forward_to(&server, &forwarded(params, None)).await
             }
             BackendMethod::GetTask
@@ -130,11 +142,11 @@ impl HubBackend {
                 let own = self.task_places(&task, caller.principal()).await?;
                 let servers: Vec<_> = own.iter().filter_map(|place| place.server().cloned()).collect();
                 if let (true, Some(place)) = (servers.is_empty(), own.first()) {
-                    return self.unreachable_task(&task, method, place);
+                    return self.unreachable_task(&task, method, place).map(Answer::of_hub);
                 }
                 self.first_found(servers, &forwarded(params.clone(), Some(task)), none).await
             }
-            BackendMethod::ListTasks => self.list_tasks(&params, &caller).await,
+            BackendMethod::ListTasks => self.list_tasks(&params, &caller).await.map(Answer::of_hub),
         }
     }
 
@@ -228,12 +240,8 @@ impl HubBackend {
     ) -> Result<ServerId, RpcError> {
         let servers = self.servers();
         let known = self.resource_subscriptions.server(&servers, uri).cloned();
-        let known = known.filter(|server| access.reads_resource(server.id(), uri, Action::Subscribe));
         let known = match known {
-            Some(server) => {
-                let skills = self.hidden_skills(std::slice::from_ref(&server), access).await;
-                (!self.hides_resource(&skills, server.id(), uri, access)).then_some(server)
-            }
+            Some(server) => self.permitted_servers(vec![server], uri, access, Action::Subscribe).await.pop(),
             None => None,
         };
         let server = match known {
@@ -283,28 +291,9 @@ impl HubBackend {
     ) -> Vec<Arc<Server>> {
         let mut servers = self.servers();
         servers.retain(|server| access.reads_resource(server.id(), uri, action));
-        // A file of a skill that the principal may not use is not usable as a resource either.
-        let skills = self.hidden_skills(&servers, access).await;
-        servers.retain(|server| !self.hides_resource(&skills, server.id(), uri, access));
         // A URI may be readable through a template that is not visible itself.
         let listed = self.offers.every(&servers, Offer::Resources).await.entries;
         let templates = self.offers.every(&servers, Offer::ResourceTemplates).await.entries;
-        // A rule may name a listed resource in another spelling than the canonical one.
-        if access.permissions().is_some() {
-            let requested = canonical(uri);
-            let is_forbidden = |server: &Arc<Server>| {
-                let same = |entry: &&OfferedItem| {
-                    entry.server.id() == server.id() && entry.key != uri && canonical(&entry.key) == requested
-                };
-                listed
-                    .iter()
-                    .filter(same)
-                    .any(|entry| !access.reads_resource(server.id(), &entry.key, action))
-            };
-            servers.retain(|server| !is_forbidden(server));
-        }
-        let is_candidate =
-            |entry: &&OfferedItem| servers.iter().any(|server| server.id() == entry.server.id());
         let of_server = |entries: &[OfferedItem], server: &Arc<Server>, fits: &dyn Fn(&str) -> bool| {
             entries.iter().any(|entry| entry.server.id() == server.id() && fits(&entry.key))
         };
@@ -317,14 +306,23 @@ impl HubBackend {
         let lists_spelling =
             |server: &&Arc<Server>| of_server(&listed, server, &|listed| is_same_resource(listed, uri));
         let has_template = |server: &&Arc<Server>| of_server(&templates, server, &fits);
-        let first = servers.iter().find(claims).or_else(|| servers.iter().find(lists_spelling));
-        if let Some(owner) = first.or_else(|| servers.iter().find(has_template)) {
-            return vec![Arc::clone(owner)];
+        let owners: Vec<Arc<Server>> = servers
+            .iter()
+            .filter(claims)
+            .chain(servers.iter().filter(lists_spelling))
+            .chain(servers.iter().filter(has_template))
+            .cloned()
+            .collect();
+        for owner in owners {
+            let permitted = self.permitted_servers(vec![owner], uri, access, action).await;
+            if !permitted.is_empty() {
+                return permitted;
+            }
         }
         let scheme = scheme_of(uri);
         let mut any: Vec<Arc<Server>> = Vec::new();
         let mut same: Vec<Arc<Server>> = Vec::new();
-        for entry in listed.iter().chain(&templates).filter(is_candidate) {
+        for entry in listed.iter().chain(&templates) {
             let add = |to: &mut Vec<Arc<Server>>| {
                 if !to.iter().any(|server| server.id() == entry.server.id()) {
                     to.push(Arc::clone(&entry.server));
@@ -335,7 +333,8 @@ impl HubBackend {
                 add(&mut same);
             }
         }
-        if any.len() == 1 { any } else { same }
+        let candidates = if any.len() == 1 { any } else { same };
+        self.permitted_servers(candidates, uri, access, action).await
     }
 
     /// The prompts of all servers of the profile, under their names in the profile.
@@ -410,11 +409,10 @@ impl HubBackend {
         }
         let uri = text("uri").ok_or_else(|| missing("ref.uri"))?;
         let params = params.clone().with("ref", checked("uri", &uri));
-        let is_named = |entry: &OfferedItem| {
-            entry.key == uri && access.reads_resource(entry.server.id(), &uri, Action::Complete)
-        };
+        let is_named = |entry: &OfferedItem| entry.key == uri;
         let templates = self.offers.every(&self.servers(), Offer::ResourceTemplates).await.entries;
-        let named = templates.into_iter().find(is_named).map(|entry| entry.server);
+        let named = templates.into_iter().filter(is_named).map(|entry| entry.server).collect();
+        let named = self.permitted_servers(named, &uri, access, Action::Complete).await.into_iter().next();
         let server = match named {
             Some(server) => Some(server),
             None => self.owners(&uri, access, Action::Complete).await.into_iter().next(),
@@ -432,9 +430,9 @@ impl HubBackend {
         &self,
         server: &Arc<Server>,
         forwarded: &ForwardedRequest,
-    ) -> Result<RawJson, RpcError> {
+    ) -> Result<Answer, RpcError> {
         let result = self.forward_once(server, forwarded).await?;
-        result.map_err(|error| rpc(error, server.id()))
+        result.map(|result| Answer::of_server(result, server.id())).map_err(|error| rpc(error, server.id()))
     }
 
     /// Forwards a request. If its caller has to log in to the server first, it may do so now.
@@ -461,12 +459,12 @@ impl HubBackend {
         servers: Vec<Arc<Server>>,
         forwarded: &ForwardedRequest,
         none: RpcError,
-    ) -> Result<RawJson, RpcError> {
+    ) -> Result<Answer, RpcError> {
         let alone = servers.len() == 1;
         for server in servers {
             match self.forward_once(&server, forwarded).await? {
                 Err(McpError::Rpc { code, .. }) if !alone && NOT_FOUND_CODES.contains(&code) => {}
-                Ok(result) => return Ok(result),
+                Ok(result) => return Ok(Answer::of_server(result, server.id())),
                 Err(error) => return Err(rpc(error, server.id())),
             }
         }
@@ -490,6 +488,14 @@ fn is_same_resource(one: &str, other: &str) -> bool {
         (canonical(path), rest.to_owned())
     };
     split(one) == split(other)
+}
+
+/// The error for a principal that not all resources are visible to: an unknown resource is answered like a hidden one.
+fn like_hidden(error: RpcError, none: RpcError, access: &ProfileAccess) -> RpcError {
+    match access.permissions().is_some() && NOT_FOUND_CODES.contains(&error.code) {
+        true => none,
+        false => error,
+    }
 }
 
 /// The scheme of a URI in lower case.

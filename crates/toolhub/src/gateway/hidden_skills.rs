@@ -10,7 +10,7 @@ use toolhub_mcp_client::Server;
 
 use super::backend::HubBackend;
 use super::profile_access::ProfileAccess;
-use super::resource_uri::{canonical, is_within};
+use super::resource_uri::{UriReadings, canonical, has_one_reading, is_within};
 
 /// The scheme of skills that servers need not list.
 const SKILL_SCHEME: &str = "skill://";
@@ -20,12 +20,40 @@ const SKILL_SCHEME: &str = "skill://";
 pub(super) struct HiddenSkills {
     /// Whether any skill can be hidden from the principal.
     is_restricted: bool,
-    /// The canonical folders of hidden skills.
-    hidden: Vec<String>,
-    /// The canonical folders of the skills that the principal may use, with their servers.
-    visible: Vec<(ServerId, String)>,
+    /// The folders of the listed skills.
+    folders: Vec<SkillFolder>,
     /// Servers whose skills are unknown, since their lists could not be fetched.
     unknown: HashSet<ServerId>,
+}
+
+/// The folder of a skill that a server lists.
+#[derive(Debug)]
+struct SkillFolder {
+    server: ServerId,
+    /// As the server spells it.
+    root: String,
+    /// Without a final slash.
+    canonical: String,
+    is_visible: bool,
+}
+
+impl HiddenSkills {
+    /// Whether a URI of a server is in the folder of a listed skill that the principal may use; `None` if it is in none. The
+    /// innermost folder decides. Skills whose folders differ in spelling only are used by their exact spelling.
+    fn is_visible(&self, server: &ServerId, uri: &str) -> Option<bool> {
+        let wanted = canonical(uri);
+        let is_around =
+            |folder: &&SkillFolder| folder.server == *server && is_within(&wanted, &folder.canonical);
+        let around: Vec<&SkillFolder> = self.folders.iter().filter(is_around).collect();
+        let depth = around.iter().map(|folder| folder.canonical.len()).max()?;
+        let innermost = || around.iter().filter(move |folder| folder.canonical.len() == depth);
+        let is_spelled = |folder: &&&SkillFolder| is_within(uri, &folder.root);
+        if innermost().all(|folder| folder.is_visible) {
+            return Some(true);
+        }
+        let spelled: Vec<_> = innermost().filter(is_spelled).collect();
+        Some(has_one_reading(uri) && !spelled.is_empty() && spelled.iter().all(|folder| folder.is_visible))
+    }
 }
 
 impl HubBackend {
@@ -47,13 +75,12 @@ impl HubBackend {
                 skills.unknown.insert(server.clone());
                 continue;
             };
-            for entry in list.iter() {
-                let folder = canonical(entry.root());
-                match self.admits_skill(&format!("{server}:{}", entry.name), access) {
-                    true => skills.visible.push((server.clone(), folder)),
-                    false => skills.hidden.push(folder),
-                }
-            }
+            skills.folders.extend(list.iter().map(|entry| SkillFolder {
+                server: server.clone(),
+                root: entry.root().to_owned(),
+                canonical: canonical(entry.root()).trim_end_matches('/').to_owned(),
+                is_visible: self.admits_skill(&format!("{server}:{}", entry.name), access),
+            }));
         }
         skills
     }
@@ -69,21 +96,25 @@ impl HubBackend {
         if !skills.is_restricted {
             return false;
         }
-        let uri = canonical(uri);
-        if skills.hidden.iter().any(|folder| is_within(&uri, folder)) {
+        if let Some(is_visible) = skills.is_visible(server, uri) {
+            return !is_visible;
+        }
+        let readings = UriReadings::of(uri).map(|readings| readings.partial).unwrap_or_default();
+        if readings.iter().any(|reading| skills.is_visible(server, reading) == Some(false)) {
             return true;
         }
         // A server may have skills that it does not list. The name of a skill is that of its folder.
-        let is_visible =
-            skills.visible.iter().any(|(owner, folder)| owner == server && is_within(&uri, folder));
-        let Some(path) = uri.strip_prefix(SKILL_SCHEME).filter(|_| !is_visible) else { return false };
-        let path = path.split(['?', '#']).next().unwrap_or_default();
-        let names = path.split('/').filter(|name| !name.is_empty());
-        let mut folders: Vec<&str> = names.collect();
-        if folders.len() > 1 {
-            folders.pop();
-        }
-        folders.into_iter().any(|name| !self.admits_skill(&format!("{server}:{name}"), access))
+        let is_hidden = |uri: &str| {
+            let uri = canonical(uri);
+            let Some(path) = uri.strip_prefix(SKILL_SCHEME) else { return false };
+            let path = path.split(['?', '#']).next().unwrap_or_default();
+            let mut folders: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+            if folders.len() > 1 {
+                folders.pop();
+            }
+            folders.into_iter().any(|name| !self.admits_skill(&format!("{server}:{name}"), access))
+        };
+        is_hidden(uri) || readings.iter().any(|reading| is_hidden(reading))
     }
 
     /// Whether a resource of a server must not be used, since it is a file of a hidden skill, or could be one.

@@ -18,7 +18,8 @@ use super::public_url::PublicUrl;
 use super::view::Target;
 use crate::held_calls::{HeldCall, HeldState, NewHeldCall, SeenDecisions};
 
-/// How long a decision is waited for after the client accepted to wait, before it is asked again.
+/// How long a decision is waited for after the client accepted to wait. A client that shows a form is asked again then; one that has
+/// opened the page gets the reference.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A call that a rule holds.
@@ -107,7 +108,11 @@ impl HubBackend {
             match std::mem::take(&mut held.state) {
                 HeldState::Waiting => {}
                 HeldState::Approved { by } => {
-                    // Keys and rules may have changed while the call waited. The approval is not used up then.
+                    // Keys and rules may have changed while the call waited. The approval is not used up then: the next call
+                    // with valid credentials of the principal uses it.
+                    if !self.has_valid_principal(request) {
+                        return Err(Ok(self.not_valid(&held)));
+                    }
                     if !self.is_still_permitted(request) || self.identity_of(target, sources) != definition {
                         return Err(Ok(self.not_permitted(&held)));
                     }
@@ -122,7 +127,7 @@ impl HubBackend {
                 }
                 state => return Err(Ok(self.not_approved(&held, &state))),
             }
-            match self.ask_to_wait(&held, &call.caller).await {
+            match self.ask_to_wait(&held, principal, &call.caller).await {
                 ClientAnswer::Wait => {}
                 ClientAnswer::Unable if script.is_some() => {}
                 ClientAnswer::Withdraw => {
@@ -134,16 +139,14 @@ impl HubBackend {
             let decided = tokio::time::timeout(DECISION_TIMEOUT, self.decided(&held)).await;
             held.state = decided.unwrap_or_default();
             if held.state != HeldState::Waiting {
-                self.end_question(&held, &call.caller);
+                self.end_question(&held, principal, &call.caller);
             }
         }
     }
 
     /// Announces to a client that opens URLs that the call of the opened page is decided.
-    fn end_question(&self, held: &HeldCall, caller: &CallerHandle) {
-        let opens_urls =
-            || caller.capabilities().object()?.get("elicitation")?.object()?.get("url").map(|_| ());
-        if opens_urls().is_some() && self.page_of_held_call(held).is_some() {
+    fn end_question(&self, held: &HeldCall, principal: &Principal, caller: &CallerHandle) {
+        if self.page_of_held_call(held, principal, caller).is_some() {
             let params = RawObject::default().with("elicitationId", held.id.as_str()).into_raw();
             caller.notify("notifications/elicitation/complete", Some(&params));
         }
@@ -158,10 +161,14 @@ impl HubBackend {
         identities.join("\n")
     }
 
-    /// Whether the principal is still valid, and the rules would still hold or allow the call.
+    /// Whether the credentials of the principal are still valid.
+    fn has_valid_principal(&self, request: &HoldRequest<'_>) -> bool {
+        request.call.caller.identity().is_some_and(|principal| self.access.is_valid(principal))
+    }
+
+    /// Whether the rules would still hold or allow the call.
     fn is_still_permitted(&self, request: &HoldRequest<'_>) -> bool {
         let HoldRequest { target, call, sources, .. } = request;
-        let is_valid = call.caller.identity().is_some_and(|principal| self.access.is_valid(principal));
         let access = self.access_of_caller(&call.caller);
         let catalog = self.hub.catalog();
         let is_permitted = |source: &Source| {
@@ -170,7 +177,22 @@ impl HubBackend {
             let decision = entry.map(|entry| access.decide_call(entry, &call.arguments));
             matches!(decision, Some(Decision::Allow { .. } | Decision::Ask { .. }))
         };
-        is_valid && sources.iter().all(is_permitted)
+        sources.iter().all(is_permitted)
+    }
+
+    /// The response to an approved call whose key or token is not valid any more.
+    fn not_valid(&self, held: &HeldCall) -> RawJson {
+        let id = &held.id;
+        let text = LocalizedText::new(
+            format!(
+                "this call was approved (reference {id}), but its key or token has expired or was replaced meanwhile: repeat \
+                 the call with a valid one, which uses the approval"
+            ),
+            format!(
+                "此调用已获批（编号 {id}），但其密钥或令牌已过期或被更换：请用有效的凭据重新调用，即可使用该批准"
+            ),
+        );
+        tool_error(&text.localize(self.lang))
     }
 
     fn not_permitted(&self, held: &HeldCall) -> RawJson {
@@ -198,8 +220,15 @@ impl HubBackend {
     }
 
     /// Shows the user of the client that the call waits, unless the decision comes first.
-    async fn ask_to_wait(&self, held: &HeldCall, caller: &CallerHandle) -> ClientAnswer {
-        let Some(question) = self.waiting_question(held, caller) else { return ClientAnswer::Unable };
+    async fn ask_to_wait(
+        &self,
+        held: &HeldCall,
+        principal: &Principal,
+        caller: &CallerHandle,
+    ) -> ClientAnswer {
+        let Some(question) = self.waiting_question(held, principal, caller) else {
+            return ClientAnswer::Unable;
+        };
         let answer = tokio::select! {
             biased;
             _ = self.decided(held) => return ClientAnswer::Wait,
@@ -213,13 +242,21 @@ impl HubBackend {
         }
     }
 
-    /// The elicitation that shows that a call waits: the page of the call in the console if the client opens URLs and the gateway
-    /// has a public one, else a form without fields. `None` if the client supports neither.
-    fn waiting_question(&self, held: &HeldCall, caller: &CallerHandle) -> Option<RawObject> {
+    /// The elicitation that shows that a call waits: the page of the call in the console if the client opens URLs and the principal
+    /// can open the page, else a form without fields. `None` if the client supports neither, or the page was opened before.
+    fn waiting_question(
+        &self,
+        held: &HeldCall,
+        principal: &Principal,
+        caller: &CallerHandle,
+    ) -> Option<RawObject> {
         let capabilities = caller.capabilities().object()?;
         let elicitation = capabilities.get("elicitation")?.object()?;
         let (tool, id) = (&held.tool, &held.id);
-        if let Some(url) = elicitation.get("url").and_then(|_| self.page_of_held_call(held)) {
+        if let Some(url) = self.page_of_held_call(held, principal, caller) {
+            if !self.opened_pages.add(id) {
+                return None;
+            }
             let message = LocalizedText::new(
                 format!(
                     "`{tool}` waits for approval (reference {id}). The page shows the call, and approvers decide there. Accept to go on once it is approved."
@@ -253,10 +290,19 @@ impl HubBackend {
         Some(question)
     }
 
-    /// The URL of the page of a held call in the console.
-    fn page_of_held_call(&self, held: &HeldCall) -> Option<String> {
+    /// The URL of the page of a held call in the console, if the client opens URLs, the gateway has a public one, and the
+    /// principal can open the page.
+    fn page_of_held_call(
+        &self,
+        held: &HeldCall,
+        principal: &Principal,
+        caller: &CallerHandle,
+    ) -> Option<String> {
+        let capabilities = caller.capabilities().object()?;
+        capabilities.get("elicitation")?.object()?.get("url")?;
         let public_url = PublicUrl::parse(self.hub.settings().auth.resource.as_deref())?;
-        Some(public_url.page(&format!("/console/waiting/{}", held.id)))
+        let page = || public_url.page(&format!("/console/waiting/{}", held.id));
+        self.access.opens_console(principal).then(page)
     }
 
     fn withdrawn(&self, held: &HeldCall) -> RawJson {

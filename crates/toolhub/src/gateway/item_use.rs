@@ -2,11 +2,11 @@
 
 use toolhub_access::{Action, ItemKind};
 use toolhub_core::audit::UseEvent;
-use toolhub_core::{RawJson, Source};
+use toolhub_core::{RawJson, ServerId, Source};
 use toolhub_mcp_gateway::{BackendMethod, BackendRequest};
 
-use super::backend::HubBackend;
 use super::profile_access::ProfileAccess;
+use super::prompt_names::OfferedItem;
 
 /// The use of an item that a request asks for.
 pub(super) struct ItemUse {
@@ -27,40 +27,64 @@ impl ItemUse {
     }
 }
 
-impl HubBackend {
-    /// The record of a successful use, with the server and the rule that allowed it.
-    pub(super) async fn use_event(&self, used: ItemUse, access: &ProfileAccess) -> UseEvent {
-        let ItemUse { method, item } = used;
-        let (server, rule) = match method {
-            BackendMethod::GetPrompt => {
-                let prompt = self.prompt_named(&item).await;
-                let server = prompt.as_ref().map(|entry| entry.server.id().clone());
-                let rule = prompt.and_then(|entry| {
-                    let source = Source::Server(entry.server.id().clone());
-                    let names = entry.names();
-                    let names = names.each_ref().map(String::as_str);
-                    access.allowing_rule(Action::GetPrompt, ItemKind::Prompt, &source, &names)
-                });
-                (server, rule)
+/// A result, and where it comes from.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) result: RawJson,
+    pub(super) source: AnswerSource,
+}
+
+/// Where a result comes from.
+#[derive(Debug)]
+pub(super) enum AnswerSource {
+    /// The hub itself, or several servers.
+    Hub,
+    /// A file or the entry of a skill; of the hub itself if there is no server.
+    Skill { server: Option<ServerId>, name: String },
+    /// A server.
+    Server(ServerId),
+    /// A server, with one of its prompts.
+    Prompt(Box<OfferedItem>),
+}
+
+impl Answer {
+    /// A result of the hub.
+    pub(super) fn of_hub(result: RawJson) -> Self {
+        Self { result, source: AnswerSource::Hub }
+    }
+
+    /// A result of a server.
+    pub(super) fn of_server(result: RawJson, server: &ServerId) -> Self {
+        Self { result, source: AnswerSource::Server(server.clone()) }
+    }
+}
+
+impl ItemUse {
+    /// The record of a successful use, with the server that answered and the rule that allowed it.
+    pub(super) fn event(self, source: &AnswerSource, access: &ProfileAccess) -> UseEvent {
+        let Self { method, item } = self;
+        let (server, rule) = match source {
+            AnswerSource::Hub => (None, None),
+            AnswerSource::Skill { server, name } => {
+                let source = server.clone().map_or(Source::Skill, Source::Server);
+                let full = server.as_ref().map_or_else(|| name.clone(), |server| format!("{server}:{name}"));
+                let names = [name.as_str(), full.as_str()];
+                let rule = access.allowing_rule(Action::UseSkill, ItemKind::Skill, &source, &names);
+                (server.clone(), rule)
             }
-            _ => match self.skill_of(&item, access).await {
-                Some((server, name)) => {
-                    let source = server.clone().map_or(Source::Skill, Source::Server);
-                    let full =
-                        server.as_ref().map_or_else(|| name.clone(), |server| format!("{server}:{name}"));
-                    let names = [name.as_str(), full.as_str()];
-                    (server, access.allowing_rule(Action::UseSkill, ItemKind::Skill, &source, &names))
-                }
-                None => {
-                    let owner = self.owners(&item, access, Action::Read).await.into_iter().next();
-                    let server = owner.map(|server| server.id().clone());
-                    let rule = server.as_ref().and_then(|server| {
-                        let source = Source::Server(server.clone());
-                        access.allowing_rule(Action::Read, ItemKind::Resource, &source, &[&item])
-                    });
-                    (server, rule)
-                }
-            },
+            AnswerSource::Server(server) => {
+                let source = Source::Server(server.clone());
+                let rule = access.allowing_rule(Action::Read, ItemKind::Resource, &source, &[&item]);
+                (Some(server.clone()), rule)
+            }
+            AnswerSource::Prompt(entry) => {
+                let server = entry.server.id().clone();
+                let names = entry.names();
+                let names = names.each_ref().map(String::as_str);
+                let source = Source::Server(server.clone());
+                let rule = access.allowing_rule(Action::GetPrompt, ItemKind::Prompt, &source, &names);
+                (Some(server), rule)
+            }
         };
         let operation = match method {
             BackendMethod::GetPrompt => "get prompt",

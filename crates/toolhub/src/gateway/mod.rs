@@ -20,6 +20,7 @@ mod login_links;
 mod login_pages;
 mod notification_bus;
 mod offers;
+mod opened_pages;
 mod overrides;
 mod own_task;
 mod prepared_call;
@@ -41,6 +42,7 @@ mod skills;
 mod task_table;
 mod tasks;
 mod thread_time;
+mod uri_permission;
 mod view;
 mod view_cache;
 mod visible_changes;
@@ -68,12 +70,14 @@ use self::backend::{HubBackend, NamedProfile, Shared};
 use self::ended_scripts::EndedScripts;
 use self::login_links::LoginLinks;
 use self::offers::{ListChange, OfferCache};
+use self::opened_pages::OpenedPages;
 use self::resource_subscriptions::ResourceSubscriptions;
 use self::service::CallCounts;
 use self::tasks::TaskOwners;
 use self::visible_changes::ProfileChange;
-use crate::access_control::{AccessControl, KeyChange};
+use crate::access_control::AccessControl;
 use crate::hub::Hub;
+use crate::key_changes::KeyChange;
 use crate::reload::ServerChanges;
 use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Places, Settings};
 
@@ -116,7 +120,7 @@ impl Gateways {
         let counts = Arc::<CallCounts>::default();
         let access = Arc::new(AccessControl::new(&hub.settings().auth)?);
         let login_links = Arc::new(LoginLinks::new(hub.settings().auth.resource.as_deref()));
-        let ended_scripts = Arc::<EndedScripts>::default();
+        let (ended_scripts, opened_pages) = (Arc::<EndedScripts>::default(), Arc::<OpenedPages>::default());
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
         let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
@@ -140,6 +144,7 @@ impl Gateways {
                     access: Arc::clone(&access),
                     login_links: Arc::clone(&login_links),
                     ended_scripts: Arc::clone(&ended_scripts),
+                    opened_pages: Arc::clone(&opened_pages),
                 };
                 let profile = NamedProfile { name: Arc::from(name.as_str()), settings: profile };
                 let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
@@ -286,7 +291,7 @@ impl Gateways {
     /// Applies changed keys, rules and budgets. Invalid rules change nothing.
     pub async fn reload_access(&self, auth: &AuthSettings) -> Result<(), LocalizedText> {
         let changes = self.access.apply(auth)?;
-        for KeyChange { name, change, ends_person } in &changes.keys {
+        for KeyChange { name, change, ends_person, is_revoked } in &changes.keys {
             // A log that fails stops calls; the new keys and rules are in force in any case.
             let _ = self.hub.record_change(ChangedObject::Key, name, *change).await;
             let principal = Origin::Key { name: name.clone() }.to_string();
@@ -297,9 +302,9 @@ impl Gateways {
             if *ends_person {
                 let _ = self.hub.held_calls().withdraw_all(&principal).await;
                 let _ = self.hub.forget_logins(&principal).await;
-                if let Some(store) = self.hub.store() {
-                    let _ = store.delete_responses_of(&principal).await;
-                }
+            }
+            if let Some(store) = self.hub.store().filter(|_| *is_revoked) {
+                let _ = store.delete_responses_of(&principal).await;
             }
         }
         if changes.rules {

@@ -125,7 +125,7 @@ impl ProfileAccess {
     }
 
     /// Whether a rule forbids anything that a server may read in the URI of a listed resource.
-    fn forbids_reading(&self, server: &ServerId, uri: &str) -> bool {
+    pub(super) fn forbids_reading(&self, server: &ServerId, uri: &str) -> bool {
         let Some(permissions) = &self.permissions else { return false };
         let Some(readings) = UriReadings::of(uri) else { return true };
         let source = Source::Server(server.clone());

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use toolhub_core::{Lang, Localize as _, RawJson, RawObject, ServerId};
+use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::skills::SkillEntry;
 use toolhub_mcp_gateway::RpcError;
 use toolhub_skills::resource;
 
 use super::backend::HubBackend;
+use super::item_use::{Answer, AnswerSource};
 use super::profile_access::ProfileAccess;
 use super::resource_uri::{canonical, has_one_reading, is_within};
 use crate::skills::{ServedSkill, encoded, is_manifest};
@@ -38,6 +39,15 @@ enum SkillSource {
 impl ListedSkill {
     fn root(&self) -> &str {
         self.uri.strip_suffix("/SKILL.md").unwrap_or(&self.uri)
+    }
+
+    /// A result from this skill.
+    fn answer(&self, result: RawJson) -> Answer {
+        let (server, name) = match &self.source {
+            SkillSource::Own(skill) => (None, skill.name.clone()),
+            SkillSource::Server(server, entry) => (Some(server.id().clone()), entry.name.clone()),
+        };
+        Answer { result, source: AnswerSource::Skill { server, name } }
     }
 
     /// The URIs of its files at this gateway, with sizes in bytes.
@@ -137,41 +147,26 @@ impl HubBackend {
     }
 
     /// `skills/get`
-    pub(super) async fn get_skill(&self, uri: &str, access: &ProfileAccess) -> Result<RawJson, RpcError> {
+    pub(super) async fn get_skill(&self, uri: &str, access: &ProfileAccess) -> Result<Answer, RpcError> {
         let found = self.shown_skills(access).await.into_iter().find(|one| one.uri == uri);
         if let Some(found) = found {
-            return Ok(RawObject::default().with("skill", found.entry).into_raw());
+            return Ok(found.answer(RawObject::default().with("skill", found.entry.clone()).into_raw()));
         }
         // A server may have skills that it does not list.
         if is_manifest(uri) {
-            for server in self.servers() {
-                if server.supports_skills() == Some(true)
-                    && let Ok(entry) = server.skill(uri).await
+            let mut servers = self.servers();
+            servers.retain(|server| server.supports_skills() == Some(true));
+            for server in self.without_hidden_skills(servers, uri, access).await {
+                if let Ok(entry) = server.skill(uri).await
                     && self.admits_skill(&format!("{}:{}", server.id(), entry.name), access)
                 {
-                    return Ok(RawObject::default().with("skill", entry.raw).into_raw());
+                    let result = RawObject::default().with("skill", entry.raw).into_raw();
+                    let (server, name) = (Some(server.id().clone()), entry.name);
+                    return Ok(Answer { result, source: AnswerSource::Skill { server, name } });
                 }
             }
         }
         Err(RpcError::invalid_params(format!("No skill is served at {uri}")))
-    }
-
-    /// The server and the name of the visible skill that a URI belongs to.
-    pub(super) async fn skill_of(
-        &self,
-        uri: &str,
-        access: &ProfileAccess,
-    ) -> Option<(Option<ServerId>, String)> {
-        let wanted = canonical(uri);
-        if !wanted.starts_with("skill:") && !self.belongs_to_skill(uri) {
-            return None;
-        }
-        let listed = self.shown_skills(access).await;
-        let one = listed.into_iter().find(|one| is_within(&wanted, &canonical(one.root())))?;
-        Some(match one.source {
-            SkillSource::Own(skill) => (None, skill.name.clone()),
-            SkillSource::Server(server, entry) => (Some(server.id().clone()), entry.name.clone()),
-        })
     }
 
     /// Whether a URI is, in any spelling, in the folder of a skill that a server listed.
@@ -185,7 +180,7 @@ impl HubBackend {
         &self,
         uri: &str,
         access: &ProfileAccess,
-    ) -> Option<Result<RawJson, RpcError>> {
+    ) -> Option<Result<Answer, RpcError>> {
         // Most URIs belong to no skill: skips listing the skills for them.
         let wanted = canonical(uri);
         let servers = self.servers();
@@ -213,7 +208,7 @@ impl HubBackend {
                 }
             }
         };
-        Some(match &one.source {
+        let read = match &one.source {
             SkillSource::Own(skill) => own_file(skill, &file)
                 .await
                 .map(|result| if file == uri { result } else { renamed(&result, uri) }),
@@ -228,7 +223,8 @@ impl HubBackend {
                 read.map(|result| if server_uri == uri { result } else { renamed(&result, uri) })
                     .map_err(|why| RpcError::invalid_params(why.localize(Lang::En)))
             }
-        })
+        };
+        Some(read.map(|result| one.answer(result)))
     }
 
     /// `resources/directory/read`. Returns `None` if the URI is not a folder of a skill whose files are listed.
@@ -236,18 +232,40 @@ impl HubBackend {
         &self,
         uri: &str,
         access: &ProfileAccess,
-    ) -> Option<Result<RawJson, RpcError>> {
-        let folder = uri.trim_end_matches('/');
+    ) -> Option<Result<Answer, RpcError>> {
         let listed = self.shown_skills(access).await;
         let files: Vec<(String, u64)> = listed.iter().flat_map(ListedSkill::files).collect();
-        if files.iter().any(|(file, _)| file == folder) {
-            return Some(Err(RpcError::invalid_params(format!("{uri} is not a directory resource"))));
+        let not_a_folder = || RpcError::invalid_params(format!("{uri} is not a directory resource"));
+        let is_below = |file: &str, folder: &str| {
+            file.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let requested = uri.trim_end_matches('/');
+        let mut folder = requested.to_owned();
+        // Another spelling of a folder gets the folder as it was listed, and nothing else.
+        if !files.iter().any(|(file, _)| is_below(file, requested)) {
+            let wanted = canonical(requested);
+            let wanted = wanted.trim_end_matches('/');
+            let is_in_skill = |one: &ListedSkill| is_within(wanted, &canonical(one.root()));
+            if !listed.iter().any(is_in_skill) {
+                return None;
+            }
+            let folders = files.iter().flat_map(|(file, _)| {
+                let ends = file.match_indices('/').map(|(at, _)| at).chain([file.len()]);
+                ends.map(|end| &file[..end])
+            });
+            match folders.into_iter().find(|known| canonical(known).trim_end_matches('/') == wanted) {
+                Some(known) => known.clone_into(&mut folder),
+                None if has_one_reading(uri) => return None,
+                None => return Some(Err(not_a_folder())),
+            }
+        }
+        if files.iter().any(|(file, _)| *file == folder) {
+            return Some(Err(not_a_folder()));
         }
         let mut children: Vec<Value> = Vec::new();
         for (file, size) in &files {
-            let Some(below) = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')) else {
-                continue;
-            };
+            let below = file.strip_prefix(&folder).and_then(|rest| rest.strip_prefix('/'));
+            let Some(below) = below else { continue };
             let child = match below.split_once('/') {
                 None => {
                     json!({"uri": file, "name": below, "mimeType": resource::mime_of(below), "size": size})
@@ -263,7 +281,13 @@ impl HubBackend {
         if children.is_empty() {
             return None;
         }
-        Some(Ok(RawJson::from(json!({"resources": children}))))
+        let result = RawJson::from(json!({"resources": children}));
+        // A folder above several skills belongs to none of them.
+        let one = listed.iter().find(|one| is_below(&folder, one.root()));
+        Some(Ok(match one {
+            Some(one) => one.answer(result),
+            None => Answer::of_hub(result),
+        }))
     }
 
     /// The `SKILL.md` of each of the hub's own skills, as a resource.

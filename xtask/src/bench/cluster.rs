@@ -4,6 +4,7 @@ mod client;
 mod deployment;
 mod hop;
 mod idle;
+mod journal_servers;
 mod load;
 mod replicas;
 mod scratch;
@@ -94,13 +95,13 @@ struct Options {
 impl Options {
     fn parse(args: &[String]) -> Result<Self> {
         const OPTIONS: [&str; 4] = ["--programs", "--rounds", "--seconds", "--servers"];
-        let mut options =
-            Self { parts: Vec::new(), programs: None, rounds: 5, seconds: 2.0, servers: 1_000 };
+        let mut options = Self { parts: Vec::new(), programs: None, rounds: 5, seconds: 2.0, servers: 1_000 };
         let mut words = args.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--programs" => {
-                    let folder = words.next().ok_or_else(|| UsageError("`--programs` needs a folder".to_owned()))?;
+                    let folder =
+                        words.next().ok_or_else(|| UsageError("`--programs` needs a folder".to_owned()))?;
                     options.programs = Some(absolute(folder)?);
                 }
                 "--rounds" => options.rounds = positive(word, number_after(word, &mut words)?)? as usize,
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!((some.rounds, some.servers), (2, 10));
         assert!(some.programs.unwrap().is_absolute());
         for words in ["hops", "--servers", "--servers 0", "--rounds x", "--seconds 0", "--programs"] {
-            assert!(parse(words).unwrap_err().is::<UsageError>(), "{words}");
+            assert!(parse(words).err().is_some_and(|error| error.is::<UsageError>()), "{words}");
         }
     }
 }

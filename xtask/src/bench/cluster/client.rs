@@ -106,7 +106,7 @@ impl Client {
         }
         let body = self.call_body(tool, arguments);
         match self.send(&Request { method: "tools/call", tool: Some(tool), body }) {
-            Ok(response) => outcome(response.status, response.body),
+            Ok(response) => outcome(response.status, &response.body),
             Err(error) => {
                 self.connection = None;
                 Outcome::Failed { text: format!("{error:#}"), may_have_run: true }
@@ -172,7 +172,7 @@ fn connect(host: &str) -> Result<TcpStream> {
     Ok(stream)
 }
 
-fn outcome(status: u16, body: String) -> Outcome {
+fn outcome(status: u16, body: &str) -> Outcome {
     if status == 200 && body.contains("\"result\"") && !body.contains("\"isError\":true") {
         return Outcome::Succeeded;
     }
@@ -235,14 +235,14 @@ mod tests {
     #[test]
     fn tells_successful_calls_from_failed_ones() {
         let failed = |may_have_run| move |outcome: &Outcome| matches!(outcome, Outcome::Failed { may_have_run: found, .. } if *found == may_have_run);
-        assert_eq!(outcome(200, r#"{"id":1,"result":{"content":[]}}"#.to_owned()), Outcome::Succeeded);
+        assert_eq!(outcome(200, r#"{"id":1,"result":{"content":[]}}"#), Outcome::Succeeded);
         for (status, body, expected) in [
             (200, r#"{"result":{"isError":true}}"#.to_owned(), false),
             (200, format!(r#"{{"result":{{"isError":true,"text":"{}"}}}}"#, UNKNOWN_EFFECT[0]), true),
             (200, r#"{"error":{"code":-32603}}"#.to_owned(), false),
             (503, r#"{"result":{}}"#.to_owned(), false),
         ] {
-            assert!(failed(expected)(&outcome(status, body.clone())), "{status} {body}");
+            assert!(failed(expected)(&outcome(status, &body)), "{status} {body}");
         }
     }
 }

@@ -24,6 +24,10 @@ use crate::run::{self, program};
 /// Timeout until a member serves, or has ended after SIGTERM.
 const MEMBER_TIMEOUT: Duration = Duration::from_secs(120);
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Time for freed memory to be given back, and for records to be written, before memory is measured.
+pub(super) const REST: Duration = Duration::from_secs(5);
+/// How long the number of known tools stays the same if servers fail.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Configuration<'a> {
     /// Name of the folder, of the database and of the subjects in NATS.
@@ -76,6 +80,10 @@ impl Deployment {
     /// A worker that runs servers and no scripts.
     pub(super) fn worker(&self) -> Result<Member> {
         self.start(&["work", "--json", "--scripts", "0"])
+    }
+
+    pub(super) fn workers(&self, count: usize) -> Result<Vec<Member>> {
+        (0..count).map(|_| self.worker()).collect()
     }
 
     /// `toolhub cluster status --json`.
@@ -181,10 +189,9 @@ impl Member {
 
     /// Waits until the number of tools in the catalog reaches `expected`, or has not changed for some time. Returns it.
     pub(super) fn await_tools(&self, expected: usize) -> Result<usize> {
-        const STABLE_FOR: Duration = Duration::from_secs(60);
         let mut client = Client::new(&self.url)?;
         let (mut known, mut since) = (0, Instant::now());
-        while known < expected && since.elapsed() < STABLE_FOR {
+        while known < expected && since.elapsed() < LISTING_TIMEOUT {
             thread::sleep(POLL_INTERVAL);
             let found = metric(&client.page("/metrics")?, "toolhub_tools").context("no `toolhub_tools`")?;
             if found != known {
@@ -193,9 +200,15 @@ impl Member {
         }
         Ok(known)
     }
+
+    /// The number of open sessions.
+    pub(super) fn sessions(&self) -> Result<usize> {
+        let page = Client::new(&self.url)?.page("/metrics")?;
+        metric(&page, "toolhub_sessions{profile=\"default\"}").context("no `toolhub_sessions`")
+    }
 }
 
-/// A figure without labels in the text format of Prometheus.
+/// A figure in the text format of Prometheus. The name includes the labels.
 fn metric(page: &str, name: &str) -> Option<usize> {
     page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
@@ -206,15 +219,20 @@ mod tests {
 
     #[test]
     fn reads_metrics_by_their_whole_name() {
-        let page = "# HELP toolhub_tools x\ntoolhub_tools_total 9\ntoolhub_tools 12\n";
+        let page = "# HELP toolhub_tools x\ntoolhub_tools_total 9\ntoolhub_tools 12\nsessions{p=\"a\"} 3\n";
         assert_eq!(metric(page, "toolhub_tools"), Some(12));
+        assert_eq!(metric(page, "sessions{p=\"a\"}"), Some(3));
         assert_eq!(metric(page, "toolhub"), None);
     }
 
     #[test]
     fn hubs_without_nats_form_no_cluster() {
-        let configuration =
-            Configuration { name: "plain", nats: None, servers: json!({}), settings: "[worker]\ncapacity = 3\n" };
+        let configuration = Configuration {
+            name: "plain",
+            nats: None,
+            servers: json!({}),
+            settings: "[worker]\ncapacity = 3\n",
+        };
         let text = settings(&configuration, "postgres://x");
         assert!(!text.contains("[cluster]") && text.contains("url = \"postgres://x\""), "{text}");
         assert!(text.ends_with("[worker]\ncapacity = 3\n"), "{text}");

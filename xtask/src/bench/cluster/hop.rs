@@ -76,7 +76,17 @@ fn measure(environment: &Environment<'_>, paths: &[Path], tool: &str) -> Result<
     }
     let mut table = Table::default();
     let head = [
-        "", "callers", "p50", "ratio", "p99", "ratio", "calls/s", "CPU/call: hub", "ratio", "NATS", "PostgreSQL",
+        "",
+        "callers",
+        "p50",
+        "ratio",
+        "p99",
+        "ratio",
+        "calls/s",
+        "CPU/call: hub",
+        "ratio",
+        "NATS",
+        "PostgreSQL",
     ];
     table.row(head.map(str::to_owned));
     for (index, callers) in CALLERS.iter().enumerate() {

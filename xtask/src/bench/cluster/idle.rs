@@ -1,43 +1,24 @@
-//! The memory of what does nothing: servers at a worker, and sessions at a replica.
-use std::{net::TcpStream, path::Path, thread, time::Duration};
+//! The memory of what does nothing: servers at a worker and at the replica that has called them, and sessions at a replica.
+use std::{net::TcpStream, thread};
 
 use anyhow::{Result, ensure};
-use serde_json::{Map, Value, json};
 
 use super::{
     Environment,
     client::Client,
-    deployment::{Configuration, Deployment, Member},
+    deployment::{Configuration, Deployment, Member, REST},
+    journal_servers::{call_each, entries, list_once},
     usage,
 };
 use crate::table::Table;
 
-/// The tool of the server that keeps a journal: it may change something.
-pub(super) const TOOL: &str = "append";
-/// Tools of that server.
-pub(super) const TOOLS: usize = 5;
 const SERVERS: usize = 50;
-const SESSIONS: usize = 500;
-/// Fewer than the event streams that one caller may have.
-const STREAMS: usize = 200;
-/// Time for freed memory to be given back, and for records to be written.
-pub(super) const REST: Duration = Duration::from_secs(5);
-
-/// A small stdio server that appends the ids of its calls to a file.
-pub(super) fn server(program: &Path, journal: &Path) -> Value {
-    json!({"command": program, "env": {"JOURNAL": journal}})
-}
-
-/// Many of them, in `mcp.json`.
-pub(super) fn servers(environment: &Environment<'_>, count: usize) -> Value {
-    let journal = environment.scratch.path().join("journal");
-    let entry = |number| (server_id(number), server(&environment.programs.journal, &journal));
-    Value::Object((0..count).map(entry).collect::<Map<String, Value>>())
-}
-
-pub(super) fn server_id(number: usize) -> String {
-    format!("s{number:05}")
-}
+/// Sessions and streams that are opened first, so that they take the memory that was freed before.
+const FIRST: usize = 200;
+const SESSIONS: usize = 2_000;
+/// Each is a connection, for which this process needs an open file.
+const STREAMS: usize = 400;
+const SETTINGS: &str = "[serve.limits]\nsessions = 100000\nstreams = 10000\n";
 
 pub(super) fn run(environment: &Environment<'_>) -> Result<()> {
     let deployment = Deployment::new(
@@ -45,53 +26,79 @@ pub(super) fn run(environment: &Environment<'_>) -> Result<()> {
         &Configuration {
             name: "idle",
             nats: Some(&environment.nats),
-            servers: servers(environment, SERVERS),
-            settings: "",
+            servers: entries(environment, SERVERS),
+            settings: SETTINGS,
         },
     )?;
-    let worker = deployment.worker()?;
-    thread::sleep(REST);
-    let worker_before = usage::proportional_memory(worker.pid())?;
-    // A new replica lists servers without a stored list, and so starts them all.
-    let replica = deployment.replica()?;
-    let known = replica.await_tools(SERVERS * TOOLS)?;
-    ensure!(known >= SERVERS * TOOLS, "{known} tools of {SERVERS} servers are known");
-    thread::sleep(REST);
-    let children = usage::children(worker.pid());
-    ensure!(children.len() >= SERVERS, "{} of {SERVERS} servers run", children.len());
-    let worker_after = usage::proportional_memory(worker.pid())?;
+    list_once(&deployment, SERVERS, 1)?;
     let mut table = Table::default();
     table.row(["memory (PSS)", "before", "after", "each"].map(str::to_owned));
-    let title = format!("worker, {SERVERS} idle servers");
-    table.row(row(&title, &Growth { before: worker_before, after: worker_after, count: SERVERS }));
-    let servers = usage::total_memory(&children);
-    table.row(row("the servers themselves", &Growth { before: 0.0, after: servers, count: children.len() }));
+    let (worker, mut replica) = (deployment.worker()?, deployment.replica()?);
+    servers(&replica, &worker, &mut table)?;
     sessions(&replica, &mut table)?;
     println!("{table}");
-    println!("connections to PostgreSQL: {} of one replica and one worker", environment.postgres.connections("idle")?);
+    let connections = || environment.postgres.connections("idle");
+    let all = connections()?;
+    replica.terminate()?;
+    let of_worker = connections()?;
+    println!(
+        "connections to PostgreSQL: {} of a replica, {of_worker} of a worker",
+        all.saturating_sub(of_worker)
+    );
+    Ok(())
+}
+
+/// All processes run before and after, since the pages of the program are divided among them.
+fn servers(replica: &Member, worker: &Member, table: &mut Table) -> Result<()> {
+    let memory = |member: &Member| usage::proportional_memory(member.pid());
+    thread::sleep(REST);
+    let children = usage::children(worker.pid());
+    ensure!(children.is_empty(), "{} servers run before they are called", children.len());
+    let (worker_before, replica_before) = (memory(worker)?, memory(replica)?);
+    let round = call_each(replica, SERVERS)?;
+    ensure!(round.failures.is_empty(), "{}", round.failures.join("\n"));
+    thread::sleep(REST);
+    let children = usage::children(worker.pid());
+    ensure!(children.len() == SERVERS, "{} of {SERVERS} servers run", children.len());
+    let count = SERVERS;
+    let after = memory(worker)?;
+    table.row(row(
+        &format!("worker, {SERVERS} idle servers"),
+        &Growth { before: worker_before, after, count },
+    ));
+    let after = memory(replica)?;
+    table.row(row("replica that has called them", &Growth { before: replica_before, after, count }));
+    let after = usage::total_memory(&children);
+    table.row(row("the servers themselves", &Growth { before: 0.0, after, count }));
     Ok(())
 }
 
 /// Idle sessions, and such with an open stream.
 fn sessions(replica: &Member, table: &mut Table) -> Result<()> {
-    let memory = || usage::proportional_memory(replica.pid());
+    let memory = || {
+        thread::sleep(REST);
+        usage::proportional_memory(replica.pid())
+    };
     let mut client = Client::with_session(&replica.url)?;
-    thread::sleep(REST);
+    let mut streams: Vec<TcpStream> = Vec::new();
+    for _ in 0..FIRST {
+        client.open_session()?;
+        streams.push(client.listen()?);
+    }
     let before = memory()?;
     for _ in 0..SESSIONS {
         client.open_session()?;
     }
-    thread::sleep(REST);
     let after = memory()?;
     table.row(row(&format!("replica, {SESSIONS} idle sessions"), &Growth { before, after, count: SESSIONS }));
-    let mut streams: Vec<TcpStream> = Vec::new();
     for _ in 0..STREAMS {
         client.open_session()?;
         streams.push(client.listen()?);
     }
-    thread::sleep(REST);
     let growth = Growth { before: after, after: memory()?, count: STREAMS };
-    table.row(row(&format!("replica, {STREAMS} more with a stream"), &growth));
+    table.row(row(&format!("replica, {STREAMS} more, each with a stream"), &growth));
+    let (open, expected) = (replica.sessions()?, 1 + FIRST + SESSIONS + STREAMS);
+    ensure!(open == expected, "{open} sessions are open, not {expected}");
     drop(streams);
     Ok(())
 }

@@ -1,10 +1,5 @@
 //! Runs of the load generator, with the CPU time that each part of a cluster uses for a call.
-use std::{
-    io::Read as _,
-    path::Path,
-    process::Stdio,
-    time::Duration,
-};
+use std::{io::Read as _, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

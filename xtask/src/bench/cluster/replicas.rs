@@ -32,7 +32,8 @@ pub(super) fn run(environment: &Environment<'_>) -> Result<()> {
     let balancer = |count| LoadBalancer::start(environment.workspace, deployment.folder(), &urls[..count]);
     let balancers: Vec<LoadBalancer> = (1..=REPLICAS).map(balancer).collect::<Result<_>>()?;
     let direct = (1..=REPLICAS).map(|count| Arrangement::new(&replicas, count, None));
-    let balanced = balancers.iter().zip(1..).map(|(balancer, count)| Arrangement::new(&replicas, count, Some(balancer)));
+    let balanced =
+        balancers.iter().zip(1..).map(|(balancer, count)| Arrangement::new(&replicas, count, Some(balancer)));
     let arrangements: Vec<Arrangement<'_>> = direct.chain(balanced).collect();
     for (tool, kind) in TOOLS.into_iter().zip(["changes nothing", "may change something"]) {
         println!("a tool that {kind}, {CALLERS} callers; CPU per call, without the server and the callers");
@@ -54,7 +55,8 @@ impl<'a> Arrangement<'a> {
         let noun = if count == 1 { "replica" } else { "replicas" };
         let used = replicas.iter().take(count);
         // As many generators in both cases, since they take part of the processors.
-        let urls = used.map(|replica| balancer.map_or(replica.url.as_str(), |balancer| balancer.url.as_str()));
+        let urls =
+            used.map(|replica| balancer.map_or(replica.url.as_str(), |balancer| balancer.url.as_str()));
         Self {
             name: format!("{count} {noun}{}", if balancer.is_some() { " behind HAProxy" } else { "" }),
             urls: urls.collect(),
@@ -87,8 +89,19 @@ fn measure(
     let all: Vec<Figures> = runs.iter().map(|runs| medians(runs)).collect();
     let base = all.first().copied().unwrap_or_default();
     let mut table = Table::default();
-    let head =
-        ["", "calls/s", "ratio", "p99", "replicas", "worker", "NATS", "PostgreSQL", "HAProxy", "total", "ratio"];
+    let head = [
+        "",
+        "calls/s",
+        "ratio",
+        "p99",
+        "replicas",
+        "worker",
+        "NATS",
+        "PostgreSQL",
+        "HAProxy",
+        "total",
+        "ratio",
+    ];
     table.row(head.map(str::to_owned));
     for (arrangement, Figures { rate, p99, cpu, .. }) in arrangements.iter().zip(&all) {
         table.row([

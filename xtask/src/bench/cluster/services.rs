@@ -49,7 +49,13 @@ impl Postgres {
         }
         let port = free_port()?;
         let mut initdb = command_of(&programs.join("initdb"), &folder, account);
-        initdb.args(["--no-sync", "--encoding=UTF8", "--locale=C.UTF-8", "--auth=trust", "--username=toolhub"]);
+        initdb.args([
+            "--no-sync",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+            "--auth=trust",
+            "--username=toolhub",
+        ]);
         run::read(initdb.arg("--pgdata").arg(folder.join("data")))?;
         let server = start_server(&programs, &folder, port, account)?;
         Ok(Self { programs, folder, port, account, server })
@@ -204,8 +210,9 @@ impl LoadBalancer {
 fn settings(shipped: &str, port: u16, replicas: &[&str]) -> Result<String> {
     let (before, _) = shipped.split_once("    server replica1").context("the settings list no replicas")?;
     // A limit of connections that needs no more open files than a process usually may have.
-    let mut settings =
-        before.replace("maxconn 20000", "maxconn 1000").replace("bind :8080", &format!("bind 127.0.0.1:{port}"));
+    let mut settings = before
+        .replace("maxconn 20000", "maxconn 1000")
+        .replace("bind :8080", &format!("bind 127.0.0.1:{port}"));
     for (number, replica) in replicas.iter().enumerate() {
         let address = replica.strip_prefix("http://").and_then(|rest| rest.split('/').next());
         let address = address.with_context(|| format!("`{replica}` is no address of a replica"))?;
@@ -244,8 +251,7 @@ mod tests {
         let found = settings(shipped, 9, &["http://127.0.0.1:1/mcp", "http://127.0.0.1:2/mcp"]).unwrap();
         assert!(found.contains("bind 127.0.0.1:9\n") && found.contains("maxconn 1000\n"), "{found}");
         let servers: Vec<&str> = found.lines().filter(|line| line.starts_with("    server ")).collect();
-        let expected =
-            ["    server replica0 127.0.0.1:1 check", "    server replica1 127.0.0.1:2 check"];
+        let expected = ["    server replica0 127.0.0.1:1 check", "    server replica1 127.0.0.1:2 check"];
         assert_eq!(servers, expected);
         assert!(settings("frontend mcp", 9, &[]).is_err());
     }

@@ -2,7 +2,7 @@
 use std::{
     collections::HashMap,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -18,7 +18,7 @@ use super::{
     Environment,
     client::{Client, Outcome},
     deployment::{Configuration, Deployment, Member, POLL_INTERVAL},
-    idle::{TOOL, server},
+    journal_servers::{TOOL, entry},
 };
 use crate::table::Table;
 
@@ -71,9 +71,9 @@ struct Recovery {
     /// Until the killed service accepted connections again, if it was started again.
     restarted: Option<Duration>,
     /// The end of the first failed call.
-    noticed: Option<Duration>,
+    first_failure: Option<Duration>,
     /// The end of the first successful call that began after the fault.
-    succeeded: Duration,
+    first_success: Duration,
     /// The end of the last failed call.
     last_failure: Option<Duration>,
     failed: usize,
@@ -85,8 +85,13 @@ pub(super) fn run(environment: &mut Environment<'_>) -> Result<()> {
     let mut cluster = Cluster::start(environment)?;
     let mut table = Table::default();
     let head = [
-        "killed", "noticed", "worst", "successful call", "worst", "last failure", "worst", "failed calls", "worst",
-        "may have run", "restart",
+        "killed",
+        "first failed call",
+        "first successful call",
+        "last failed call",
+        "failed calls",
+        "may have run",
+        "restart",
     ];
     table.row(head.map(str::to_owned));
     for fault in FAULTS {
@@ -95,7 +100,7 @@ pub(super) fn run(environment: &mut Environment<'_>) -> Result<()> {
         table.row(row(fault, &all.collect::<Result<Vec<_>>>()?));
     }
     println!(
-        "{CALLERS} callers of a tool that may change something and takes {CALL_MILLIS} ms, killed by SIGKILL {} times; seconds since then, median and worst",
+        "{CALLERS} callers of a tool that may change something and takes {CALL_MILLIS} ms, killed by SIGKILL {} times; since then, median / worst",
         environment.options.rounds
     );
     println!("{table}");
@@ -118,12 +123,11 @@ impl Cluster {
             &Configuration {
                 name: "takeover",
                 nats: Some(&environment.nats),
-                servers: json!({"journal": server(&environment.programs.journal, &journal)}),
+                servers: json!({"journal": entry(environment, &journal)}),
                 settings: "",
             },
         )?;
-        let workers = vec![deployment.worker()?, deployment.worker()?];
-        let replicas = deployment.replicas(2)?;
+        let (workers, replicas) = (deployment.workers(2)?, deployment.replicas(2)?);
         Ok(Self { deployment, replicas, workers })
     }
 
@@ -170,7 +174,7 @@ impl Cluster {
     }
 }
 
-fn journal(folder: &Path) -> std::path::PathBuf {
+fn journal(folder: &Path) -> PathBuf {
     folder.join("journal")
 }
 
@@ -229,7 +233,8 @@ fn await_recovery(log: &Mutex<Vec<Attempt>>, killed: Instant) {
         thread::sleep(POLL_INTERVAL);
         let found = recovery(&log.lock().unwrap_or_else(PoisonError::into_inner), killed, None);
         let is_settled = |found: Recovery| {
-            killed.elapsed().saturating_sub(found.last_failure.unwrap_or_default().max(found.succeeded)) > SETTLE
+            killed.elapsed().saturating_sub(found.last_failure.unwrap_or_default().max(found.first_success))
+                > SETTLE
         };
         if found.is_some_and(is_settled) {
             return;
@@ -249,8 +254,11 @@ fn recovery(attempts: &[Attempt], killed: Instant, restarted: Option<Duration>) 
     let successes = later.clone().filter(|attempt| attempt.outcome == Outcome::Succeeded);
     Some(Recovery {
         restarted,
-        noticed: failures().map(|(at, _)| at).min(),
-        succeeded: successes.filter(|attempt| attempt.began >= killed).map(|attempt| attempt.ended - killed).min()?,
+        first_failure: failures().map(|(at, _)| at).min(),
+        first_success: successes
+            .filter(|attempt| attempt.began >= killed)
+            .map(|attempt| attempt.ended - killed)
+            .min()?,
         last_failure: failures().map(|(at, _)| at).max(),
         failed: failures().count(),
         unknown: failures().filter(|(_, may_have_run)| *may_have_run).count(),
@@ -276,27 +284,34 @@ fn check_journal(attempts: &[Attempt], journal: &str) -> Result<()> {
 }
 
 /// Median and worst of each figure.
-fn row(fault: Fault, all: &[Recovery]) -> Vec<String> {
-    let mut cells = vec![fault.name().to_owned()];
-    let seconds = |of: fn(&Recovery) -> Option<Duration>| {
-        let mut known: Vec<Duration> = all.iter().filter_map(of).collect();
-        known.sort_unstable();
-        let shown = |time: Option<&Duration>| {
-            time.map_or_else(|| "-".to_owned(), |time| format!("{:.2} s", time.as_secs_f64()))
-        };
-        [shown(known.get(known.len() / 2)), shown(known.last())]
+fn row(fault: Fault, all: &[Recovery]) -> [String; 7] {
+    let time = |of: fn(&Recovery) -> Option<Duration>| {
+        let shown = |time: Duration| format!("{:.2}", time.as_secs_f64());
+        median_and_worst(all.iter().filter_map(of)).map_or_else(
+            || "-".to_owned(),
+            |[median, worst]| format!("{} / {} s", shown(median), shown(worst)),
+        )
     };
-    cells.extend(seconds(|recovery| recovery.noticed));
-    cells.extend(seconds(|recovery| Some(recovery.succeeded)));
-    cells.extend(seconds(|recovery| recovery.last_failure));
-    let mut failed: Vec<usize> = all.iter().map(|recovery| recovery.failed).collect();
-    failed.sort_unstable();
-    cells.extend([failed.get(failed.len() / 2), failed.last()].map(|count| count.map_or(0, |count| *count).to_string()));
-    let unknown = all.iter().map(|recovery| recovery.unknown).max();
-    cells.push(unknown.unwrap_or_default().to_string());
-    let [restart, _] = seconds(|recovery| recovery.restarted);
-    cells.push(restart);
-    cells
+    let number = |of: fn(&Recovery) -> usize| {
+        let both = median_and_worst(all.iter().map(of));
+        both.map_or_else(|| "-".to_owned(), |[median, worst]| format!("{median} / {worst}"))
+    };
+    [
+        fault.name().to_owned(),
+        time(|recovery| recovery.first_failure),
+        time(|recovery| Some(recovery.first_success)),
+        time(|recovery| recovery.last_failure),
+        number(|recovery| recovery.failed),
+        number(|recovery| recovery.unknown),
+        time(|recovery| recovery.restarted),
+    ]
+}
+
+/// `None` without figures.
+fn median_and_worst<T: Copy + Ord>(figures: impl Iterator<Item = T>) -> Option<[T; 2]> {
+    let mut sorted: Vec<T> = figures.collect();
+    sorted.sort_unstable();
+    Some([*sorted.get(sorted.len() / 2)?, *sorted.last()?])
 }
 
 #[cfg(test)]
@@ -332,8 +347,8 @@ mod tests {
         let found = recovery(&attempts(start, &calls), killed, None).unwrap();
         let expected = Recovery {
             restarted: None,
-            noticed: Some(Duration::from_millis(200)),
-            succeeded: Duration::from_millis(700),
+            first_failure: Some(Duration::from_millis(200)),
+            first_success: Duration::from_millis(700),
             last_failure: Some(Duration::from_millis(300)),
             failed: 2,
             unknown: 1,
@@ -343,12 +358,31 @@ mod tests {
     }
 
     #[test]
+    fn rows_show_median_and_worst() {
+        let recovery = |seconds, failed| Recovery {
+            restarted: None,
+            first_failure: None,
+            first_success: Duration::from_secs(seconds),
+            last_failure: None,
+            failed,
+            unknown: 0,
+        };
+        let cells = row(Fault::Nats, &[recovery(9, 1), recovery(2, 0), recovery(3, 5)]);
+        assert_eq!(cells[1..], ["-", "3.00 / 9.00 s", "-", "1 / 5", "0 / 0", "-"]);
+    }
+
+    #[test]
     fn journal_contradicts_outcomes() {
         let calls = [(0, 1, None), (0, 1, Some(false)), (0, 1, Some(true))];
         let attempts = attempts(Instant::now(), &calls);
-        for (journal, is_right) in
-            [("0\n", true), ("0\n2\n", true), ("2\n", false), ("0\n0\n", false), ("0\n1\n", false), ("0\n2\n2\n", false)]
-        {
+        for (journal, is_right) in [
+            ("0\n", true),
+            ("0\n2\n", true),
+            ("2\n", false),
+            ("0\n0\n", false),
+            ("0\n1\n", false),
+            ("0\n2\n2\n", false),
+        ] {
             assert_eq!(check_journal(&attempts, journal).is_ok(), is_right, "{journal:?}");
         }
     }

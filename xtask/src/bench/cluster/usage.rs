@@ -36,7 +36,8 @@ pub(super) fn proportional_memory(pid: u32) -> Result<f64> {
 
 /// The sum over processes; one that has ended in the meantime counts as 0.
 pub(super) fn total_memory(pids: &[u32]) -> f64 {
-    pids.iter().filter_map(|pid| proportional_memory(*pid).ok()).sum()
+    // The sum of no numbers would be -0.
+    pids.iter().filter_map(|pid| proportional_memory(*pid).ok()).fold(0.0, |sum, memory| sum + memory)
 }
 
 /// The sum over a process and all its descendants.
@@ -103,7 +104,10 @@ mod tests {
         let stat = Stat { parent: 3, own_ticks: 23, ended_children_ticks: 27 };
         assert_eq!(parse_stat(text), Some(stat));
         assert_eq!(parse_stat("7 (a) S 3"), None);
-        assert_eq!(parse_proportional("0 ---p [rollup]\nRss: 9 kB\nPss:   3 kB\nPss_Anon: 1 kB\n"), Some(3072.0));
+        assert_eq!(
+            parse_proportional("0 ---p [rollup]\nRss: 9 kB\nPss:   3 kB\nPss_Anon: 1 kB\n"),
+            Some(3072.0)
+        );
     }
 
     #[test]

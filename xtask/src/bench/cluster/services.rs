@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::scratch::{Process, Scratch};
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
 };
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Connections that PostgreSQL accepts; a member of a cluster has a handful.
 const MAX_CONNECTIONS: usize = 200;
@@ -88,6 +90,19 @@ impl Postgres {
         self.server.kill();
         self.server = start_server(&self.programs, &self.folder, self.port, self.account)?;
         Ok(())
+    }
+}
+
+impl Drop for Postgres {
+    /// Ends the server by SIGQUIT, so that it releases its shared memory.
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        let since = Instant::now();
+        if pid.is_some_and(|pid| kill_process(pid, Signal::QUIT).is_ok()) {
+            while matches!(self.server.0.try_wait(), Ok(None)) && since.elapsed() < STOP_TIMEOUT {
+                thread::sleep(POLL_INTERVAL);
+            }
+        }
     }
 }
 

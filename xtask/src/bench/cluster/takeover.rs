@@ -311,7 +311,7 @@ fn row(fault: Fault, all: &[Recovery]) -> [String; 7] {
 fn median_and_worst<T: Copy + Ord>(figures: impl Iterator<Item = T>) -> Option<[T; 2]> {
     let mut sorted: Vec<T> = figures.collect();
     sorted.sort_unstable();
-    Some([*sorted.get(sorted.len() / 2)?, *sorted.last()?])
+    Some([*sorted.get(sorted.len().saturating_sub(1) / 2)?, *sorted.last()?])
 }
 
 #[cfg(test)]

@@ -145,7 +145,7 @@ fn command_of(path: &Path, folder: &Path, account: Option<Account>) -> Command {
     command
 }
 
-/// The account created by the packages, otherwise `nobody`.
+/// The account created by the packages, otherwise the one that owns no files.
 fn unprivileged() -> Result<Account> {
     let accounts = fs::read_to_string("/etc/passwd")?;
     let find = |name: &str| {

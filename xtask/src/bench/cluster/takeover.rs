@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
 use super::{
@@ -138,7 +138,7 @@ impl Cluster {
     /// Kills a part under load, and replaces it.
     fn suffer(&mut self, environment: &mut Environment<'_>, fault: Fault, number: usize) -> Result<Recovery> {
         self.await_ready()?;
-        let [home, other] = &self.replicas[..] else { unreachable!("there are two replicas") };
+        let [home, other] = &self.replicas[..] else { bail!("there are not two replicas") };
         let client = |_| match fault {
             Fault::SessionHome => Client::with_session(&home.url)?.move_to(&other.url),
             _ => Client::new(&other.url),

@@ -1,5 +1,6 @@
 //! The table of benchmarks, each in its own module, and their dispatch.
 mod build;
+#[cfg(unix)]
 mod cluster;
 mod cold_start;
 mod console;
@@ -35,13 +36,11 @@ const BENCHMARKS: &[Benchmark] = &[
         about: "from a clone to the first answer, and after a change of one line; `--before COMMIT` builds that commit, too; only when named",
         run: build::run,
     },
+    #[cfg(unix)]
     Benchmark {
         name: "cluster",
-        about: "latency and CPU that a worker adds to a call, over a real NATS server",
-        run: |workspace, args| {
-            no_arguments(args)?;
-            cluster::run(workspace)
-        },
+        about: "figures of a cluster with PostgreSQL, NATS and HAProxy: `hop`, `replicas`, `takeover`, `idle`, `servers`, all or those named; `--rounds N`, `--seconds N` of a load, `--servers N` of the part `servers`, `--programs DIR` measures those in a folder",
+        run: cluster::run,
     },
     Benchmark {
         name: "cold-start",

@@ -17,19 +17,24 @@ pub(crate) fn command(_: &Workspace, args: &[String]) -> Result<()> {
 }
 
 pub(crate) fn is_installed() -> bool {
-    find(Path::new(PACKAGES)).is_some()
+    programs().is_some()
+}
+
+/// The directory with the server's programs, if they are installed.
+pub(crate) fn programs() -> Option<PathBuf> {
+    find(Path::new(PACKAGES))
 }
 
 /// Ensures that tests find the server's programs. The tests themselves start and stop servers.
 pub(crate) fn set_up() -> Result<()> {
-    if let Some(programs) = find(Path::new(PACKAGES)) {
+    if let Some(programs) = programs() {
         println!("PostgreSQL's programs are in {}", programs.display());
         return Ok(());
     }
     let otherwise = "PostgreSQL's server was not found: install it (Debian and Ubuntu: `sudo apt-get install postgresql`), \
                      or put the folder of `initdb` on PATH; it need not run";
     debian::install("postgresql", otherwise)?;
-    match find(Path::new(PACKAGES)) {
+    match programs() {
         Some(_) => Ok(()),
         None => bail!("the package `postgresql` brought no `initdb`"),
     }

@@ -7,6 +7,8 @@ use crate::hostile::Victim;
 
 /// Names of programs that the hub may start.
 const PROGRAMS: [&str; 8] = ["xdg-open", "open", "secret-tool", "bwrap", "python3", "sh", "node", "git"];
+/// A part of the link that opens the console.
+const LINK: &str = "/console/open/";
 const SERVER_WITH_LOGIN: &str = "[[servers]]\nid = \"a\"\nurl = \"http://127.0.0.1:1/mcp\"\n\
     [servers.oauth]\ngrant = \"client_credentials\"\nclient_id = \"x\"\nclient_secret = \"y\"\n";
 
@@ -33,8 +35,8 @@ fn programs_of_the_hub_are_not_found_in_a_clone() {
             victim.assert_unharmed(&format!("`{path}` in PATH, {args:?}"));
         }
         let mut console = command(&["console", "--bind", "127.0.0.1:0"]).spawn().unwrap();
-        let lines = BufReader::new(console.stdout.take().unwrap()).lines();
-        let link = lines.map_while(Result::ok).find(|line| line.contains("http://127.0.0.1:"));
+        let lines = BufReader::new(console.stderr.take().unwrap()).lines();
+        let link = lines.map_while(Result::ok).find(|line| line.contains(LINK));
         // The browser is opened after the link is printed.
         std::thread::sleep(std::time::Duration::from_millis(300));
         console.kill().unwrap();
@@ -60,10 +62,11 @@ fn browser_of_the_system_is_opened() {
         .env("DISPLAY", ":0");
     let mut console = console.spawn().unwrap();
     let since = std::time::Instant::now();
-    while !std::fs::read_to_string(&opened).is_ok_and(|address| address.contains("http://127.0.0.1:")) {
-        assert!(since.elapsed() < std::time::Duration::from_secs(30), "the browser was not opened");
+    let is_opened = || std::fs::read_to_string(&opened).is_ok_and(|address| address.contains(LINK));
+    while !is_opened() && since.elapsed() < std::time::Duration::from_secs(30) {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     console.kill().unwrap();
     console.wait().unwrap();
+    assert!(is_opened(), "the browser was not opened");
 }

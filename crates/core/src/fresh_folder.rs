@@ -66,7 +66,9 @@ mod tests {
         }
         let second = create(&parent).unwrap();
         assert_ne!(first, second);
-        assert!(second.symlink_metadata().unwrap().is_dir() && fs::read_dir(&second).unwrap().next().is_none());
+        assert!(
+            second.symlink_metadata().unwrap().is_dir() && fs::read_dir(&second).unwrap().next().is_none()
+        );
         #[cfg(unix)]
         assert_eq!(std::os::unix::fs::MetadataExt::mode(&fs::metadata(&second).unwrap()) & 0o777, 0o700);
         #[cfg(target_os = "linux")]

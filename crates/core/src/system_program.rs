@@ -15,7 +15,8 @@ pub fn system_program(name: &str) -> Option<PathBuf> {
 }
 
 fn find(name: &str, path: &OsStr, project: Option<&Path>) -> Option<PathBuf> {
-    let outside = |folder: &PathBuf| folder.is_absolute() && !project.is_some_and(|project| is_inside(folder, project));
+    let outside =
+        |folder: &PathBuf| folder.is_absolute() && !project.is_some_and(|project| is_inside(folder, project));
     env::split_paths(path).filter(outside).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
@@ -31,13 +32,15 @@ fn is_inside(folder: &Path, project: &Path) -> bool {
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     // A folder without `.` and `..` that does not exist yet may be created later.
     let is_in_project = |folder: &Path| folder.starts_with(project);
-    !SYSTEM_FOLDERS.iter().any(|system| Path::new(system) == project) && (is_in_project(&real) || is_in_project(folder))
+    !SYSTEM_FOLDERS.iter().any(|system| Path::new(system) == project)
+        && (is_in_project(&real) || is_in_project(folder))
 }
 
 /// The root of the repository around a folder; the folder itself if there is none. The user's home is no project.
 fn project_root(folder: &Path, home: Option<&Path>) -> PathBuf {
     let home = home.and_then(|home| home.canonicalize().ok());
-    let above = folder.ancestors().take_while(|above| !home.as_ref().is_some_and(|home| home.starts_with(above)));
+    let above =
+        folder.ancestors().take_while(|above| !home.as_ref().is_some_and(|home| home.starts_with(above)));
     let root = above.filter(|above| above.join(".git").exists()).last();
     root.unwrap_or(folder).to_path_buf()
 }

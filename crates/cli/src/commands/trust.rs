@@ -326,7 +326,9 @@ fn show_program(app: &App, program: &Program) {
         program.sets.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
     detail(lang.choose("is given:", "设置变量："), sets.join(" "));
     let files = match program.scope {
-        Scope::Named => program.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", "),
+        Scope::Named => {
+            program.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+        }
         Scope::Tasks | Scope::Project => {
             let count = program.files.len();
             lang.choose(format!("all files ({count})"), format!("全部文件（{count} 个）"))

@@ -143,7 +143,10 @@ fn trust_shows_every_address_and_variable() {
     let mut servers = serde_json::Map::new();
     for number in 0..60 {
         let headers = json!({"Authorization": format!("Bearer ${{KEY_A_{number}}}"), "X-Plain": format!("plain-{number}")});
-        servers.insert(format!("h{number}"), json!({"url": format!("https://h{number}.example/mcp"), "headers": headers}));
+        servers.insert(
+            format!("h{number}"),
+            json!({"url": format!("https://h{number}.example/mcp"), "headers": headers}),
+        );
         let env = json!({"A": format!("${{KEY_B_{number}}}"), "LD_AUDIT": "/x.so", "https_proxy": "http://proxy.example"});
         let args = json!([format!("--token=${{KEY_C_{number}:-none}}")]);
         servers.insert(format!("s{number}"), json!({"command": "node", "args": args, "env": env}));
@@ -156,10 +159,15 @@ fn trust_shows_every_address_and_variable() {
     );
     let shown = victim.run(&["trust"]).stdout;
     let summary = shown.split("All addresses").nth(1).unwrap_or_default();
-    let mut expected: Vec<String> =
-        ["https://issuer.example", "https://metadata.example/x", "https://llm.example/v1", "KEY_OAUTH", "KEY_LLM"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut expected: Vec<String> = [
+        "https://issuer.example",
+        "https://metadata.example/x",
+        "https://llm.example/v1",
+        "KEY_OAUTH",
+        "KEY_LLM",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for number in 0..60 {
         expected.push(format!("https://h{number}.example/mcp"));
         expected.extend(["A", "B", "C"].map(|kind| format!("KEY_{kind}_{number}\n")));

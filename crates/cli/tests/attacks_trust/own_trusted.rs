@@ -82,7 +82,11 @@ fn own_servers_that_were_not_shown_do_not_load_files_of_a_trusted_folder() {
 fn own_servers_load_nothing_that_an_earlier_start_has_left() {
     let victim = Victim::new();
     victim.write("package.json", "{}");
-    let code = format!("test -e left && {}; echo x > left; pwd > {}; exit 1", victim.trace(), victim.beside("where").display());
+    let code = format!(
+        "test -e left && {}; echo x > left; pwd > {}; exit 1",
+        victim.trace(),
+        victim.beside("where").display()
+    );
     own_servers(&victim, &json!({"own": {"command": "sh", "args": ["-c", code]}}));
     let mut folders = Vec::new();
     for _ in 0..3 {

@@ -9,8 +9,8 @@ use toolhub_core::lang::LocalizedText;
 
 use super::files::FileState;
 use super::launch::LaunchSite;
-use super::record::TrustList;
 use super::location::FolderLocation;
+use super::record::TrustList;
 
 /// Whether two entries start the same process.
 pub(super) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {

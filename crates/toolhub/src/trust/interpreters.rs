@@ -164,7 +164,10 @@ impl Form {
             && self.accepts(&script, context)
             && words.iter().enumerate().all(|(at, word)| {
                 word.starts_with('-')
-                    || at.checked_sub(1).and_then(|at| words.get(at)).is_some_and(|word| self.valued.contains(&word.as_str()))
+                    || at
+                        .checked_sub(1)
+                        .and_then(|at| words.get(at))
+                        .is_some_and(|word| self.valued.contains(&word.as_str()))
             })
     }
 }

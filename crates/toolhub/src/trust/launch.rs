@@ -71,7 +71,18 @@ const RUNNERS: [(&[&str], &[&str]); 8] = [
             "Rakefile",
         ],
     ),
-    (&["cargo", "deno", "go"], &["Cargo.toml", "build.rs", ".cargo/config.toml", "deno.json", "deno.jsonc", "deno.lock", "package.json"]),
+    (
+        &["cargo", "deno", "go"],
+        &[
+            "Cargo.toml",
+            "build.rs",
+            ".cargo/config.toml",
+            "deno.json",
+            "deno.jsonc",
+            "deno.lock",
+            "package.json",
+        ],
+    ),
     (&["R", "Rscript"], &[".Rprofile", ".Renviron"]),
     (&["node", "nodejs"], &["node.config.json"]),
     (&["tsx", "ts-node"], &["tsconfig.json"]),
@@ -428,7 +439,11 @@ fn entry_files(folder: &Path) -> Vec<PathBuf> {
 
 /// The `PATH` that an entry is started with.
 fn path_of(spec: &StdioSpec) -> Option<OsString> {
-    let own = spec.env.iter().rev().find(|(name, _)| name == "PATH" || (cfg!(windows) && name.eq_ignore_ascii_case("PATH")));
+    let own = spec
+        .env
+        .iter()
+        .rev()
+        .find(|(name, _)| name == "PATH" || (cfg!(windows) && name.eq_ignore_ascii_case("PATH")));
     own.map(|(_, value)| OsString::from(filled(value))).or_else(|| std::env::var_os("PATH"))
 }
 

@@ -30,7 +30,8 @@ pub(super) fn scope_of(spec: &StdioSpec, context: &LaunchContext<'_>) -> Scope {
     let texts = || [&spec.command].into_iter().chain(&spec.args);
     let words: Vec<String> = texts().map(|text| normalized(text)).collect();
     let expanded: Vec<String> = texts().map(|text| expanded(text)).collect();
-    let fits = |words: &[String]| words.iter().all(|word| word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
+    let fits =
+        |words: &[String]| words.iter().all(|word| word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
     let variables = spec.env.iter().all(|(name, value)| is_plain_variable(name, &normalized(value), context));
     if !fits(&words) || !fits(&expanded) || !variables || !context.has_plain_versions() {
         return Scope::Project;
@@ -59,8 +60,10 @@ pub(super) fn is_narrow_first_line(words: &[String], context: &LaunchContext<'_>
 /// Whether an entry runs tasks that files of the project define: these run whatever they like in the project.
 fn runs_tasks(words: &[String], context: &LaunchContext<'_>) -> bool {
     let is_env = words.first().is_some_and(|word| word == "env");
-    let skipped = words.iter().skip(usize::from(is_env)).take_while(|word| is_env && is_assignment(word)).count();
-    let Some((command, rest)) = words.get(usize::from(is_env) + skipped..).and_then(<[String]>::split_first) else {
+    let skipped =
+        words.iter().skip(usize::from(is_env)).take_while(|word| is_env && is_assignment(word)).count();
+    let Some((command, rest)) = words.get(usize::from(is_env) + skipped..).and_then(<[String]>::split_first)
+    else {
         return false;
     };
     words.iter().all(|word| is_plain_word(word, context))
@@ -118,15 +121,21 @@ fn has_known_form(name: &str, rest: &[String], context: &LaunchContext<'_>) -> b
         _ => {}
     }
     let first = rest.first().map(String::as_str).unwrap_or_default();
-    let is_number = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit() || "-.smh".contains(c));
+    let is_number =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit() || "-.smh".contains(c));
     match name {
         "env" => has_env_form(rest, context),
         "nohup" => is_narrow_launch(rest, context),
-        "nice" if first == "-n" => rest.get(1).is_some_and(|word| is_number(word)) && is_narrow_launch(after(2), context),
+        "nice" if first == "-n" => {
+            rest.get(1).is_some_and(|word| is_number(word)) && is_narrow_launch(after(2), context)
+        }
         "nice" => is_narrow_launch(rest, context),
         "timeout" => is_number(first) && is_narrow_launch(after(1), context),
         "stdbuf" => {
-            let options = rest.iter().take_while(|word| ["-i0", "-o0", "-e0", "-oL", "-eL"].contains(&word.as_str())).count();
+            let options = rest
+                .iter()
+                .take_while(|word| ["-i0", "-o0", "-e0", "-oL", "-eL"].contains(&word.as_str()))
+                .count();
             is_narrow_launch(after(options), context)
         }
         "npx" | "bunx" => is_npx(name, rest, context),

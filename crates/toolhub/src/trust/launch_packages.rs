@@ -32,8 +32,8 @@ const NPMRC_KEYS: [&str; 14] = [
 ];
 /// Words that are arguments of many servers, although there may be programs of these names.
 const ARGUMENTS: [&str; 14] = [
-    "chrome", "chromium", "dir", "false", "firefox", "http", "info", "mcp", "msedge", "server", "sse", "stdio", "true",
-    "webkit",
+    "chrome", "chromium", "dir", "false", "firefox", "http", "info", "mcp", "msedge", "server", "sse",
+    "stdio", "true", "webkit",
 ];
 /// Options of `docker run` without a value.
 const RUN_FLAGS: [&str; 11] = [
@@ -92,10 +92,12 @@ pub(super) fn is_npx(runner: &str, rest: &[String], context: &LaunchContext<'_>)
     while let Some((word, after)) = words.split_first() {
         words = after;
         match word.as_str() {
-"--" => {
-                return words.first().is_some_and(|first| !first.starts_with('-')) && is_npx(runner, words, context);
+            "--" => {
+                return words.first().is_some_and(|first| !first.starts_with('-'))
+                    && is_npx(runner, words, context);
             }
-            "-y" | "--yes" | "-q" | "--quiet" | "--prefer-online" | "--prefer-offline" | "--offline" | "--bun" => {}
+            "-y" | "--yes" | "-q" | "--quiet" | "--prefer-online" | "--prefer-offline" | "--offline"
+            | "--bun" => {}
             "-p" | "--package" => {
                 let Some((package, after)) = words.split_first() else { return false };
                 packages.push(package.as_str());
@@ -144,7 +146,8 @@ fn npm_name(package: &str) -> Option<&str> {
         None => (package, package.split_once('@')),
     };
     let bare = version.map_or(name, |(bare, _)| bare);
-    let is_version = |version: &str| version.chars().all(|c| c.is_ascii_alphanumeric() || "._-^~+".contains(c));
+    let is_version =
+        |version: &str| version.chars().all(|c| c.is_ascii_alphanumeric() || "._-^~+".contains(c));
     if !is_part(bare) || version.is_some_and(|(_, version)| !is_version(version)) {
         return None;
     }
@@ -193,10 +196,12 @@ pub(super) fn is_uvx(rest: &[String], context: &LaunchContext<'_>) -> bool {
     let mut source = None;
     while let Some((word, after)) = words.split_first() {
         words = after;
-        let (name, inner) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+        let (name, inner) =
+            word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
         match name {
             "-q" | "--quiet" | "--refresh" | "--isolated" | "--offline" | "--no-progress" => {}
-            "--from" | "--with" | "--spec" | "--python" | "-p" | "--index-url" | "--default-index" | "--prerelease" => {
+            "--from" | "--with" | "--spec" | "--python" | "-p" | "--index-url" | "--default-index"
+            | "--prerelease" => {
                 let value = inner.or_else(|| words.first().map(String::as_str)).unwrap_or_default();
                 if inner.is_none() {
                     words = words.get(1..).unwrap_or_default();
@@ -233,7 +238,11 @@ pub(super) fn is_uvx(rest: &[String], context: &LaunchContext<'_>) -> bool {
 }
 
 /// `uv [--directory FOLDER] run …`, in a folder that is no Python project for uv. `is_narrow` checks the program that is run.
-pub(super) fn is_uv(rest: &[String], context: &LaunchContext<'_>, is_narrow: &dyn Fn(&[String]) -> bool) -> bool {
+pub(super) fn is_uv(
+    rest: &[String],
+    context: &LaunchContext<'_>,
+    is_narrow: &dyn Fn(&[String]) -> bool,
+) -> bool {
     let mut words = rest;
     while let Some((word, after)) = words.split_first() {
         words = after;
@@ -366,7 +375,10 @@ pub(super) fn is_container_run(rest: &[String]) -> bool {
     while let Some(word) = words.next() {
         let name = word.split_once('=').map_or(word, |(name, _)| name);
         let has_value_inside = word.contains('=')
-            || (!word.starts_with("--") && RUN_VALUES.iter().any(|known| known.len() == 2 && word.len() > 2 && word.starts_with(known)));
+            || (!word.starts_with("--")
+                && RUN_VALUES
+                    .iter()
+                    .any(|known| known.len() == 2 && word.len() > 2 && word.starts_with(known)));
         let short = word.get(..2).unwrap_or_default();
         match word {
             _ if !word.starts_with('-') => {
@@ -375,7 +387,9 @@ pub(super) fn is_container_run(rest: &[String]) -> bool {
             }
             _ if RUN_FLAGS.contains(&word) => {}
             _ if RUN_VALUES.contains(&word) => drop(words.next()),
-            _ if has_value_inside && (RUN_VALUES.contains(&name) || (!word.starts_with("--") && RUN_VALUES.contains(&short))) => {}
+            _ if has_value_inside
+                && (RUN_VALUES.contains(&name)
+                    || (!word.starts_with("--") && RUN_VALUES.contains(&short))) => {}
             _ => return false,
         }
     }

@@ -9,13 +9,27 @@ pub(super) const BUILTINS: [&str; 12] =
 pub(super) const CONTAINERS: [&str; 4] = ["docker", "docker-compose", "podman", "nerdctl"];
 /// Interpreters.
 const INTERPRETERS: [&str; 15] = [
-    "python", "pythonw", "pypy", "py", "node", "nodejs", "tsx", "perl", "ruby", "php", "Rscript", "java", "deno", "lua",
-    "luajit",
+    "python", "pythonw", "pypy", "py", "node", "nodejs", "tsx", "perl", "ruby", "php", "Rscript", "java",
+    "deno", "lua", "luajit",
 ];
 /// Programs of known forms besides shells, containers and interpreters.
 const RUNNERS: [&str; 16] = [
-    "env", "nohup", "nice", "timeout", "stdbuf", "npx", "pnpx", "bunx", "npm", "pnpm", "uv", "uvx", "pipx", "bun",
-    "cmd", "powershell",
+    "env",
+    "nohup",
+    "nice",
+    "timeout",
+    "stdbuf",
+    "npx",
+    "pnpx",
+    "bunx",
+    "npm",
+    "pnpm",
+    "uv",
+    "uvx",
+    "pipx",
+    "bun",
+    "cmd",
+    "powershell",
 ];
 /// Version managers that start the program whose name they are linked by, as their configuration says.
 pub(super) const VERSION_MANAGERS: [&str; 8] =
@@ -134,7 +148,8 @@ fn is_task_name(word: &str) -> bool {
 /// its working directory.
 pub(super) fn is_server_name(name: &str) -> bool {
     let name = name.to_lowercase();
-    let tokens: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty()).collect();
+    let tokens: Vec<&str> =
+        name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty()).collect();
     let serves = |part: &&str| part.contains("mcp") || part.starts_with("server") || part.ends_with("server");
     // The command line of the Python SDK is called `mcp`.
     name != "mcp" && tokens.iter().any(serves) && !tokens.iter().any(|part| LOADING.contains(part))
@@ -157,9 +172,17 @@ mod tests {
         ] {
             assert!(is_server_name(name), "{name}");
         }
-        for name in
-            ["gulp", "tox", "mcp", "fastmcp", "webpack-dev-server", "live-server", "@eslint/mcp", "mcp-proxy", "make"]
-        {
+        for name in [
+            "gulp",
+            "tox",
+            "mcp",
+            "fastmcp",
+            "webpack-dev-server",
+            "live-server",
+            "@eslint/mcp",
+            "mcp-proxy",
+            "make",
+        ] {
             assert!(!is_server_name(name), "{name}");
         }
     }

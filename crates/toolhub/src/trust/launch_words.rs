@@ -97,7 +97,8 @@ impl LaunchContext<'_> {
     /// Whether a word of an argument is the name or the path of a program outside of the project.
     pub(super) fn is_program(&self, word: &str) -> bool {
         let is_executable = |file: &PathBuf| {
-            !self.is_in_project(file) && std::fs::metadata(file).is_ok_and(|about| files::is_executable(&about))
+            !self.is_in_project(file)
+                && std::fs::metadata(file).is_ok_and(|about| files::is_executable(&about))
         };
         is_known(&name_of(word)) || self.files_of(word).iter().any(is_executable)
     }
@@ -147,7 +148,9 @@ impl LaunchContext<'_> {
             }
             Ok(None) | Err(_) => false,
         };
-        let names = VERSION_FILES.iter().filter(|name| name.ends_with("-version") || ["/.nvmrc", ".tool-versions"].contains(name));
+        let names = VERSION_FILES
+            .iter()
+            .filter(|name| name.ends_with("-version") || ["/.nvmrc", ".tool-versions"].contains(name));
         names.into_iter().all(|name| self.searched(name).iter().all(is_plain))
     }
 }

@@ -315,13 +315,17 @@ pub(super) fn is_loader(name: &str) -> bool {
 }
 
 fn is_code(name: &str) -> bool {
-    CODE.contains(&name) || name.starts_with("BASH_") || CODE_PREFIXES.iter().any(|head| name.starts_with(head))
+    CODE.contains(&name)
+        || name.starts_with("BASH_")
+        || CODE_PREFIXES.iter().any(|head| name.starts_with(head))
 }
 
 /// Whether a launch with this variable can be of a known form: the files and folders that its value names are bound.
 pub(super) fn is_plain_variable(name: &str, value: &str, context: &LaunchContext<'_>) -> bool {
     let name = name.to_uppercase();
-    let is_path = |c: char| c.is_alphanumeric() || "_-./:=,@%+~#^ ".contains(c) || (cfg!(windows) && "\\;()".contains(c));
+    let is_path = |c: char| {
+        c.is_alphanumeric() || "_-./:=,@%+~#^ ".contains(c) || (cfg!(windows) && "\\;()".contains(c))
+    };
     let is_plain = value.len() <= MAX_WORD_BYTES && value.chars().all(is_path);
     match name.as_str() {
         "NODE_OPTIONS" => are_node_options(value, context),

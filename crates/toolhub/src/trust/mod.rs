@@ -25,6 +25,7 @@ mod python_files;
 mod record;
 mod review;
 mod review_folder;
+mod run_trust;
 mod scan;
 mod steering;
 mod tree;
@@ -32,14 +33,13 @@ mod virtual_environments;
 mod workspace_scan;
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolhub_client_config::{StdioSpec, TransportSpec};
-use toolhub_core::{Consent, ServerId};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Consent, ServerId};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_skills::Origin;
 
@@ -48,49 +48,15 @@ pub use launch_form::Scope;
 pub(crate) use own_entries::Restriction;
 pub use record::{TrustList, TrustRecord};
 pub use review::{Address, Program, Review, ReviewedSkill};
+pub use run_trust::RunTrust;
 pub(crate) use scan::AGENT_SKILLS;
 
 use bound::{ConsentBinding, Launch, same};
 use files::FileState;
-use own_entries::OwnEntry;
-use location::FolderLocation;
+use location::{FolderLocation, holds, project};
 use own_binding::{OwnBinding, OwnLaunch};
+use own_entries::OwnEntry;
 use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan};
-
-/// Folders that are trusted for this run only, in addition to the list of trusted folders.
-#[derive(Debug, Clone, Default)]
-pub struct RunTrust {
-    /// Trusts the current folder, whichever it is.
-    pub current_folder: bool,
-    /// Trusts these folders, but not folders below them.
-    pub folders: Vec<PathBuf>,
-    /// Trusts nothing, but reads everything in a folder, for display.
-    pub review: bool,
-    /// Entries of `TOOLHUB_TRUST` that are not absolute paths and are ignored.
-    pub ignored: Vec<PathBuf>,
-}
-
-impl RunTrust {
-    /// Parses `TOOLHUB_TRUST`: `1` trusts the current folder; absolute paths trust only these folders.
-    pub fn from_variable(value: Option<&OsStr>) -> Self {
-        let Some(value) = value else { return Self::default() };
-        if value.to_str().is_some_and(|value| ["1", "true", "yes"].contains(&value.trim())) {
-            return Self { current_folder: true, ..Self::default() };
-        }
-        let named = std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty());
-        let (folders, ignored) = named.partition(|path| path.is_absolute());
-        Self { folders, ignored, ..Self::default() }
-    }
-
-    /// Whether a folder, if it is the current one, is trusted for this run.
-    pub fn covers_run(&self, current: &Path) -> bool {
-        self.current_folder || current.canonicalize().is_ok_and(|real| self.names(&real))
-    }
-
-    fn names(&self, folder: &Path) -> bool {
-        self.folders.iter().any(|named| named.canonicalize().is_ok_and(|real| real == folder))
-    }
-}
 
 /// The trust decision for a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -346,7 +312,8 @@ impl Workspace {
     /// replace the owner's own ones.
     fn own_launches(&self, folder: &Folder) -> Vec<OwnLaunch> {
         let Some(here) = self.restricted_here.as_ref().filter(|_| folder.is_here) else { return Vec::new() };
-        let Some(own) = self.own_config.as_deref().filter(|_| !folder.scan.configs.contains_key(CONFIG)) else {
+        let Some(own) = self.own_config.as_deref().filter(|_| !folder.scan.configs.contains_key(CONFIG))
+        else {
             return Vec::new();
         };
         let mut servers = own_binding::own_servers(own);
@@ -554,7 +521,13 @@ impl Workspace {
 
 fn record(scan: &Scan, digest: &str) -> TrustRecord {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    TrustRecord { sha256: digest.to_owned(), uid: files::current_user(), at, files: changes::files_of(scan), own: BTreeMap::new() }
+    TrustRecord {
+        sha256: digest.to_owned(),
+        uid: files::current_user(),
+        at,
+        files: changes::files_of(scan),
+        own: BTreeMap::new(),
+    }
 }
 
 impl TrustList {
@@ -606,14 +579,6 @@ fn decide(scan: &Scan, digest: &str, known: Option<&TrustRecord>, by_run: bool) 
     }
 }
 
-/// Whether the data folder is inside a project, which could then contain its own list of trusted folders. The user's home is not
-/// a project.
-fn holds(folder: &Path, data: &Path, user: Option<&Path>) -> bool {
-    let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
-    let data = data.ancestors().find_map(|part| part.canonicalize().ok()).unwrap_or(data);
-    data.starts_with(folder) && !user.is_some_and(|user| user.starts_with(folder))
-}
-
 fn foreign(uid: u32) -> LocalizedText {
     LocalizedText::new(
         format!(
@@ -623,22 +588,6 @@ fn foreign(uid: u32) -> LocalizedText {
             "它属于其他用户（uid {uid}），对方可随时改动：请先将其改为自己所有（chown），或用 `--trust` 仅信任一次"
         ),
     )
-}
-
-/// The folders of the project: the current one, and its parents up to the root of its repository. The user's home and its parents
-/// belong to no project. A repository that another user created in a world-writable folder does not count.
-fn project(here: &Path, user: Option<&Path>) -> Vec<PathBuf> {
-    let inside = |folder: &&Path| Some(*folder) != user;
-    let above: Vec<&Path> = here.ancestors().take_while(inside).collect();
-    if above.is_empty() {
-        return vec![here.to_owned()];
-    }
-    let has_repository = |folder: &&Path| {
-        let git = folder.join(".git");
-        git.exists() && !(files::is_open_to_all(folder) && files::is_foreign(&git))
-    };
-    let top = above.iter().position(has_repository).unwrap_or(0);
-    above.into_iter().take(top + 1).map(Path::to_path_buf).collect()
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub(super) fn record_of(launches: &[OwnLaunch]) -> BTreeMap<String, String> {
 /// A digest of what an entry starts.
 fn key_of(spec: &StdioSpec) -> String {
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes());
-    let entry = serde_json::json!([spec.command, spec.args, spec.env, cwd, spec.env_pass]);
+    let entry = serde_json::json!([spec.command, spec.args, spec.env, cwd]);
     hexadecimal(&Sha256::digest(entry.to_string().as_bytes()))
 }
 

@@ -117,7 +117,13 @@ mod tests {
     use super::*;
 
     fn record() -> TrustRecord {
-        TrustRecord { sha256: "ab".to_owned(), uid: files::current_user(), at: 1, files: BTreeMap::new(), own: BTreeMap::new() }
+        TrustRecord {
+            sha256: "ab".to_owned(),
+            uid: files::current_user(),
+            at: 1,
+            files: BTreeMap::new(),
+            own: BTreeMap::new(),
+        }
     }
 
     #[test]

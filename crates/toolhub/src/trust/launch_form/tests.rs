@@ -273,7 +273,11 @@ fn settings_of_runners_bind_the_project() {
         (&[], ("python3", &["-I", "-m", "mcp_server_git"][..]), true),
         (&[], ("node", &["/usr/lib/node_modules/gulp/bin/gulp.js"][..]), false),
     ] {
-        assert_eq!(check_with(files, command, args, &[]) == Scope::Named, is_narrow, "{files:?} {command} {args:?}");
+        assert_eq!(
+            check_with(files, command, args, &[]) == Scope::Named,
+            is_narrow,
+            "{files:?} {command} {args:?}"
+        );
     }
 }
 

@@ -1,9 +1,11 @@
 //! Consent to start the program or to contact the address of a configuration entry: without it neither happens.
 
 use std::fmt;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::fresh_folder;
 use crate::lang::LocalizedText;
 
 /// The scope of a consent: a folder and the contents of its files. Verified again before each start.
@@ -15,12 +17,46 @@ pub trait Binding: Send + Sync {
     fn verify(&self) -> Result<(), LocalizedText>;
 }
 
-/// Decides where a program of the owner's own configuration starts. Asked before each start, since the current folder may have
+/// Decides where a program of the owner's own configuration starts. Called before each start, since the current folder may have
 /// changed since the last one.
 pub trait StartFolder: Send + Sync {
-    /// The working directory of a program without a configured one; `None` for the current directory. Fails if the program
-    /// must not be started here.
-    fn start_folder(&self) -> Result<Option<Arc<Path>>, LocalizedText>;
+    /// The restrictions of the start. Fails if the program must not be started here.
+    fn start_folder(&self) -> Result<StartRules, LocalizedText>;
+}
+
+/// The restrictions of a start, since the current folder is not trusted. The default is that there are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StartRules {
+    /// The working directory of a program without a configured one; `None` for the current directory.
+    pub folder: Option<WorkFolder>,
+    /// The root of a project whose folders in `PATH` are not searched for programs.
+    pub excluded: Option<Arc<Path>>,
+}
+
+/// The working directory of a program without a configured one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkFolder {
+    /// This folder.
+    Fixed(Arc<Path>),
+    /// A new empty folder below this one for each start: what earlier programs have written is not loaded.
+    Fresh(Arc<Path>),
+}
+
+impl WorkFolder {
+    /// The folder, or the one that contains the new folders. Equal at each start.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Fixed(folder) | Self::Fresh(folder) => folder,
+        }
+    }
+
+    /// The folder for one start.
+    pub fn prepare(&self) -> io::Result<PathBuf> {
+        match self {
+            Self::Fixed(folder) => Ok(folder.to_path_buf()),
+            Self::Fresh(parent) => fresh_folder::create(parent),
+        }
+    }
 }
 
 /// Whether the owner of this machine consented to a configuration entry. The default is that they did not.
@@ -34,9 +70,7 @@ pub struct Consent(State);
 enum State {
     #[default]
     Missing,
-    Owner {
-        folder: Option<Arc<Path>>,
-    },
+    Owner(StartRules),
     OwnerInFolder(Arc<dyn StartFolder>),
     Bound(Arc<dyn Binding>),
 }
@@ -44,26 +78,26 @@ enum State {
 /// Proof that consent was checked. Only [`Consent::permit`] makes one.
 #[derive(Debug)]
 pub struct LaunchPermit {
-    folder: Option<Arc<Path>>,
+    rules: StartRules,
 }
 
 impl LaunchPermit {
-    /// The working directory of a program without a configured one; `None` for the current directory.
-    pub fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref()
+    /// The restrictions of the start.
+    pub fn rules(&self) -> &StartRules {
+        &self.rules
     }
 }
 
 impl Consent {
     /// Consent to an entry of the owner's own configuration.
     pub fn of_owner() -> Self {
-        Self(State::Owner { folder: None })
+        Self(State::Owner(StartRules::default()))
     }
 
     /// Consent to an entry of the owner's own configuration. A program without a configured working directory starts in
     /// `folder`, because the current directory is not trusted.
     pub fn of_owner_in(folder: Arc<Path>) -> Self {
-        Self(State::Owner { folder: Some(folder) })
+        Self(State::Owner(StartRules { folder: Some(WorkFolder::Fixed(folder)), excluded: None }))
     }
 
     /// Consent to an entry of the owner's own configuration, for which `folder` decides at each start where it runs.
@@ -80,16 +114,16 @@ impl Consent {
     pub fn digest(&self) -> Option<&str> {
         match &self.0 {
             State::Bound(binding) => Some(binding.digest()),
-            State::Missing | State::Owner { .. } | State::OwnerInFolder(_) => None,
+            State::Missing | State::Owner(_) | State::OwnerInFolder(_) => None,
         }
     }
 
     /// Permits one start, or returns the reason why not.
     pub fn permit(&self) -> Result<LaunchPermit, LocalizedText> {
         match &self.0 {
-            State::Owner { folder } => Ok(LaunchPermit { folder: folder.clone() }),
-            State::OwnerInFolder(start) => start.start_folder().map(|folder| LaunchPermit { folder }),
-            State::Bound(binding) => binding.verify().map(|()| LaunchPermit { folder: None }),
+            State::Owner(rules) => Ok(LaunchPermit { rules: rules.clone() }),
+            State::OwnerInFolder(start) => start.start_folder().map(|rules| LaunchPermit { rules }),
+            State::Bound(binding) => binding.verify().map(|()| LaunchPermit { rules: StartRules::default() }),
             State::Missing => Err(LocalizedText::new(
                 "not started: its config file is not trusted; run `toolhub trust` in its folder",
                 "未启动：它的配置文件未受信任；请在其文件夹中运行 `toolhub trust`",
@@ -102,7 +136,7 @@ impl fmt::Debug for Consent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
             State::Missing => "Consent(missing)",
-            State::Owner { .. } | State::OwnerInFolder(_) => "Consent(owner)",
+            State::Owner(_) | State::OwnerInFolder(_) => "Consent(owner)",
             State::Bound(_) => "Consent(bound)",
         })
     }

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::path_outside;
 use toolhub_sandbox::{Program, Refusal};
 
 use crate::file_set::is_executable;
@@ -169,14 +170,20 @@ fn not_found(script: &str, why: InterpreterError) -> ScriptError {
 
 /// Searches `PATH` for an executable of this name.
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
+    on_path_outside(program, None)
+}
+
+/// Searches `PATH`, without the folders inside `excluded`, for an executable of this name.
+pub(crate) fn on_path_outside(program: &str, excluded: Option<&Path>) -> Option<PathBuf> {
     let runs = |file: &PathBuf| std::fs::metadata(file).is_ok_and(|at| at.is_file() && is_executable(&at));
-    path_folders().into_iter().map(|folder| folder.join(program)).find(runs)
+    path_folders(excluded).into_iter().map(|folder| folder.join(program)).find(runs)
 }
 
 /// Returns the folders of `PATH`, without relative ones (they depend on the current folder, which may be a project's)
-/// and those with `..`.
-pub(crate) fn path_folders() -> Vec<PathBuf> {
+/// and those with `..`, and without those inside `excluded`, an untrusted project.
+pub(crate) fn path_folders(excluded: Option<&Path>) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = excluded.map_or(path.clone(), |project| path_outside(&path, project));
     std::env::split_paths(&path).filter(|folder| Program::check_name(folder).is_ok()).collect()
 }
 

@@ -425,7 +425,7 @@ fn skill_registry(settings: &Settings, places: &Places, options: SkillOptions) -
     let registry = SkillRegistry::new(options);
     match &settings.skills.python {
         Some(python) => registry.with_python_consent(places.workspace.python_consent(python, &places.config)),
-        None => registry,
+        None => registry.with_python_consent(places.workspace.default_python_consent()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use toolhub::settings::Places;
-use toolhub::trust::{ChangeKind, Review, RunTrust, TrustList, TrustStatus};
+use toolhub::trust::{ChangeKind, Program, Review, RunTrust, Scope, TrustList, TrustStatus};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::escape_invisible;
@@ -64,7 +64,7 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     if !app.screen.json {
         reviews.iter().for_each(|review| show(app, review));
     }
-    let trusted = reviews.iter().all(|review| review.status == TrustStatus::Trusted);
+    let trusted = reviews.iter().all(|review| review.status == TrustStatus::Trusted && review.is_own_current);
     let outcome = match trusted {
         true => Ok(true),
         false => ask_consent(app, args, &reviews).await?.map(|()| false),
@@ -232,26 +232,13 @@ fn show(app: &App, review: &Review) {
         section(lang.choose("It would run", "会运行"));
     }
     for program in &review.programs {
-        let arguments: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
-        line(&format!("  {NAME}{}{NAME:#}  {}", escape_invisible(&program.purpose), arguments.join(" ")));
-        let detail = |label: &str, text: String| {
-            if !text.is_empty() {
-                line(&format!("      {DIM}{label}{DIM:#} {}", escape_invisible(&text)));
-            }
-        };
-        let resolved = program.resolved.as_ref().map(|file| file.display().to_string());
-        let unknown = || lang.choose("(not found)", "（未找到）").to_owned();
-        detail(lang.choose("program:", "程序："), resolved.unwrap_or_else(unknown));
-        detail(lang.choose("in:", "位于："), program.folder.display().to_string());
-        detail(lang.choose("sees your:", "可见你的变量："), program.reads.join(", "));
-        let sets: Vec<String> =
-            program.sets.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
-        detail(lang.choose("is given:", "设置变量："), sets.join(" "));
-        let files: Vec<String> = program.files.iter().map(|file| file.display().to_string()).collect();
-        detail(lang.choose("from this project:", "项目内文件："), files.join(", "));
-        if program.sandboxed {
-            detail(lang.choose("sandbox:", "沙箱："), lang.choose("yes", "是").to_owned());
-        }
+        show_program(app, program);
+    }
+    if !review.own_programs.is_empty() {
+        section(lang.choose("Your own servers that would start in it", "你自己的服务器，会在其中启动"));
+    }
+    for program in &review.own_programs {
+        show_program(app, program);
     }
     if !review.addresses.is_empty() {
         section(lang.choose("It would contact", "会连接"));
@@ -266,6 +253,10 @@ fn show(app: &App, review: &Review) {
         };
         let (purpose, url) = (escape_invisible(&address.purpose), escape_invisible(&address.url));
         line(&format!("  {NAME}{purpose}{NAME:#}  {url}{}", escape_invisible(&reads)));
+        for (name, value) in &address.headers {
+            let label = lang.choose("header:", "请求头：");
+            line(&format!("      {DIM}{label}{DIM:#} {}", escape_invisible(&format!("{name}: {value}"))));
+        }
     }
     if !review.settings.is_empty() {
         section(lang.choose("Settings", "设置"));
@@ -295,10 +286,58 @@ fn show(app: &App, review: &Review) {
     }
     texts(app, lang.choose("Look twice", "请留意"), BAD, &review.suspicious);
     texts(app, lang.choose("Problems", "问题"), BAD, &review.problems);
+    show_summary(app, review);
     if review.status == TrustStatus::Trusted {
         line(&format!("{GOOD}✓{GOOD:#} {}", lang.choose("trusted", "已信任")));
     }
     line("");
+}
+
+/// All addresses and variables once more, next to the question: long lists before may have scrolled them away.
+fn show_summary(app: &App, review: &Review) {
+    let lang = app.lang();
+    let all = [
+        (lang.choose("All addresses", "全部地址"), review.urls()),
+        (lang.choose("All of your variables that it reads", "读取的全部变量"), review.variables()),
+    ];
+    for (title, texts) in all.into_iter().filter(|(_, texts)| !texts.is_empty()) {
+        app.screen.line("");
+        app.screen.line(&format!("{BOLD}{title} ({}){BOLD:#}", texts.len()));
+        texts.iter().for_each(|text| app.screen.line(&format!("  {}", escape_invisible(text))));
+    }
+}
+
+fn show_program(app: &App, program: &Program) {
+    let lang = app.lang();
+    let line = |text: &str| app.screen.line(text);
+    let arguments: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
+    line(&format!("  {NAME}{}{NAME:#}  {}", escape_invisible(&program.purpose), arguments.join(" ")));
+    let detail = |label: &str, text: String| {
+        if !text.is_empty() {
+            line(&format!("      {DIM}{label}{DIM:#} {}", escape_invisible(&text)));
+        }
+    };
+    let resolved = program.resolved.as_ref().map(|file| file.display().to_string());
+    let unknown = || lang.choose("(not found)", "（未找到）").to_owned();
+    detail(lang.choose("program:", "程序："), resolved.unwrap_or_else(unknown));
+    detail(lang.choose("in:", "位于："), program.folder.display().to_string());
+    detail(lang.choose("sees your:", "可见你的变量："), program.reads.join(", "));
+    let sets: Vec<String> =
+        program.sets.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+    detail(lang.choose("is given:", "设置变量："), sets.join(" "));
+    let files = match program.scope {
+        Scope::Named => {
+            program.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+        }
+        Scope::Tasks | Scope::Project => {
+            let count = program.files.len();
+            lang.choose(format!("all files ({count})"), format!("全部文件（{count} 个）"))
+        }
+    };
+    detail(lang.choose("from this project:", "项目内文件："), files);
+    if program.sandboxed {
+        detail(lang.choose("sandbox:", "沙箱："), lang.choose("yes", "是").to_owned());
+    }
 }
 
 fn texts(app: &App, title: &str, style: Style, all: &[LocalizedText]) {
@@ -326,22 +365,21 @@ fn as_json(app: &App, review: &Review) -> RawObject {
     let localize =
         |texts: &[LocalizedText]| -> Vec<String> { texts.iter().map(|text| text.localize(lang)).collect() };
     let displayed = |path: &Path| path.display().to_string();
-    let programs: Vec<RawObject> = review
-        .programs
-        .iter()
-        .map(|program| {
-            let files: Vec<String> = program.files.iter().map(|file| displayed(file)).collect();
-            RawObject::default()
-                .with("purpose", program.purpose.as_str())
-                .with("command", RawJson::of(&program.command))
-                .with("program", RawJson::of(&program.resolved.as_deref().map(displayed)))
-                .with("cwd", displayed(&program.folder))
-                .with("reads", RawJson::of(&program.reads))
-                .with("sets", RawJson::of(&program.sets.iter().cloned().collect::<BTreeMap<_, _>>()))
-                .with("files", RawJson::of(&files))
-                .with("sandbox", program.sandboxed)
-        })
-        .collect();
+    let program_json = |program: &Program| {
+        let files: Vec<String> = program.files.iter().map(|file| displayed(file)).collect();
+        RawObject::default()
+            .with("purpose", program.purpose.as_str())
+            .with("command", RawJson::of(&program.command))
+            .with("program", RawJson::of(&program.resolved.as_deref().map(displayed)))
+            .with("cwd", displayed(&program.folder))
+            .with("reads", RawJson::of(&program.reads))
+            .with("sets", RawJson::of(&program.sets.iter().cloned().collect::<BTreeMap<_, _>>()))
+            .with("files", RawJson::of(&files))
+            .with("all_files", program.scope != Scope::Named)
+            .with("sandbox", program.sandboxed)
+    };
+    let programs: Vec<RawObject> = review.programs.iter().map(program_json).collect();
+    let own_programs: Vec<RawObject> = review.own_programs.iter().map(program_json).collect();
     let addresses: Vec<RawObject> = review
         .addresses
         .iter()
@@ -349,6 +387,7 @@ fn as_json(app: &App, review: &Review) -> RawObject {
             RawObject::default()
                 .with("purpose", address.purpose.as_str())
                 .with("url", address.url.as_str())
+                .with("headers", RawJson::of(&address.headers.iter().cloned().collect::<BTreeMap<_, _>>()))
                 .with("reads", RawJson::of(&address.reads))
         })
         .collect();
@@ -378,6 +417,8 @@ fn as_json(app: &App, review: &Review) -> RawObject {
         .with("changes", RawJson::of(&changes))
         .with("brings", RawJson::of(&review.brings))
         .with("programs", RawJson::of(&programs))
+        .with("own_programs", RawJson::of(&own_programs))
+        .with("variables", RawJson::of(&review.variables()))
         .with("addresses", RawJson::of(&addresses))
         .with("settings", settings)
         .with("powers", RawJson::of(&localize(&review.capabilities)))

@@ -98,8 +98,8 @@ fn plain_launches_bind_only_their_files() {
         json!({"command": "npx", "args": ["-y", "some-server", "https://example.org/?a=1&b=2"]}),
         json!({"command": "node", "args": ["run.sh"]}),
         json!({"command": "docker", "args": ["run", "-i", "--rm", "image"]}),
-        json!({"command": "go", "args": ["run", "."]}),
-        json!({"command": "cargo", "args": ["run"]}),
+        json!({"command": "uv", "args": ["run", "run.py"]}),
+        json!({"command": "sh", "args": ["-c", "exec python3 run.sh"]}),
         json!({"command": "uvx", "args": ["some-server"]}),
     ] {
         let victim = project(&entry, "run.sh");

@@ -12,3 +12,5 @@ mod hub_programs;
 mod loaded_files;
 mod messages;
 mod own_servers;
+mod own_trusted;
+mod unknown_programs;

@@ -135,3 +135,47 @@ fn trust_names_the_tools_that_scripts_of_skills_call() {
     let chinese = victim.run(&["--lang", "zh", "trust"]).stdout;
     assert!(chinese.contains("技能 `items` 的脚本会调用 hub 的工具"), "{chinese}");
 }
+
+/// Long lists, nested settings and secret-looking keys hide neither an address nor a variable.
+#[test]
+fn trust_shows_every_address_and_variable() {
+    let victim = Victim::new();
+    let mut servers = serde_json::Map::new();
+    for number in 0..60 {
+        let headers = json!({"Authorization": format!("Bearer ${{KEY_A_{number}}}"), "X-Plain": format!("plain-{number}")});
+        servers.insert(
+            format!("h{number}"),
+            json!({"url": format!("https://h{number}.example/mcp"), "headers": headers}),
+        );
+        let env = json!({"A": format!("${{KEY_B_{number}}}"), "LD_AUDIT": "/x.so", "https_proxy": "http://proxy.example"});
+        let args = json!([format!("--token=${{KEY_C_{number}:-none}}")]);
+        servers.insert(format!("s{number}"), json!({"command": "node", "args": args, "env": env}));
+    }
+    victim.write(".mcp.json", &json!({"mcpServers": servers}).to_string());
+    victim.write(
+        "toolhub.toml",
+        "[[servers]]\nid = \"h1\"\n[servers.oauth]\nissuer = \"https://issuer.example\"\nclient_metadata_url = \"https://metadata.example/x\"\nclient_secret = \"${KEY_OAUTH}\"\n\
+         [llm]\nurl = \"https://llm.example/v1\"\nkey = \"${KEY_LLM}\"\nmodel = \"m\"\n",
+    );
+    let shown = victim.run(&["trust"]).stdout;
+    let summary = shown.split("All addresses").nth(1).unwrap_or_default();
+    let mut expected: Vec<String> = [
+        "https://issuer.example",
+        "https://metadata.example/x",
+        "https://llm.example/v1",
+        "KEY_OAUTH",
+        "KEY_LLM",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for number in 0..60 {
+        expected.push(format!("https://h{number}.example/mcp"));
+        expected.extend(["A", "B", "C"].map(|kind| format!("KEY_{kind}_{number}\n")));
+        assert!(shown.contains(&format!("X-Plain: plain-{number}")), "the headers are shown");
+        assert!(shown.contains(&format!("`s{number}` sets `LD_AUDIT`")), "every finding is shown");
+        assert!(shown.contains(&format!("`s{number}` sets `https_proxy`")), "every finding is shown");
+    }
+    for text in expected {
+        assert!(summary.contains(&text), "`{text}` is missing in:\n{summary}");
+    }
+}

@@ -98,7 +98,7 @@ fn user_servers_do_not_run_code_in_subfolders_of_clone() {
     let shell = "#!/bin/sh\nMARK\n";
     let python = "import os; os.system('MARK')\n";
     let entry_points = "[acme.plugins]\nx = notes.plug\n";
-    let moved = "starts in the empty folder";
+    let moved = "starts in an empty folder of";
     for (name, files, entry, below, note) in [
         (
             "plugin",

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 
 use toolhub_client_config::StdioSpec;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::path_outside;
 
 use super::permitted::Permitted;
 use super::program::find_executable;
@@ -66,7 +68,14 @@ impl Permitted<StdioSpec> {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| is_inherited(name));
         let own = self.env.iter().map(|(name, value)| (name.clone(), value.into()));
-        inherited.chain(own).collect()
+        let mut all: BTreeMap<String, OsString> = inherited.chain(own).collect();
+        if let Some(project) = self.excluded() {
+            let is_path = |name: &str| name == "PATH" || (cfg!(windows) && name.eq_ignore_ascii_case("PATH"));
+            for (_, value) in all.iter_mut().filter(|(name, _)| is_path(name)) {
+                *value = path_outside(value, project);
+            }
+        }
+        all
     }
 
     /// The program to start: on Windows, the file that the child's `PATH` resolves the command to.
@@ -78,6 +87,15 @@ impl Permitted<StdioSpec> {
         let file =
             cfg!(windows).then(|| find_executable(&self.command, &path().unwrap_or_default())).flatten();
         file.map_or_else(|| self.command.clone().into(), Into::into)
+    }
+
+    /// The error text if no folder to start in could be created.
+    pub(crate) fn folder_error(&self, error: &std::io::Error) -> LocalizedText {
+        let folder = self.known_folder().unwrap_or(Path::new(".")).display();
+        LocalizedText::new(
+            format!("no empty folder to start it in could be created in `{folder}`: {error}"),
+            format!("无法在 `{folder}` 中创建用于启动的空文件夹：{error}"),
+        )
     }
 
     /// The error text for a program that could not be started.

@@ -2,22 +2,47 @@
 //! only this file creates one.
 
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toolhub_client_config::{HttpSpec, StdioSpec, expand};
 use toolhub_core::Consent;
+use toolhub_core::consent::{StartRules, WorkFolder};
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_wire::McpError;
 
 /// A transport spec with expanded variables, to which the owner has consented.
 #[derive(Debug, Clone)]
-pub(crate) struct Permitted<T>(T);
+pub(crate) struct Permitted<T> {
+    spec: T,
+    rules: StartRules,
+}
+
+impl Permitted<StdioSpec> {
+    /// The folder to start in; `None` for the current directory. It may be created by this call.
+    pub(crate) fn start_folder(&self) -> std::io::Result<Option<PathBuf>> {
+        match (&self.spec.cwd, &self.rules.folder) {
+            (Some(folder), _) => Ok(Some(folder.clone())),
+            (None, Some(folder)) => folder.prepare().map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What identifies the folder to start in: a new folder by the one that contains it.
+    pub(crate) fn known_folder(&self) -> Option<&Path> {
+        self.spec.cwd.as_deref().or_else(|| self.rules.folder.as_ref().map(WorkFolder::path))
+    }
+
+    /// The root of a project whose folders in `PATH` are not searched for programs.
+    pub(super) fn excluded(&self) -> Option<&Path> {
+        self.rules.excluded.as_deref()
+    }
+}
 
 impl<T> Deref for Permitted<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.0
+        &self.spec
     }
 }
 
@@ -30,21 +55,15 @@ pub(crate) trait Permit: Sized {
 impl Permit for StdioSpec {
     fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
         let permit = consent.permit().map_err(McpError::permanent)?;
-        let mut spec = expand_stdio(self)?;
-        if let Some(folder) = permit.folder()
-            && spec.cwd.is_none()
-        {
-            spec.cwd = Some(folder.to_owned());
-        }
-        Ok(Permitted(spec))
+        Ok(Permitted { spec: expand_stdio(self)?, rules: permit.rules().clone() })
     }
 }
 
 impl Permit for HttpSpec {
     fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
-        let _permit = consent.permit().map_err(McpError::permanent)?;
+        let permit = consent.permit().map_err(McpError::permanent)?;
         let (url, headers) = (expand_text(&self.url)?, expand_pairs(&self.headers)?);
-        Ok(Permitted(Self { url, headers }))
+        Ok(Permitted { spec: Self { url, headers }, rules: permit.rules().clone() })
     }
 }
 
@@ -77,8 +96,6 @@ fn expand_pairs(pairs: &[(String, String)]) -> Result<Vec<(String, String)>, Mcp
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
@@ -90,9 +107,9 @@ mod tests {
         assert!(unset.contains("TOOLHUB_TEST_UNSET"), "{unset}");
         let spec = StdioSpec { command: "x".to_owned(), ..StdioSpec::default() };
         let elsewhere = Consent::of_owner_in(Path::new("/neutral").into());
-        assert_eq!(spec.permitted(&elsewhere).unwrap().cwd.as_deref(), Some(Path::new("/neutral")));
+        assert_eq!(spec.permitted(&elsewhere).unwrap().known_folder(), Some(Path::new("/neutral")));
         let own = StdioSpec { cwd: Some("/own".into()), ..spec };
-        assert_eq!(own.permitted(&elsewhere).unwrap().cwd.as_deref(), Some(Path::new("/own")));
+        assert_eq!(own.permitted(&elsewhere).unwrap().known_folder(), Some(Path::new("/own")));
         let spec = HttpSpec { url: "http://127.0.0.1:1".to_owned(), headers: Vec::new() };
         assert!(spec.permitted(&Consent::default()).is_err());
         assert!(spec.permitted(&Consent::of_owner()).is_ok());

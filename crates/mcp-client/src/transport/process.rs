@@ -45,7 +45,8 @@ impl Process {
         if let Some(hub_mark) = super::sweep::hub_mark() {
             command.env(super::sweep::HUB_VARIABLE, hub_mark);
         }
-        if let Some(folder) = &spec.cwd {
+        let folder = spec.start_folder().map_err(|error| McpError::permanent(spec.folder_error(&error)))?;
+        if let Some(folder) = folder {
             command.current_dir(folder);
         }
         let process_sandbox =

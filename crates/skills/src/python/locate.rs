@@ -15,10 +15,13 @@ use crate::interpreter;
 /// Timeout of the query to the interpreter.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Working directory of an interpreter: version managers read files of the current folder, which may be untrusted.
+const WORK_FOLDER: &str = "/";
 const PROBE_CODE: &str = "import sys, json; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))";
 
-/// Runs the interpreter in `folder` to get its real path: the command may be a wrapper script.
-pub(super) async fn locate(requested: &str, folder: &Path) -> Result<Program, LocalizedText> {
+/// Runs the interpreter to get its real path: the command may be a wrapper script. Folders of `PATH` inside `excluded`, an untrusted
+/// project, are not searched.
+pub(super) async fn locate(requested: &str, excluded: Option<&Path>) -> Result<Program, LocalizedText> {
     let none = |english: &str, chinese: &str| {
         LocalizedText::new(
             format!("there is no Python to run it with: `{requested}` {english}"),
@@ -26,7 +29,7 @@ pub(super) async fn locate(requested: &str, folder: &Path) -> Result<Program, Lo
         )
     };
     let failed = |why: &str| none(why, why);
-    let command = command_path(requested).map_err(|why| match why {
+    let command = command_path(requested, excluded).map_err(|why| match why {
         CommandError::Missing => none(
             "is not installed: install it, or correct `[skills] python`",
             "未安装：请安装，或更正 `[skills] python`",
@@ -37,7 +40,7 @@ pub(super) async fn locate(requested: &str, folder: &Path) -> Result<Program, Lo
     })?;
     let mut command = Command::new(command);
     command.args(["-I", "-c", PROBE_CODE]).stdin(Stdio::null()).kill_on_drop(true);
-    command.env_clear().envs(variables()).current_dir(folder);
+    command.env_clear().envs(variables(excluded)).current_dir(WORK_FOLDER);
     let answer = tokio::time::timeout(ANSWER_TIMEOUT, command.output()).await;
     let answer = answer
         .map_err(|_| none("did not answer", "没有回应"))?
@@ -60,7 +63,7 @@ enum CommandError {
 }
 
 /// Resolves a command to a path that does not depend on the current folder.
-fn command_path(requested: &str) -> Result<PathBuf, CommandError> {
+fn command_path(requested: &str, excluded: Option<&Path>) -> Result<PathBuf, CommandError> {
     let path = Path::new(requested);
     if path.is_absolute() {
         return Ok(path.to_owned());
@@ -72,16 +75,16 @@ fn command_path(requested: &str) -> Result<PathBuf, CommandError> {
     if cfg!(windows) {
         return Ok(path.to_owned());
     }
-    interpreter::on_path(requested).ok_or(CommandError::Missing)
+    interpreter::on_path_outside(requested, excluded).ok_or(CommandError::Missing)
 }
 
 /// The environment variables that version managers need: the same as for scripts, with the values of this process.
-/// `PATH` excludes relative folders.
-fn variables() -> Vec<(&'static str, OsString)> {
+/// `PATH` excludes relative folders and those of an untrusted project.
+fn variables(excluded: Option<&Path>) -> Vec<(&'static str, OsString)> {
     let names: &[&str] =
         if cfg!(windows) { &["LANG", "USERPROFILE", "SYSTEMROOT", "PATHEXT"] } else { &["LANG", "HOME"] };
     let own = names.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-    let path = std::env::join_paths(interpreter::path_folders()).ok();
+    let path = std::env::join_paths(interpreter::path_folders(excluded)).ok();
     own.chain(path.map(|path| ("PATH", path))).collect()
 }
 
@@ -99,13 +102,16 @@ mod tests {
     #[test]
     fn commands_do_not_depend_on_the_current_folder() {
         for relative in ["./python", "venv/bin/python", "../python", "python/"] {
-            assert_eq!(command_path(relative), Err(CommandError::Relative), "{relative}");
+            assert_eq!(command_path(relative, None), Err(CommandError::Relative), "{relative}");
         }
-        assert_eq!(command_path("no-such-python"), Err(CommandError::Missing));
-        assert_eq!(command_path("/opt/python"), Ok("/opt/python".into()));
-        assert!(command_path("sh").unwrap().is_absolute());
+        assert_eq!(command_path("no-such-python", None), Err(CommandError::Missing));
+        assert_eq!(command_path("/opt/python", None), Ok("/opt/python".into()));
+        assert!(command_path("sh", None).unwrap().is_absolute());
         let path =
-            variables().into_iter().find_map(|(name, value)| (name == "PATH").then_some(value)).unwrap();
+            variables(None).into_iter().find_map(|(name, value)| (name == "PATH").then_some(value)).unwrap();
         assert!(std::env::split_paths(&path).all(|folder| folder.is_absolute()));
+        // A folder of `PATH` that lies in an untrusted project.
+        let shell = command_path("sh", None).unwrap();
+        assert_ne!(command_path("sh", shell.parent()), Ok(shell));
     }
 }

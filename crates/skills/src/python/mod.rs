@@ -28,9 +28,6 @@ const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 /// Number of files inspected per process.
 const MAX_BATCH: usize = 50;
 
-/// Working directory of an interpreter: version managers read files of the current folder, which may be untrusted.
-const NEUTRAL_FOLDER: &str = "/";
-
 /// Lists and runs the classes of Python files.
 #[derive(Debug)]
 pub(crate) struct Python {
@@ -107,8 +104,9 @@ impl Python {
     pub(crate) async fn interpreter(&self) -> Result<&Program, LocalizedText> {
         let permit = self.consent.as_ref().map(Consent::permit).transpose();
         let permit = permit.map_err(|why| refused(&self.requested, &why))?;
-        let folder = permit.as_ref().and_then(LaunchPermit::folder).unwrap_or(Path::new(NEUTRAL_FOLDER));
-        let found = self.found.get_or_init(|| async { locate(&self.requested, folder).await }).await;
+        let rules = permit.as_ref().map(LaunchPermit::rules);
+        let excluded = rules.and_then(|rules| rules.excluded.as_deref());
+        let found = self.found.get_or_init(|| async { locate(&self.requested, excluded).await }).await;
         found.as_ref().map_err(Clone::clone)
     }
 

@@ -72,12 +72,12 @@ pub fn folder_note<'a>(
     for spec in servers.into_iter().filter(|spec| spec.enabled) {
         match places.workspace.restriction(spec, &spec.origin) {
             Some(Restriction::Moved { file }) => moved.push((format!("`{}`", spec.id), file)),
-            Some(Restriction::Refused { word, .. }) => refused.push((spec.id.to_string(), word)),
+            Some(Restriction::Refused { word, trusted }) => {
+                refused.push(Restriction::refusal(spec.id.as_str(), &word, trusted));
+            }
             None => {}
         }
     }
-    let refused: Vec<LocalizedText> =
-        refused.iter().map(|(id, word)| Restriction::refusal(id, word)).collect();
     let notes: Vec<LocalizedText> = refused.into_iter().chain(moved_note(&moved, places)).collect();
     let join = |lang, gap: &str| notes.iter().map(|note| note.localize(lang)).collect::<Vec<_>>().join(gap);
     (!notes.is_empty()).then(|| LocalizedText::new(join(Lang::En, "; "), join(Lang::Zh, "；")))
@@ -93,10 +93,10 @@ fn moved_note(moved: &[(String, String)], places: &Places) -> Option<LocalizedTe
     let (start, it) = if ids.len() == 1 { ("starts", "it runs") } else { ("start", "they run") };
     Some(LocalizedText::new(
         format!(
-            "{en} {start} in the empty folder `{folder}` and not in this one, whose `{file}` could change what {it}: run `toolhub trust` if you trust this folder, or give the server a folder with `--cwd`"
+            "{en} {start} in an empty folder of `{folder}` and not in this one, whose `{file}` could change what {it}: run `toolhub trust` if you trust this folder as it is now, or give the server a folder with `--cwd`"
         ),
         format!(
-            "{zh} 在空文件夹 `{folder}` 中启动，而不是在当前文件夹：当前文件夹未受信任，其中的 `{file}` 可能影响它的运行。若信任当前文件夹，请运行 `toolhub trust`，或用 `--cwd` 为服务器指定文件夹"
+            "{zh} 在 `{folder}` 内的空文件夹中启动，而不是在当前文件夹：当前文件夹未受信任，或在信任之后有改动，其中的 `{file}` 可能影响它的运行。若信任当前文件夹的现状，请运行 `toolhub trust`，或用 `--cwd` 为服务器指定文件夹"
         ),
     ))
 }

@@ -9,8 +9,8 @@ use toolhub_core::lang::LocalizedText;
 
 use super::files::FileState;
 use super::launch::LaunchSite;
+use super::location::FolderLocation;
 use super::record::TrustList;
-use super::scan::FolderLocation;
 
 /// Whether two entries start the same process.
 pub(super) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
@@ -40,8 +40,7 @@ impl Binding for ConsentBinding {
 
     fn verify(&self) -> Result<(), LocalizedText> {
         let Some(launch) = &self.launch else { return Ok(()) };
-        let site =
-            LaunchSite { folder: launch.location.folder.clone(), project: launch.location.project.clone() };
+        let site = LaunchSite::of(&launch.location);
         let now = site.named_files(&launch.spec)?;
         if now == launch.files {
             return Ok(());

@@ -1,18 +1,20 @@
 //! Skills of a folder whose scripts call tools of the hub, for the person who decides about the folder.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use toolhub_core::lang::LocalizedText;
 use toolhub_skills::{CalledTools, Origin, Runner, Skill};
 
+use super::files;
+
 /// Bytes of a script that are searched for names of tools.
-const MAX_SCRIPT_BYTES: u64 = 1 << 20;
+const MAX_SCRIPT_BYTES: usize = 1 << 20;
 /// Tools that are named of one skill.
 const MAX_NAMED: usize = 20;
 
 /// What the scripts of the skill in a folder call; `None` if they call no tools.
-pub(super) fn calls_of(folder: &Path) -> Option<LocalizedText> {
+/// `sha256` returns the digest of a file that trust is bound to: other contents are not shown.
+pub(super) fn calls_of(folder: &Path, sha256: &dyn Fn(&Path) -> Option<[u8; 32]>) -> Option<LocalizedText> {
     let skill = Skill::read(folder, Origin::Project).ok()?;
     let scripts: Vec<_> = skill.tools.iter().filter(|tool| tool.runner == Runner::Calling).collect();
     if scripts.is_empty() && !skill.requested.tools {
@@ -20,7 +22,7 @@ pub(super) fn calls_of(folder: &Path) -> Option<LocalizedText> {
     }
     let mut called = CalledTools::default();
     for tool in scripts {
-        match text_of(&skill.folder.join(&tool.file)) {
+        match text_of(&skill.folder.join(&tool.file), sha256) {
             Some(code) => {
                 let found = CalledTools::in_script(&code);
                 called.names.extend(found.names);
@@ -47,10 +49,8 @@ pub(super) fn calls_of(folder: &Path) -> Option<LocalizedText> {
     ))
 }
 
-fn text_of(file: &Path) -> Option<String> {
-    let is_file = std::fs::symlink_metadata(file).ok()?.is_file();
-    let mut text = String::new();
-    let file = std::fs::File::open(file).ok().filter(|_| is_file)?;
-    file.take(MAX_SCRIPT_BYTES).read_to_string(&mut text).ok()?;
-    Some(text)
+fn text_of(file: &Path, sha256: &dyn Fn(&Path) -> Option<[u8; 32]>) -> Option<String> {
+    let known = sha256(file)?;
+    let (bytes, state) = files::read(file).ok().flatten()?;
+    String::from_utf8(bytes).ok().filter(|text| state.sha256 == known && text.len() <= MAX_SCRIPT_BYTES)
 }

@@ -26,6 +26,15 @@ pub(crate) struct FileState {
     pub(crate) target: Option<PathBuf>,
 }
 
+/// Adds everything that trust is bound to, in parts whose boundaries matter.
+pub(super) fn add_to_digest(path: &Path, state: &FileState, add: &mut impl FnMut(&[u8])) {
+    add(path.as_os_str().as_encoded_bytes());
+    add(&[u8::from(state.executable)]);
+    add(&state.sha256);
+    add(&state.owner.map(|owner| owner.to_le_bytes().to_vec()).unwrap_or_default());
+    add(state.target.as_ref().map(|path| path.as_os_str().as_encoded_bytes()).unwrap_or_default());
+}
+
 /// The bytes of a config file and its state; `None` if there is no such file.
 pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, FileState)>, LocalizedText> {
     let Some((open, found)) = open(file)? else { return Ok(None) };

@@ -10,7 +10,10 @@ use toolhub_mcp_client::config::find_executable;
 
 use super::entry_text::{filled, plain};
 use super::files::{self, FileState};
-use super::launch_form::{LaunchContext, MAX_WORD_BYTES, is_plain, is_plain_first_line, runs_tasks};
+use super::launch_form::{Scope, is_narrow_first_line, scope_of};
+use super::launch_programs::VERSION_FILES;
+use super::launch_words::{LaunchContext, MAX_WORD_BYTES};
+use super::location::FolderLocation;
 use super::python_files::Folders;
 use super::{first_line, named_folders, packages, tree, virtual_environments};
 
@@ -34,11 +37,26 @@ const ENTRY_FILES: [&str; 8] = [
 const RUNNERS: [(&[&str], &[&str]); 8] = [
     (
         &["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"],
-        &["package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml"],
+        &[
+            "package.json",
+            ".npmrc",
+            ".yarnrc",
+            ".yarnrc.yml",
+            ".pnpmfile.cjs",
+            ".pnpmfile.mjs",
+            "pnpm-workspace.yaml",
+            "bunfig.toml",
+            ".env",
+            ".env.local",
+            ".env.development",
+            ".env.development.local",
+            ".env.production",
+            ".env.production.local",
+        ],
     ),
     (
-        &["uv", "uvx", "poetry", "pdm", "hatch"],
-        &["pyproject.toml", "uv.toml", ".python-version", "poetry.toml"],
+        &["uv", "uvx", "pipx", "poetry", "pdm", "hatch"],
+        &["pyproject.toml", "uv.toml", "setup.py", "setup.cfg", "poetry.toml"],
     ),
     (
         &["make", "gmake", "just", "task", "rake"],
@@ -53,7 +71,18 @@ const RUNNERS: [(&[&str], &[&str]); 8] = [
             "Rakefile",
         ],
     ),
-    (&["cargo", "deno", "go"], &["Cargo.toml", "build.rs", ".cargo/config.toml", "deno.json", "deno.jsonc"]),
+    (
+        &["cargo", "deno", "go"],
+        &[
+            "Cargo.toml",
+            "build.rs",
+            ".cargo/config.toml",
+            "deno.json",
+            "deno.jsonc",
+            "deno.lock",
+            "package.json",
+        ],
+    ),
     (&["R", "Rscript"], &[".Rprofile", ".Renviron"]),
     (&["node", "nodejs"], &["node.config.json"]),
     (&["tsx", "ts-node"], &["tsconfig.json"]),
@@ -98,12 +127,25 @@ struct Bases {
 }
 
 impl LaunchSite {
-    /// The files of the project that an entry names, each with its current state. If the entry is of no known form, or exceeds a
-    /// limit, every file of the project is included, and every file of folders outside that it refers to.
+    /// Entries that are started in a folder.
+    pub(crate) fn of(location: &FolderLocation) -> Self {
+        Self { folder: location.folder.clone(), project: location.project.clone() }
+    }
+
+    /// The files of the project that an entry loads, each with its current state.
     pub(crate) fn named_files(
         &self,
         spec: &StdioSpec,
     ) -> Result<BTreeMap<PathBuf, FileState>, LocalizedText> {
+        self.launch_files(spec).map(|(files, _)| files)
+    }
+
+    /// The files of the project that an entry loads. If the entry is of no known form, or exceeds a limit, every file of the
+    /// project is included, and every file of folders outside that it refers to.
+    pub(crate) fn launch_files(
+        &self,
+        spec: &StdioSpec,
+    ) -> Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText> {
         let work = self.work(spec);
         let texts = texts_of(spec);
         let mut words = BTreeSet::new();
@@ -125,7 +167,7 @@ impl LaunchSite {
             let found = on_path(word, &work, spec);
             candidates.extend(found.map(|path| Candidate { path, relative: false }));
         }
-        candidates.extend(self.by_variables(&work, spec));
+        candidates.extend(self.on_path_of_project(&work, spec));
         let stems: BTreeSet<&str> = words.iter().filter_map(|word| stem(word)).collect();
         // Package runners search the parent folders, too.
         let mut searched = bases.clone();
@@ -135,6 +177,9 @@ impl LaunchSite {
             let files = searched.iter().flat_map(|base| read.iter().map(|file| base.join(file)));
             candidates.extend(files.map(|path| Candidate { path, relative: true }));
         }
+        // Links of version managers start what these files choose, whatever the name of the program is.
+        let versions = searched.iter().flat_map(|base| VERSION_FILES.iter().map(|file| base.join(file)));
+        candidates.extend(versions.map(|path| Candidate { path, relative: true }));
         let environments = virtual_environments::files(&words, &searched, &stems, &self.project);
         candidates.extend(environments.into_iter().map(|path| Candidate { path, relative: true }));
         let mut found = self.states(candidates)?;
@@ -144,14 +189,17 @@ impl LaunchSite {
         tree::add(named_folders::of_options(spec, &work, &self.project), &tree::INSTALLED, &mut found)?;
         let path = path_of(spec);
         let context = LaunchContext { folders: &bases, project: &self.project, path: path.as_deref() };
-        let is_plain = complete && is_plain(spec, &context) && self.add_interpreters(&context, &mut found)?;
-        let outside = || bases.iter().filter(|base| !base.starts_with(&self.project)).cloned();
-        if !is_plain {
-            tree::add(outside().chain([self.project.clone()]), &[], &mut found)?;
-        } else if runs_tasks(spec) {
-            tree::add(outside().chain([self.project.clone()]), &tree::INSTALLED, &mut found)?;
+        let mut scope = if complete { scope_of(spec, &context) } else { Scope::Project };
+        if scope == Scope::Named && !self.add_interpreters(&context, &mut found)? {
+            scope = Scope::Project;
         }
-        Ok(found)
+        let outside = || bases.iter().filter(|base| !base.starts_with(&self.project)).cloned();
+        match scope {
+            Scope::Named => {}
+            Scope::Tasks => tree::add(outside().chain([self.project.clone()]), &tree::INSTALLED, &mut found)?,
+            Scope::Project => tree::add(outside().chain([self.project.clone()]), &[], &mut found)?,
+        }
+        Ok((found, scope))
     }
 
     /// The parents of a folder of the project, up to its root.
@@ -171,7 +219,7 @@ impl LaunchSite {
         for _ in 0..MAX_INTERPRETERS {
             let mut candidates = BTreeSet::new();
             for words in waiting.iter().filter_map(|file| first_line::words(file)) {
-                if !is_plain_first_line(&words, context) {
+                if !is_narrow_first_line(&words, context) {
                     return Ok(false);
                 }
                 for word in &words {
@@ -252,32 +300,16 @@ impl LaunchSite {
         }
     }
 
-    /// Files that are loaded because of environment variables, whatever the program is: all files in folders of `PATH`, and the
-    /// modules that Python loads at startup from `PYTHONPATH`. Only for folders of the project.
-    fn by_variables(&self, work: &Path, spec: &StdioSpec) -> BTreeSet<Candidate> {
-        let mut found = BTreeSet::new();
-        for (name, value) in &spec.env {
-            let value = filled(value);
-            let inside = std::env::split_paths(&value)
-                .map(|part| work.join(part))
-                .filter(|part| part.canonicalize().is_ok_and(|real| real.starts_with(&self.project)));
-            for folder in inside {
-                let files: Vec<PathBuf> = match name.as_str() {
-                    "PATH" => {
-                        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-                        entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
-                    }
-                    "PYTHONPATH" => {
-                        ["sitecustomize.py", "usercustomize.py", "sitecustomize", "usercustomize"]
-                            .map(|file| folder.join(file))
-                            .to_vec()
-                    }
-                    _ => Vec::new(),
-                };
-                found.extend(files.into_iter().map(|path| Candidate { path, relative: true }));
-            }
-        }
-        found
+    /// All files in the folders of the project in `PATH`, whether the entry sets it or inherits it: a program that is started may
+    /// start others by their names.
+    fn on_path_of_project(&self, work: &Path, spec: &StdioSpec) -> BTreeSet<Candidate> {
+        let path = path_of(spec).unwrap_or_default();
+        let folders = std::env::split_paths(&path)
+            .map(|part| work.join(part))
+            .filter(|part| part.canonicalize().is_ok_and(|real| real.starts_with(&self.project)));
+        let entries = folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+        let files = entries.map(|entry| entry.path()).filter(|path| path.is_file());
+        files.map(|path| Candidate { path, relative: true }).collect()
     }
 
     fn states(&self, candidates: BTreeSet<Candidate>) -> Result<BTreeMap<PathBuf, FileState>, LocalizedText> {
@@ -407,7 +439,11 @@ fn entry_files(folder: &Path) -> Vec<PathBuf> {
 
 /// The `PATH` that an entry is started with.
 fn path_of(spec: &StdioSpec) -> Option<OsString> {
-    let own = spec.env.iter().rev().find(|(name, _)| name == "PATH");
+    let own = spec
+        .env
+        .iter()
+        .rev()
+        .find(|(name, _)| name == "PATH" || (cfg!(windows) && name.eq_ignore_ascii_case("PATH")));
     own.map(|(_, value)| OsString::from(filled(value))).or_else(|| std::env::var_os("PATH"))
 }
 

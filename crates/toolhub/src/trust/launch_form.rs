@@ -1,167 +1,85 @@
-//! Checks whether a launch is of a known form, in which its words name every file that it starts: a program with plain words, an
-//! interpreter with known options and one script or module, or a shell with plain commands. Any other launch may start any file
-//! of the project.
+//! Checks whether a launch is of a known form, in which the files that it loads from the project are known: an interpreter with
+//! known options and a script or module of the project, a program of the project, a server of a package registry, a container,
+//! or a shell with such commands. Any other launch may load any file of the project: programs and options that are not on the
+//! lists are not assumed to be harmless.
 
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use toolhub_client_config::{StdioSpec, expand, references};
 
-use toolhub_client_config::{StdioSpec, expand};
-
-use super::files;
+use super::entry_text::filled;
 use super::interpreters::form_of;
-use super::launch_programs::{
-    BUILTINS, CODE_PREFIXES, CODE_VARIABLES, CONTAINERS, LIBRARY_PATHS, READ_AS_CODE, READ_AS_CODE_PREFIXES,
-    READERS, SHELLS, STARTERS, WRAPPERS, interpreter_in, is_multi_call, is_task,
-};
+use super::launch_packages::{is_bun, is_container_run, is_deno, is_npx, is_uv, is_uvx};
+use super::launch_programs::{BUILTINS, CONTAINERS, SHELLS, is_task, name_of};
+use super::launch_words::{LaunchContext, MAX_WORD_BYTES, PLAIN, Started, are_plain, is_plain_word};
+use super::loader_variables::is_plain_variable;
 
-/// The maximum length of a word; no path is longer.
-pub(super) const MAX_WORD_BYTES: usize = 4_096;
-/// Characters, besides letters and digits, that have no special meaning to any program.
-const PLAIN: &str = "_-./:=,@%+~#^ ";
-/// Further characters that are allowed in URLs.
-const IN_ADDRESSES: &str = "?&*!$()[];{}";
 /// Characters of plain shell code, besides letters and digits.
 const PLAIN_CODE: &str = "_-./:=,@+ ;&";
-/// The location of a launch, for words whose meaning depends on it.
-pub(super) struct LaunchContext<'a> {
-    /// The folders that relative paths may be resolved against, the working directory first.
-    pub(super) folders: &'a [PathBuf],
-    pub(super) project: &'a Path,
-    /// The `PATH` of the launch.
-    pub(super) path: Option<&'a OsStr>,
+/// Which files a launch may load from the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Those that it names, and those that programs of its form are known to read.
+    Named,
+    /// All, as its program runs tasks of the project. Installed packages and build output are not bound, which its review says.
+    Tasks,
+    /// All.
+    Project,
 }
 
-impl LaunchContext<'_> {
-    /// The files that a word may start, as they are named.
-    fn files_of(&self, word: &str) -> Vec<PathBuf> {
-        let word = word.rsplit('=').next().unwrap_or(word);
-        if word.is_empty() || word.starts_with('-') || word.contains("://") {
-            return Vec::new();
-        }
-        let in_path = || self.path.into_iter().flat_map(std::env::split_paths);
-        let on_path =
-            |base: &PathBuf| in_path().map(|folder| base.join(folder).join(word)).collect::<Vec<_>>();
-        let named = |base: &PathBuf| vec![base.join(word)];
-        // Absolute folders of `PATH` are the same for each base.
-        let files: BTreeSet<PathBuf> = self
-            .folders
-            .iter()
-            .flat_map(|base| if word.contains('/') { named(base) } else { on_path(base) })
-            .collect();
-        files.into_iter().filter(|file| file.is_file()).collect()
-    }
-
-    /// The names of the programs that a word may start: the word's own, and that of the file behind links.
-    fn names_of(&self, word: &str) -> BTreeSet<String> {
-        let own = name_of(word);
-        let found = self.files_of(word);
-        let of_project = |file: &PathBuf| {
-            file.starts_with(self.project)
-                || file.canonicalize().is_ok_and(|real| real.starts_with(self.project))
-        };
-        let behind = |file: &PathBuf| {
-            let real = file.canonicalize().ok()?;
-            let real = name_of(&real.file_name()?.to_string_lossy());
-            // A program with many names decides by the name of its link; only a link of the project can be misleading.
-            (of_project(file) || !is_multi_call(&real)).then_some(real)
-        };
-        let mut names: BTreeSet<String> = found.iter().filter_map(behind).collect();
-        names.insert(own);
-        // A file of the project is bound, whatever its name is.
-        let is_program = found
-            .iter()
-            .filter(|file| !of_project(file))
-            .any(|file| std::fs::metadata(file).is_ok_and(|metadata| files::is_executable(&metadata)));
-        let interpreters: Vec<String> =
-            names.iter().filter_map(|name| interpreter_in(name, is_program)).map(str::to_owned).collect();
-        names.extend(interpreters);
-        names
-    }
-
-    /// Whether a word, if it starts a program, starts one that the project cannot change.
-    fn is_outside(&self, word: &str) -> bool {
-        let inside = |file: &PathBuf| {
-            file.starts_with(self.project)
-                || file.canonicalize().is_ok_and(|real| real.starts_with(self.project))
-        };
-        !self.files_of(word).iter().any(inside)
-    }
-}
-
-/// Whether the words of an entry name every file that it starts.
-pub(super) fn is_plain(spec: &StdioSpec, context: &LaunchContext<'_>) -> bool {
-    let words: Vec<String> =
-        [&spec.command].into_iter().chain(&spec.args).map(|text| normalized(text)).collect();
-    let fits = words.iter().all(|word| word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
+/// The files that an entry may load from the project.
+pub(super) fn scope_of(spec: &StdioSpec, context: &LaunchContext<'_>) -> Scope {
+    let texts = || [&spec.command].into_iter().chain(&spec.args);
+    let words: Vec<String> = texts().map(|text| normalized(text)).collect();
+    let expanded: Vec<String> = texts().map(|text| expanded(text)).collect();
+    let fits =
+        |words: &[String]| words.iter().all(|word| word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
     let variables = spec.env.iter().all(|(name, value)| is_plain_variable(name, &normalized(value), context));
-    fits && variables && (is_container(&words, context) || is_plain_launch(&words, context))
+    if !fits(&words) || !fits(&expanded) || !variables || !context.has_plain_versions() {
+        return Scope::Project;
+    }
+    // The form may depend neither on which variables are set now nor on their values.
+    if is_narrow_launch(&words, context) && is_narrow_launch(&expanded, context) {
+        return Scope::Named;
+    }
+    match runs_tasks(&words, context) && runs_tasks(&expanded, context) {
+        true => Scope::Tasks,
+        false => Scope::Project,
+    }
 }
 
 /// Whether the first line of a script (`#!`) names every file that it starts.
-pub(super) fn is_plain_first_line(words: &[String], context: &LaunchContext<'_>) -> bool {
+pub(super) fn is_narrow_first_line(words: &[String], context: &LaunchContext<'_>) -> bool {
     let mut launch: Vec<String> = words.to_vec();
     let is_env = launch.first().is_some_and(|word| name_of(word) == "env");
     if is_env && launch.get(1).is_some_and(|word| ["-S", "--split-string"].contains(&word.as_str())) {
         launch.remove(1);
     }
-    launch.push("file".to_owned());
-    is_plain_launch(&launch, context)
+    launch.push("./file".to_owned());
+    is_narrow_launch(&launch, context)
 }
 
 /// Whether an entry runs tasks that files of the project define: these run whatever they like in the project.
-pub(super) fn runs_tasks(spec: &StdioSpec) -> bool {
-    let texts = [&spec.command].into_iter().chain(&spec.args).map(|text| normalized(text));
-    let separates = |c: char| c.is_whitespace() || [';', '&'].contains(&c);
-    let texts: Vec<String> = texts.collect();
-    let words: Vec<&str> =
-        texts.iter().flat_map(|text| text.split(separates)).filter(|word| !word.is_empty()).collect();
-    let names: Vec<String> = words.iter().map(|word| name_of(word)).collect();
-    let Some(first) = names.first() else { return false };
-    let starts_others = WRAPPERS.contains(&first.as_str()) || SHELLS.contains(&first.as_str());
-    let last = if starts_others { names.len() } else { 1 };
-    names
-        .iter()
-        .take(last)
-        .enumerate()
-        .any(|(at, name)| is_task(name, words.get(at + 1..).unwrap_or_default()))
+fn runs_tasks(words: &[String], context: &LaunchContext<'_>) -> bool {
+    let is_env = words.first().is_some_and(|word| word == "env");
+    let skipped =
+        words.iter().skip(usize::from(is_env)).take_while(|word| is_env && is_assignment(word)).count();
+    let Some((command, rest)) = words.get(usize::from(is_env) + skipped..).and_then(<[String]>::split_first)
+    else {
+        return false;
+    };
+    words.iter().all(|word| is_plain_word(word, context))
+        && !context.files_of(command).iter().any(|file| context.is_in_project(file))
+        && is_task(&name_of(command), rest)
 }
 
-/// Whether the words start a container runner that the project cannot change or configure: then the rest applies inside of the
-/// container.
-fn is_container(words: &[String], context: &LaunchContext<'_>) -> bool {
-    const FLAGS: [&str; 6] = ["-D", "--debug", "--tls", "--tlsverify", "-r", "--remote"];
-    const VALUED: [&str; 14] = [
-        "-l",
-        "--log-level",
-        "-H",
-        "--host",
-        "-c",
-        "--context",
-        "--connection",
-        "--url",
-        "-f",
-        "--file",
-        "-p",
-        "--project-name",
-        "--profile",
-        "--env-file",
-    ];
-    let Some((command, rest)) = words.split_first() else { return false };
-    let is_client = CONTAINERS.contains(&name_of(command).as_str())
-        && context.is_outside(command)
-        && !context.names_of(command).iter().any(|name| can_hide_files(name));
-    let mut rest = rest.iter().map(String::as_str);
-    while is_client && let Some(word) = rest.next() {
-        match word.split_once('=') {
-            _ if !word.starts_with('-') => return true,
-            Some((name, _)) if VALUED.contains(&name) => {}
-            None if VALUED.contains(&word) => drop(rest.next()),
-            None if FLAGS.contains(&word) => {}
-            _ => return false,
-        }
+/// The text with the values of its variables, as long as these are plain words or options.
+fn expanded(text: &str) -> String {
+    let value = filled(text);
+    let is_plain = value.chars().all(|c| c.is_alphanumeric() || PLAIN.contains(c));
+    // Other values cannot be options, programs or code of a known form; they may be secrets.
+    match !references(text).is_empty() && (is_plain || value.starts_with('-')) {
+        true => value,
+        false => normalized(text),
     }
-    is_client
 }
 
 /// Replaces each variable without a default by a letter: values are set by the owner and must not affect the form. Defaults are
@@ -178,85 +96,60 @@ fn normalized(text: &str) -> String {
     }
 }
 
-/// The name of the program that a word refers to, without folder, extension and version: `python` for `/usr/bin/python3.12`.
-fn name_of(word: &str) -> String {
-    let word = word.rsplit(['=', '/', '\\']).next().unwrap_or(word);
-    let word = word.strip_suffix(".exe").or_else(|| word.strip_suffix(".cmd")).unwrap_or(word);
-    let bare = word.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    // A word that consists of dots and digits is kept.
-    if bare.is_empty() { word.to_owned() } else { bare.trim_end_matches('-').to_owned() }
-}
-
-fn is_plain_launch(words: &[String], context: &LaunchContext<'_>) -> bool {
-    let Some((command, mut rest)) = words.split_first() else { return true };
-    let is_shell = |piece: &str| context.names_of(piece).iter().any(|name| SHELLS.contains(&name.as_str()));
-    let mut pieces = vec![command.clone()];
-    let mut shell = is_shell(command).then_some(0);
-    while let Some((word, after)) = rest.split_first() {
-        rest = after;
-        let options = shell.and_then(|at| pieces.get(at + 1..)).unwrap_or_default();
-        let only_options = options.iter().all(|option| option.starts_with('-'));
-        if only_options && options.last().is_some_and(|option| takes_code(option)) {
-            if !options.iter().all(|option| is_shell_option(option)) || !is_plain_code(word, context) {
-                return false;
-            }
-            // Arguments of the code: plain code cannot refer to them.
-            pieces.push("code".to_owned());
-            continue;
-        }
-        if !is_plain_word(word, context) {
-            return false;
-        }
-        if word.contains('"') {
-            let mut strings = word.split('"').flat_map(str::split_whitespace);
-            if strings.any(can_hide_files) {
-                return false;
-            }
-        }
-        let parts: Vec<&str> = match word.contains(char::is_whitespace) {
-            true => word.split_whitespace().collect(),
-            false => vec![word],
-        };
-        for part in parts {
-            if is_shell(part) {
-                shell = Some(pieces.len());
-            }
-            pieces.push(part.to_owned());
-        }
+/// Whether the words start programs of known forms only.
+fn is_narrow_launch(words: &[String], context: &LaunchContext<'_>) -> bool {
+    let Some((command, rest)) = words.split_first() else { return false };
+    if !is_plain_word(command, context) || command.starts_with('-') || command.contains("://") {
+        return false;
     }
-    let mut programs =
-        pieces.iter().filter(|piece| !is_assignment(piece)).map(|piece| context.names_of(piece));
-    let first = programs.next().unwrap_or_default();
-    let is_in =
-        |names: &BTreeSet<String>, known: &[&str]| names.iter().any(|name| known.contains(&name.as_str()));
-    let reads = is_in(&first, &READERS)
-        || (is_in(&first, &WRAPPERS) && programs.any(|names| is_in(&names, &READERS)));
-    !reads && (0..pieces.len()).all(|at| has_known_form(&pieces, at, context))
-}
-
-/// Whether a word is the name of a program that can run files its arguments do not name.
-fn can_hide_files(word: &str) -> bool {
-    let name = name_of(word);
-    let name = name.as_str();
-    SHELLS.contains(&name) || STARTERS.contains(&name) || READERS.contains(&name) || form_of(name).is_some()
-}
-
-/// Whether the word at this position, if it is such a program, is followed by arguments of a known form.
-fn has_known_form(pieces: &[String], at: usize, context: &LaunchContext<'_>) -> bool {
-    let (Some(piece), Some(rest)) = (pieces.get(at), pieces.get(at + 1..)) else { return true };
-    if piece.starts_with('-') && !piece.contains('=') {
-        return true;
+    match context.started(command) {
+        Started::OfProject => are_plain(rest, context),
+        Started::Known(names) => names.iter().all(|name| has_known_form(name, rest, context)),
+        Started::Unknown => false,
     }
-    let is_container = || pieces.get(at..).is_some_and(|words| is_container(words, context));
-    context.names_of(piece).iter().all(|name| match name.as_str() {
-        client if CONTAINERS.contains(&client) => is_container(),
+}
+
+/// Whether the arguments of a program of this name are of a known form.
+fn has_known_form(name: &str, rest: &[String], context: &LaunchContext<'_>) -> bool {
+    let after = |count: usize| rest.get(count..).unwrap_or_default();
+    match name {
+        "docker-compose" => return false,
+        name if CONTAINERS.contains(&name) => return is_container_run(rest),
+        name if SHELLS.contains(&name) => return has_shell_form(rest, context),
+        "cmd" => return has_cmd_form(rest, context),
+        _ if !are_plain(rest, context) => return false,
+        _ => {}
+    }
+    let first = rest.first().map(String::as_str).unwrap_or_default();
+    let is_number =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit() || "-.smh".contains(c));
+    match name {
         "env" => has_env_form(rest, context),
-        "cmd" => has_cmd_form(rest),
-        "powershell" | "pwsh" => has_powershell_form(rest),
-        shell if SHELLS.contains(&shell) => has_shell_form(rest),
-        starter if STARTERS.contains(&starter) => false,
-        interpreter => form_of(interpreter).is_none_or(|form| form.accepts(rest)),
-    })
+        "nohup" => is_narrow_launch(rest, context),
+        "nice" if first == "-n" => {
+            rest.get(1).is_some_and(|word| is_number(word)) && is_narrow_launch(after(2), context)
+        }
+        "nice" => is_narrow_launch(rest, context),
+        "timeout" => is_number(first) && is_narrow_launch(after(1), context),
+        "stdbuf" => {
+            let options = rest
+                .iter()
+                .take_while(|word| ["-i0", "-o0", "-e0", "-oL", "-eL"].contains(&word.as_str()))
+                .count();
+            is_narrow_launch(after(options), context)
+        }
+        "npx" | "bunx" => is_npx(name, rest, context),
+        "npm" if ["exec", "x"].contains(&first) => is_npx("npx", after(1), context),
+        "pnpx" => is_npx("pnpm", rest, context),
+        "pnpm" if first == "dlx" => is_npx("pnpm", after(1), context),
+        "uvx" => is_uvx(rest, context),
+        "pipx" if first == "run" => is_uvx(after(1), context),
+        "uv" => is_uv(rest, context, &|words| is_narrow_launch(words, context)),
+        "bun" => is_bun(rest, context),
+        "deno" => is_deno(rest, context),
+        "powershell" => has_powershell_form(rest),
+        name => form_of(name).is_some_and(|form| form.accepts(rest, context)),
+    }
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -266,29 +159,40 @@ fn is_assignment(word: &str) -> bool {
 }
 
 fn has_env_form(rest: &[String], context: &LaunchContext<'_>) -> bool {
-    let mut words = rest.iter().map(String::as_str);
-    while let Some(word) = words.next() {
-        match word {
-            "-" | "-i" | "--" | "--ignore-environment" => {}
-            "-u" | "-C" | "--chdir" | "--unset" => drop(words.next()),
-            _ if word.starts_with("--chdir=") || word.starts_with("--unset=") => {}
+    let mut words = rest;
+    while let Some((word, after)) = words.split_first() {
+        match word.as_str() {
+            "-" | "-i" | "--" | "--ignore-environment" => words = after,
+            "-u" | "-C" | "--chdir" | "--unset" => words = after.get(1..).unwrap_or_default(),
+            _ if word.starts_with("--chdir=") || word.starts_with("--unset=") => words = after,
             _ if word.starts_with('-') => return false,
             _ => match word.split_once('=') {
                 Some((name, value)) if is_assignment(word) => {
                     if !is_plain_variable(name, value, context) {
                         return false;
                     }
+                    words = after;
                 }
-                _ => return true,
+                _ => return is_narrow_launch(words, context),
             },
         }
     }
     true
 }
 
-fn has_shell_form(rest: &[String]) -> bool {
-    let script = rest.iter().position(|word| !word.starts_with(['-', '+'])).unwrap_or(rest.len());
-    rest.iter().take(script).all(|word| is_shell_option(word))
+/// Options, and then plain code or a script of the project.
+fn has_shell_form(rest: &[String], context: &LaunchContext<'_>) -> bool {
+    let options = rest.iter().take_while(|word| word.starts_with(['-', '+'])).count();
+    let (options, rest) = rest.split_at(options);
+    let Some((script, arguments)) = rest.split_first() else {
+        // Without a script the shell reads standard input, which is controlled by the client.
+        return options.iter().all(|word| is_shell_option(word) && !takes_code(word));
+    };
+    let is_known = match options.iter().any(|word| takes_code(word)) {
+        true => is_plain_code(script, context),
+        false => is_plain_word(script, context) && context.is_script_of_project(script),
+    };
+    options.iter().all(|word| is_shell_option(word)) && is_known && are_plain(arguments, context)
 }
 
 fn is_shell_option(word: &str) -> bool {
@@ -302,10 +206,13 @@ fn takes_code(word: &str) -> bool {
     !word.starts_with("--") && word.starts_with('-') && word.contains('c')
 }
 
-fn has_cmd_form(rest: &[String]) -> bool {
-    let options = rest.iter().take_while(|word| word.starts_with('/'));
-    let known = |word: &String| ["/c", "/d", "/s", "/q"].contains(&word.to_lowercase().as_str());
-    options.into_iter().all(known) && !rest.iter().any(|word| word.contains(['%', '^']))
+fn has_cmd_form(rest: &[String], context: &LaunchContext<'_>) -> bool {
+    let options = rest.iter().take_while(|word| word.starts_with('/')).count();
+    let (options, rest) = rest.split_at(options);
+    let is_known = |word: &String| ["/c", "/d", "/s", "/q"].contains(&word.to_lowercase().as_str());
+    options.iter().all(is_known)
+        && !rest.iter().any(|word| word.contains(['%', '^', '&', '|']))
+        && is_narrow_launch(rest, context)
 }
 
 fn has_powershell_form(rest: &[String]) -> bool {
@@ -329,7 +236,7 @@ fn is_plain_code(code: &str, context: &LaunchContext<'_>) -> bool {
     }
     let joined = code.replace("&&", ";");
     !joined.contains('&')
-        && joined.split(';').all(|command| {
+        && joined.split(';').filter(|command| !command.trim().is_empty()).all(|command| {
             let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
             let assigned = words.iter().take_while(|word| is_assignment(word)).count();
             let (before, mut words) = words.split_at(assigned);
@@ -345,72 +252,10 @@ fn is_plain_code(code: &str, context: &LaunchContext<'_>) -> bool {
                 && match first {
                     "cd" => operands.len() == 1 && !operands.iter().any(|word| word.starts_with('-')),
                     "export" => operands.iter().all(is_plain_assignment),
-                    _ => {
-                        !first.starts_with('-')
-                            && !BUILTINS.contains(&first)
-                            && is_plain_launch(words, context)
-                    }
+                    "true" | "echo" => true,
+                    _ => words.is_empty() || (!BUILTINS.contains(&first) && is_narrow_launch(words, context)),
                 }
         })
-}
-
-fn is_plain_word(word: &str, context: &LaunchContext<'_>) -> bool {
-    let is_data_address = word.split('=').any(|part| part.starts_with("data:"));
-    let is_plain = |c: char| c.is_alphanumeric() || PLAIN.contains(c) || (cfg!(windows) && c == '\\');
-    !is_data_address && (word.chars().all(is_plain) || is_address(word, context) || is_json(word))
-}
-
-/// Whether a word is a URL. Not if the folder has an entry named like its scheme (`https:`): then the word is also a path, which
-/// a shell could expand.
-fn is_address(word: &str, context: &LaunchContext<'_>) -> bool {
-    let Some((scheme, _)) = word.split_once("://") else { return false };
-    let scheme = scheme.rsplit('=').next().unwrap_or(scheme);
-    let is_scheme =
-        !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+' || c == '-');
-    is_scheme
-        && word
-            .chars()
-            .all(|c| c.is_alphanumeric() || (c != ' ' && PLAIN.contains(c)) || IN_ADDRESSES.contains(c))
-        && !context.folders.iter().any(|folder| folder.join(format!("{scheme}:")).exists())
-}
-
-fn is_json(word: &str) -> bool {
-    word.starts_with(['{', '[']) && serde_json::from_str::<serde_json::Value>(word).is_ok()
-}
-
-fn is_plain_variable(name: &str, value: &str, context: &LaunchContext<'_>) -> bool {
-    let name = name.to_uppercase();
-    let is_plain = |value: &str| {
-        value.len() <= MAX_WORD_BYTES
-            && value
-                .chars()
-                .all(|c| c.is_alphanumeric() || PLAIN.contains(c) || (cfg!(windows) && "\\;()".contains(c)))
-    };
-    let leads_inside = |part: PathBuf| {
-        context.folders.iter().map(|folder| folder.join(&part)).any(|part| {
-            part.starts_with(context.project)
-                || part.canonicalize().is_ok_and(|real| real.starts_with(context.project))
-        })
-    };
-    match name.as_str() {
-        "NODE_OPTIONS" => {
-            let words: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
-            words.iter().all(|word| is_plain_word(word, context))
-                && form_of("node").is_some_and(|form| form.accepts(&words))
-        }
-        name if CODE_VARIABLES.contains(&name) || CODE_PREFIXES.iter().any(|head| name.starts_with(head)) => {
-            value.is_empty()
-        }
-        name if LIBRARY_PATHS.contains(&name) => {
-            is_plain(value) && !std::env::split_paths(value).any(leads_inside)
-        }
-        name if READ_AS_CODE.contains(&name)
-            || READ_AS_CODE_PREFIXES.iter().any(|head| name.starts_with(head)) =>
-        {
-            is_plain(value) || is_address(value, context)
-        }
-        _ => true,
-    }
 }
 
 #[cfg(test)]

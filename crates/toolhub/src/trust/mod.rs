@@ -11,15 +11,21 @@ mod git_folder;
 mod interpreters;
 mod launch;
 mod launch_form;
+mod launch_packages;
 mod launch_programs;
+mod launch_words;
+mod loader_variables;
+mod location;
 mod named_folders;
 mod notice;
+mod own_binding;
 mod own_entries;
 mod packages;
 mod python_files;
 mod record;
 mod review;
 mod review_folder;
+mod run_trust;
 mod scan;
 mod steering;
 mod tree;
@@ -27,65 +33,30 @@ mod virtual_environments;
 mod workspace_scan;
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolhub_client_config::{StdioSpec, TransportSpec};
-use toolhub_core::Consent;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Consent, ServerId};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_skills::Origin;
 
 pub use changes::{Change, ChangeKind};
+pub use launch_form::Scope;
 pub(crate) use own_entries::Restriction;
 pub use record::{TrustList, TrustRecord};
 pub use review::{Address, Program, Review, ReviewedSkill};
+pub use run_trust::RunTrust;
 pub(crate) use scan::AGENT_SKILLS;
 
 use bound::{ConsentBinding, Launch, same};
 use files::FileState;
+use location::{FolderLocation, holds, project};
+use own_binding::{OwnBinding, OwnLaunch};
 use own_entries::OwnEntry;
-use scan::{CONFIG, Depth, FolderLocation, SERVERS, SHARED_SERVERS, Scan};
-
-/// The maximum number of parent folders that are searched for the root of the project.
-const MAX_DEPTH: usize = 16;
-
-/// Folders that are trusted for this run only, in addition to the list of trusted folders.
-#[derive(Debug, Clone, Default)]
-pub struct RunTrust {
-    /// Trusts the current folder, whichever it is.
-    pub current_folder: bool,
-    /// Trusts these folders, but not folders below them.
-    pub folders: Vec<PathBuf>,
-    /// Trusts nothing, but reads everything in a folder, for display.
-    pub review: bool,
-    /// Entries of `TOOLHUB_TRUST` that are not absolute paths and are ignored.
-    pub ignored: Vec<PathBuf>,
-}
-
-impl RunTrust {
-    /// Parses `TOOLHUB_TRUST`: `1` trusts the current folder; absolute paths trust only these folders.
-    pub fn from_variable(value: Option<&OsStr>) -> Self {
-        let Some(value) = value else { return Self::default() };
-        if value.to_str().is_some_and(|value| ["1", "true", "yes"].contains(&value.trim())) {
-            return Self { current_folder: true, ..Self::default() };
-        }
-        let named = std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty());
-        let (folders, ignored) = named.partition(|path| path.is_absolute());
-        Self { folders, ignored, ..Self::default() }
-    }
-
-    /// Whether a folder, if it is the current one, is trusted for this run.
-    pub fn covers_run(&self, current: &Path) -> bool {
-        self.current_folder || current.canonicalize().is_ok_and(|real| self.names(&real))
-    }
-
-    fn names(&self, folder: &Path) -> bool {
-        self.folders.iter().any(|named| named.canonicalize().is_ok_and(|real| real == folder))
-    }
-}
+use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan};
 
 /// The trust decision for a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +92,14 @@ struct Folder {
     is_here: bool,
     /// The changes since the folder was trusted.
     changes: Vec<Change>,
+    /// What the owner's own servers load from it. Only for a review, so that what is recorded is what was shown.
+    own: Arc<OnceLock<Vec<OwnLaunch>>>,
+}
+
+impl Folder {
+    fn own(&self) -> &[OwnLaunch] {
+        self.own.get().map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
 /// The settings, servers and skills of the current folder, and of its parents in the same repository. Empty by default.
@@ -130,8 +109,13 @@ pub struct Workspace {
     /// Whether the settings and servers in use are those of the project.
     config_in_use: bool,
     data: PathBuf,
-    /// The current folder, if it is not trusted and so must not affect the owner's own programs.
-    untrusted_here: Option<PathBuf>,
+    /// The current folder, if it may affect the owner's own programs only in a reviewed state: neither the owner's own folder nor
+    /// trusted for this run.
+    restricted_here: Option<FolderLocation>,
+    /// Whether the current folder is trusted permanently.
+    is_bound_here: bool,
+    /// The folder of the user's own configuration.
+    own_config: Option<PathBuf>,
     /// Whether the current folder changed since it was trusted, including that everything was removed.
     changed_here: bool,
     user: Option<PathBuf>,
@@ -162,7 +146,9 @@ impl Workspace {
         let list = TrustList::read(search.data);
         let mut folders = Vec::new();
         let is_own = Some(&here) == user.as_ref() || Some(&here) == own.as_ref();
-        let mut untrusted_here = Some(here.clone()).filter(|_| !is_own);
+        let location = FolderLocation { folder: here.clone(), project: top.clone(), is_home: false };
+        let mut restricted_here = Some(location).filter(|_| !is_own);
+        let mut is_bound_here = false;
         let mut changed_here = false;
         for folder in project_folders.into_iter().filter(|folder| Some(folder) != own.as_ref()) {
             let is_here = folder == here;
@@ -185,8 +171,9 @@ impl Workspace {
             let scan = Scan::of(FolderLocation { folder, project: top.clone(), is_home }, depth);
             let digest = scan.digest();
             let status = decide(&scan, &digest, known, by_run && !foreign(&scan));
-            if is_here && status.is_trusted() {
-                untrusted_here = None;
+            is_bound_here |= is_here && status == TrustStatus::Trusted;
+            if is_here && status == TrustStatus::TrustedForRun {
+                restricted_here = None;
             }
             changed_here |= is_here && status == TrustStatus::Changed;
             let steers =
@@ -198,18 +185,25 @@ impl Workspace {
                 (TrustStatus::Changed, Some(record)) => changes::since(record, &scan),
                 _ => Vec::new(),
             };
-            folders.push(Folder { scan: Arc::new(scan), digest, status, is_here, changes });
+            let own = Arc::default();
+            folders.push(Folder { scan: Arc::new(scan), digest, status, is_here, changes, own });
         }
         let data = search.data.to_owned();
-        Self {
+        let found = Self {
             folders,
             config_in_use: false,
             data,
-            untrusted_here,
+            restricted_here,
+            is_bound_here,
+            own_config: own,
             changed_here,
             user,
             steering: Arc::default(),
+        };
+        for folder in found.folders.iter().filter(|_| run.review) {
+            folder.own.get_or_init(|| found.own_launches(folder));
         }
+        found
     }
 
     /// Whether it has settings and is trusted.
@@ -282,24 +276,31 @@ impl Workspace {
 
     /// A stdio server of the owner's own `file`, if the current folder is not trusted.
     fn own_entry(&self, spec: &ServerSpec, file: &Path) -> Option<OwnEntry> {
-        let here = self.untrusted_here.as_deref()?;
+        let here = self.restricted_here.as_ref()?;
         let TransportSpec::Stdio(stdio) = &spec.transport else { return None };
         // A config of this folder that was named on the command line applies to this folder.
         let config_folder =
             std::path::absolute(file).ok().and_then(|file| file.parent()?.canonicalize().ok());
-        if config_folder.as_deref() == Some(here) {
+        if config_folder.as_ref() == Some(&here.folder) {
             return None;
         }
-        Some(OwnEntry {
-            id: spec.id.clone(),
-            stdio: stdio.clone(),
-            here: here.to_owned(),
-            user: self.user.clone(),
-            neutral: self.neutral_folder(),
-        })
+        Some(self.own_entry_in(here, spec.id.clone(), stdio.clone()))
     }
 
-    /// An empty working directory for the owner's own programs. If it cannot be created, the start fails.
+    fn own_entry_in(&self, here: &FolderLocation, id: ServerId, stdio: StdioSpec) -> OwnEntry {
+        let binding = || OwnBinding { location: here.clone(), data: self.data.clone() };
+        OwnEntry {
+            id,
+            stdio,
+            here: here.folder.clone(),
+            project: here.project.clone(),
+            user: self.user.clone(),
+            neutral: self.neutral_folder(),
+            binding: self.is_bound_here.then(binding),
+        }
+    }
+
+    /// The folder with the empty working directories of the owner's own programs.
     pub(crate) fn neutral_folder(&self) -> PathBuf {
         let folder = self.data.join("work");
         let folder = std::path::absolute(&folder).unwrap_or(folder);
@@ -307,10 +308,34 @@ impl Workspace {
         folder
     }
 
+    /// What the owner's own servers load from the current folder, of those that depend on it. Not if settings of the project
+    /// replace the owner's own ones.
+    fn own_launches(&self, folder: &Folder) -> Vec<OwnLaunch> {
+        let Some(here) = self.restricted_here.as_ref().filter(|_| folder.is_here) else { return Vec::new() };
+        let Some(own) = self.own_config.as_deref().filter(|_| !folder.scan.configs.contains_key(CONFIG))
+        else {
+            return Vec::new();
+        };
+        let mut servers = own_binding::own_servers(own);
+        servers.retain(|(id, stdio)| {
+            let entry = self.own_entry_in(here, id.clone(), stdio.clone());
+            entry.restriction_without_trust(entry.steering_file()).is_some()
+        });
+        own_binding::launches(servers, here)
+    }
+
+    /// Grants consent to the Python interpreter of skills, if no settings name one.
+    pub(crate) fn default_python_consent(&self) -> Consent {
+        match self.is_bound_here {
+            true => Consent::of_owner(),
+            false => self.python_consent("python3", &self.data.join("python")),
+        }
+    }
+
     /// Grants consent to the Python interpreter of skills that the settings in `file` name.
     pub(crate) fn python_consent(&self, python: &str, file: &Path) -> Consent {
         let stdio = StdioSpec { command: python.to_owned(), ..StdioSpec::default() };
-        let id = toolhub_core::ServerId::new("python");
+        let id = ServerId::new("python");
         self.consent(&ServerSpec::new(id, TransportSpec::Stdio(stdio), file.to_owned()), file)
     }
 
@@ -328,10 +353,10 @@ impl Workspace {
             // Trusted for this run, including later changes.
             (TransportSpec::Stdio(_), TrustStatus::TrustedForRun) => None,
             (TransportSpec::Stdio(stdio), _) => {
-                let known = folder.scan.launches.iter().find(|(known, _)| same(known, stdio));
-                let Some((spec, files)) = known else { return Consent::default() };
+                let known = folder.scan.launches.iter().find(|known| same(&known.spec, stdio));
+                let Some(known) = known else { return Consent::default() };
                 let (location, data) = (folder.scan.location.clone(), self.data.clone());
-                Some(Launch { location, data, spec: spec.clone(), files: files.clone() })
+                Some(Launch { location, data, spec: known.spec.clone(), files: known.files.clone() })
             }
             (TransportSpec::Http(_) | TransportSpec::Sse(_), _) => None,
         };
@@ -360,10 +385,16 @@ impl Workspace {
 
     /// The contents of each folder, for review by its owner.
     pub fn reviews(&self) -> Vec<Review> {
+        let list = TrustList::read(&self.data);
+        let is_own_current = |folder: &Folder| {
+            let record = known(&list, &folder.scan.location.folder);
+            record.is_none_or(|record| record.own == own_binding::record_of(folder.own()))
+        };
         let review = |folder: &Folder| Review {
+            is_own_current: is_own_current(folder),
             changes: folder.changes.clone(),
             is_here: folder.is_here,
-            ..review_folder::review(&folder.scan, &folder.status)
+            ..review_folder::review(&folder.scan, &folder.status, folder.own())
         };
         self.folders.iter().map(review).collect()
     }
@@ -448,7 +479,8 @@ impl Workspace {
                     format!("路径 `{display}` 不是 UTF-8：请重命名文件夹，或使用 `--trust`"),
                 ));
             };
-            records.insert(path.to_owned(), record(&folder.scan, &folder.digest));
+            let own = own_binding::record_of(folder.own());
+            records.insert(path.to_owned(), TrustRecord { own, ..record(&folder.scan, &folder.digest) });
         }
         TrustList::read(&self.data).change(|folders| folders.extend(records))
     }
@@ -476,7 +508,8 @@ impl Workspace {
         let Some(path) = folder_path.to_str().filter(|_| same) else { return Ok(()) };
         let digest = now.digest();
         TrustList::read(&self.data).change(|folders| {
-            folders.insert(path.to_owned(), record(&now, &digest));
+            let own = folders.get(path).map(|known| known.own.clone()).unwrap_or_default();
+            folders.insert(path.to_owned(), TrustRecord { own, ..record(&now, &digest) });
         })
     }
 
@@ -488,7 +521,13 @@ impl Workspace {
 
 fn record(scan: &Scan, digest: &str) -> TrustRecord {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    TrustRecord { sha256: digest.to_owned(), uid: files::current_user(), at, files: changes::files_of(scan) }
+    TrustRecord {
+        sha256: digest.to_owned(),
+        uid: files::current_user(),
+        at,
+        files: changes::files_of(scan),
+        own: BTreeMap::new(),
+    }
 }
 
 impl TrustList {
@@ -512,7 +551,7 @@ impl TrustList {
         let scan = Scan::of(location.clone(), Depth::Full);
         let status = decide(&scan, &scan.digest(), known(self, &location.folder), false);
         let launches = Some(scan.launches).filter(|_| status == TrustStatus::Trusted)?;
-        launches.into_iter().find(|(known, _)| same(known, spec)).map(|(_, files)| files)
+        launches.into_iter().find(|known| same(&known.spec, spec)).map(|known| known.files)
     }
 }
 
@@ -540,14 +579,6 @@ fn decide(scan: &Scan, digest: &str, known: Option<&TrustRecord>, by_run: bool) 
     }
 }
 
-/// Whether the data folder is inside a project, which could then contain its own list of trusted folders. The user's home is not
-/// a project.
-fn holds(folder: &Path, data: &Path, user: Option<&Path>) -> bool {
-    let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
-    let data = data.ancestors().find_map(|part| part.canonicalize().ok()).unwrap_or(data);
-    data.starts_with(folder) && !user.is_some_and(|user| user.starts_with(folder))
-}
-
 fn foreign(uid: u32) -> LocalizedText {
     LocalizedText::new(
         format!(
@@ -557,22 +588,6 @@ fn foreign(uid: u32) -> LocalizedText {
             "它属于其他用户（uid {uid}），对方可随时改动：请先将其改为自己所有（chown），或用 `--trust` 仅信任一次"
         ),
     )
-}
-
-/// The folders of the project: the current one, and its parents up to the root of its repository. The user's home and its parents
-/// belong to no project. A repository that another user created in a world-writable folder does not count.
-fn project(here: &Path, user: Option<&Path>) -> Vec<PathBuf> {
-    let inside = |folder: &&Path| Some(*folder) != user;
-    let above: Vec<&Path> = here.ancestors().take(MAX_DEPTH).take_while(inside).collect();
-    if above.is_empty() {
-        return vec![here.to_owned()];
-    }
-    let has_repository = |folder: &&Path| {
-        let git = folder.join(".git");
-        git.exists() && !(files::is_open_to_all(folder) && files::is_foreign(&git))
-    };
-    let top = above.iter().position(has_repository).unwrap_or(0);
-    above.into_iter().take(top + 1).map(Path::to_path_buf).collect()
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ const DATA: [&str; 54] = [
     "workspace_folder",
 ];
 /// Variables whose folders are bound in another way: only the files that are loaded from there.
-const BOUND_OTHERWISE: [&str; 5] = ["PATH", "PYTHONPATH", "VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT", "PWD"];
+const BOUND_OTHERWISE: [&str; 4] = ["PATH", "VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT", "PWD"];
 
 /// The folders that variables name.
 pub(super) fn of_variables(spec: &StdioSpec, work: &Path, project: &Path) -> BTreeSet<PathBuf> {

@@ -1,16 +1,18 @@
-//! Servers of the owner's own configuration in a current folder that is not trusted. Whatever resolves against the current folder
-//! is chosen by that folder: an entry that depends on it is not started there, and the others start in an empty folder, unless
-//! the current one contains only data. Each start decides again, since the folder may have changed.
+//! Servers of the owner's own configuration in the folder of a project. Whatever resolves against the current folder is chosen by
+//! that folder: an entry that depends on it is not started there, and the others start in an empty folder, unless the current one
+//! contains only data. In a trusted folder they start in it as long as the files that they load are those that were reviewed. Each
+//! start decides again, since the folder may have changed.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use toolhub_client_config::{StdioSpec, references};
 use toolhub_core::ServerId;
-use toolhub_core::consent::StartFolder;
+use toolhub_core::consent::{StartFolder, StartRules, WorkFolder};
 use toolhub_core::lang::LocalizedText;
 
 use super::entry_text::filled;
+use super::own_binding::OwnBinding;
 use super::steering;
 
 /// Variables that contain the current folder, or the one before it.
@@ -23,13 +25,23 @@ const SEPARATORS: [char; 9] = [';', '&', '|', '(', ')', '\'', '"', '`', ','];
 pub(crate) enum Restriction {
     /// It starts in an empty folder, because of this file.
     Moved { file: String },
-    /// It is not started, because of this word of its entry.
-    Refused { word: String },
+    /// It is not started, because of this word of its entry. In a trusted folder, the trust does not cover what it loads.
+    Refused { word: String, trusted: bool },
 }
 
 impl Restriction {
     /// Why the server `id` is not started because of `word`, and what to do.
-    pub(crate) fn refusal(id: &str, word: &str) -> LocalizedText {
+    pub(crate) fn refusal(id: &str, word: &str, trusted: bool) -> LocalizedText {
+        if trusted {
+            return LocalizedText::new(
+                format!(
+                    "`{id}` is not started in this folder: `{word}` in its entry depends on the current folder, and what it loads from there changed since you trusted the folder, or was not shown then: run `toolhub trust`, write absolute paths in the entry, or use `--trust` for one run"
+                ),
+                format!(
+                    "`{id}` 在此文件夹中不启动：其配置中的 `{word}` 取决于当前文件夹，而它从中加载的内容在你信任之后有改动，或当时没有显示。请运行 `toolhub trust`，在配置中写绝对路径，或用 `--trust` 仅信任一次"
+                ),
+            );
+        }
         LocalizedText::new(
             format!(
                 "`{id}` is not started in this folder: `{word}` in its entry depends on the current folder, which is not trusted: run `toolhub trust` if you trust this folder, or write absolute paths in the entry"
@@ -41,22 +53,34 @@ impl Restriction {
     }
 }
 
-/// A server of the owner's own configuration in an untrusted current folder.
+/// A server of the owner's own configuration in the folder of a project.
 pub(super) struct OwnEntry {
     pub(super) id: ServerId,
     pub(super) stdio: StdioSpec,
     pub(super) here: PathBuf,
     pub(super) user: Option<PathBuf>,
-    /// The empty folder.
+    /// The root of the project, whose programs are not found by `PATH`.
+    pub(super) project: PathBuf,
+    /// The folder in which the empty folders are created.
     pub(super) neutral: PathBuf,
+    /// The reviewed state of a trusted folder; `None` if it is not trusted.
+    pub(super) binding: Option<OwnBinding>,
 }
 
 impl StartFolder for OwnEntry {
-    fn start_folder(&self) -> Result<Option<Arc<Path>>, LocalizedText> {
-        match self.restriction(self.steering_file()) {
-            None => Ok(None),
-            Some(Restriction::Moved { .. }) => Ok(Some(self.neutral.clone().into())),
-            Some(Restriction::Refused { word }) => Err(Restriction::refusal(self.id.as_str(), &word)),
+    fn start_folder(&self) -> Result<StartRules, LocalizedText> {
+        let Some(restriction) = self.restriction(self.steering_file()) else {
+            let excluded = (!self.is_reviewed()).then(|| self.excluded()).flatten();
+            return Ok(StartRules { folder: None, excluded });
+        };
+        match restriction {
+            Restriction::Moved { .. } => {
+                let folder = WorkFolder::Fresh(self.neutral.clone().into());
+                Ok(StartRules { folder: Some(folder), excluded: self.excluded() })
+            }
+            Restriction::Refused { word, trusted } => {
+                Err(Restriction::refusal(self.id.as_str(), &word, trusted))
+            }
         }
     }
 }
@@ -67,8 +91,25 @@ impl OwnEntry {
         steering::find_in(&self.here, self.user.as_deref())
     }
 
-    /// The consequence for this entry, if `steering` is such a file.
+    /// The consequence for this entry, if `steering` is such a file, unless the folder is trusted and what the entry loads from it
+    /// is unchanged.
     pub(super) fn restriction(&self, steering: Option<String>) -> Option<Restriction> {
+        self.restriction_without_trust(steering).filter(|_| !self.is_reviewed())
+    }
+
+    /// Whether the folder is trusted, and what the entry loads from it is unchanged.
+    fn is_reviewed(&self) -> bool {
+        self.binding.as_ref().is_some_and(|binding| binding.covers(&self.stdio))
+    }
+
+    /// The root of the project, unless it contains the user's home, whose programs are the user's own.
+    fn excluded(&self) -> Option<Arc<Path>> {
+        let is_above_home = self.user.as_ref().is_some_and(|user| user.starts_with(&self.project));
+        (!is_above_home).then(|| self.project.clone().into())
+    }
+
+    /// The consequence for this entry in a folder that is not trusted.
+    pub(super) fn restriction_without_trust(&self, steering: Option<String>) -> Option<Restriction> {
         let words = self.dependences();
         // The folder above one with nothing but data was not checked.
         let leads_up = |text: &&String| {
@@ -81,7 +122,9 @@ impl OwnEntry {
             None => words.iter().find(leads_up),
         };
         match (word, steering) {
-            (Some(word), _) => Some(Restriction::Refused { word: word.clone() }),
+            (Some(word), _) => {
+                Some(Restriction::Refused { word: word.clone(), trusted: self.binding.is_some() })
+            }
             (None, Some(file)) if self.stdio.cwd.is_none() => Some(Restriction::Moved { file }),
             (None, _) => None,
         }
@@ -155,8 +198,10 @@ mod tests {
             id: ServerId::new("a"),
             stdio,
             here: folder("/clone"),
+            project: folder("/clone"),
             user: None,
             neutral: folder("/neutral"),
+            binding: None,
         }
     }
 
@@ -193,7 +238,7 @@ mod tests {
             (stdio("npx", &["-y", "@acme/server@1.0.0", "https://example.org/./a"], &[], None), None),
         ] {
             let found = entry(spec.clone()).restriction(Some("x.py".to_owned()));
-            let expected = word.map(|word| Restriction::Refused { word: word.to_owned() });
+            let expected = word.map(|word| Restriction::Refused { word: word.to_owned(), trusted: false });
             let moved = (spec.cwd.is_none()).then(|| Restriction::Moved { file: "x.py".to_owned() });
             assert_eq!(found, expected.or(moved), "{spec:?} {:?}", spec.args);
         }

@@ -22,6 +22,9 @@ pub struct TrustRecord {
     /// A short digest of each file by its path, for naming changed files. The decision depends on `sha256` only.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// What the owner's own servers load from the folder: a digest of the files by a digest of the entry.
+    #[serde(default)]
+    pub own: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -114,7 +117,13 @@ mod tests {
     use super::*;
 
     fn record() -> TrustRecord {
-        TrustRecord { sha256: "ab".to_owned(), uid: files::current_user(), at: 1, files: BTreeMap::new() }
+        TrustRecord {
+            sha256: "ab".to_owned(),
+            uid: files::current_user(),
+            at: 1,
+            files: BTreeMap::new(),
+            own: BTreeMap::new(),
+        }
     }
 
     #[test]

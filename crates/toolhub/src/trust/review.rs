@@ -1,11 +1,13 @@
 //! The effects that trusting a folder would have, for review by its owner: programs, addresses, settings and skills.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use toolhub_core::lang::LocalizedText;
 
 use super::TrustStatus;
 use super::changes::Change;
+use super::launch_form::Scope;
 use super::scan::{CONFIG, SERVERS, SHARED_SERVERS};
 
 /// The contents of a folder.
@@ -23,8 +25,14 @@ pub struct Review {
     pub brings: Vec<String>,
     /// Programs that would be started.
     pub programs: Vec<Program>,
+    /// Programs of the user's own configuration that would be started in the folder.
+    pub own_programs: Vec<Program>,
+    /// Whether what these load is unchanged since the folder was trusted.
+    pub is_own_current: bool,
     /// URLs that would be contacted.
     pub addresses: Vec<Address>,
+    /// Settings that contain variables of the user, each with their names.
+    pub reading_settings: Vec<(String, Vec<String>)>,
     /// Every setting, as key and value.
     pub settings: Vec<(String, String)>,
     /// Settings that give tools, scripts or clients additional permissions.
@@ -56,6 +64,8 @@ pub struct Program {
     pub sets: Vec<(String, String)>,
     /// Files of the project that it is started from.
     pub files: Vec<PathBuf>,
+    /// Which files of the project the trust in it covers.
+    pub scope: Scope,
     /// Whether it runs in a sandbox.
     pub sandboxed: bool,
 }
@@ -67,11 +77,26 @@ pub struct Address {
     pub purpose: String,
     /// The URL, before variable expansion.
     pub url: String,
+    /// Headers that are sent there, before variable expansion.
+    pub headers: Vec<(String, String)>,
     /// Variables of the user that would be sent there.
     pub reads: Vec<String>,
 }
 
 impl Review {
+    /// All variables of the user that something in the folder reads, each once.
+    pub fn variables(&self) -> BTreeSet<&str> {
+        let programs = self.programs.iter().chain(&self.own_programs).flat_map(|program| &program.reads);
+        let addresses = self.addresses.iter().flat_map(|address| &address.reads);
+        let settings = self.reading_settings.iter().flat_map(|(_, names)| names);
+        programs.chain(addresses).chain(settings).map(String::as_str).collect()
+    }
+
+    /// All addresses, each once.
+    pub fn urls(&self) -> BTreeSet<&str> {
+        self.addresses.iter().map(|address| address.url.as_str()).collect()
+    }
+
     /// Whether it has settings or servers.
     pub fn has_config(&self) -> bool {
         self.brings.iter().any(|name| [CONFIG, SERVERS, SHARED_SERVERS].contains(&name.as_str()))

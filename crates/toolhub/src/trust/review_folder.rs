@@ -9,6 +9,8 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
 use super::bound::same;
+use super::launch_form::Scope;
+use super::own_binding::OwnLaunch;
 use super::review::{Address, Program, Review, ReviewedSkill};
 use super::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
 use super::{TrustStatus, calling_skills, steering, workspace_scan};
@@ -19,7 +21,8 @@ const MAX_SHOWN: usize = 4_000;
 /// Keys whose values are not shown.
 const SECRET_KEYS: [&str; 5] = ["key", "secret", "password", "token", "sha256"];
 
-pub(super) fn review(scan: &Scan, status: &TrustStatus) -> Review {
+/// The review of a scanned folder, and of what the owner's own servers load from it.
+pub(super) fn review(scan: &Scan, status: &TrustStatus, own: &[OwnLaunch]) -> Review {
     let mut problems = scan.problems.clone();
     let mut keep = |error: ConfigError| {
         problems.push(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)));
@@ -41,7 +44,10 @@ pub(super) fn review(scan: &Scan, status: &TrustStatus) -> Review {
         changes: Vec::new(),
         brings: scan.names(),
         programs: Vec::new(),
+        own_programs: own.iter().filter_map(|launch| own_program(launch, scan)).collect(),
+        is_own_current: true,
         addresses: Vec::new(),
+        reading_settings: Vec::new(),
         settings: scan.text(CONFIG).map(flattened).unwrap_or_default(),
         capabilities: capabilities(&settings, scan),
         steering: steering::find_in(&scan.location.folder, None).into_iter().collect(),
@@ -58,6 +64,7 @@ pub(super) fn review(scan: &Scan, status: &TrustStatus) -> Review {
         review.programs.push(program("[skills] python", &spec, scan, &settings));
     }
     own_addresses(&mut review, &settings);
+    texts_of_settings(&mut review, scan);
     // Both files may contain the same entry.
     review.programs.dedup();
     review.addresses.dedup();
@@ -73,7 +80,8 @@ fn entry(review: &mut Review, spec: &ServerSpec, scan: &Scan, settings: &Setting
         TransportSpec::Http(http) | TransportSpec::Sse(http) => {
             let texts = http.headers.iter().map(|(_, value)| value).chain([&http.url]);
             let reads = names(texts.map(String::as_str));
-            review.addresses.push(Address { purpose: spec.id.to_string(), url: http.url.clone(), reads });
+            let (purpose, url, headers) = (spec.id.to_string(), http.url.clone(), http.headers.clone());
+            review.addresses.push(Address { purpose, url, headers, reads });
         }
     }
 }
@@ -87,7 +95,7 @@ fn program(purpose: &str, spec: &StdioSpec, scan: &Scan, settings: &Settings) ->
     reads.extend(extras.iter().flat_map(|extras| extras.env_pass.clone()));
     reads.sort();
     reads.dedup();
-    let launch = scan.launches.iter().find(|(known, _)| same(known, spec));
+    let launch = scan.launches.iter().find(|known| same(&known.spec, spec));
     Program {
         purpose: purpose.to_owned(),
         command: [&spec.command].into_iter().chain(&spec.args).cloned().collect(),
@@ -95,9 +103,17 @@ fn program(purpose: &str, spec: &StdioSpec, scan: &Scan, settings: &Settings) ->
         folder: cwd.map_or_else(|| scan.location.folder.clone(), |cwd| scan.location.folder.join(cwd)),
         reads,
         sets: spec.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        files: launch.map(|(_, files)| files.keys().cloned().collect()).unwrap_or_default(),
+        files: launch.map(|launch| launch.files.keys().cloned().collect()).unwrap_or_default(),
+        scope: launch.map_or(Scope::Project, |launch| launch.scope),
         sandboxed: extras.is_some_and(|extras| extras.sandbox.policy(Path::new(CONFIG)).is_some()),
     }
+}
+
+/// A server of the owner; `None` if what it loads cannot be bound: then it does not start in the folder.
+fn own_program(launch: &OwnLaunch, scan: &Scan) -> Option<Program> {
+    let (files, scope) = launch.files.as_ref().ok()?;
+    let shown = program(launch.id.as_str(), &launch.spec, scan, &Settings::default());
+    Some(Program { files: files.keys().cloned().collect(), scope: *scope, ..shown })
 }
 
 /// The variables that these texts refer to, each once.
@@ -110,7 +126,8 @@ fn own_addresses(review: &mut Review, settings: &Settings) {
     let mut add = |purpose: &str, url: Option<&String>, secret: Option<&str>| {
         let Some(url) = url else { return };
         let reads = names([url.as_str()].into_iter().chain(secret));
-        review.addresses.push(Address { purpose: purpose.to_owned(), url: url.clone(), reads });
+        let (purpose, url) = (purpose.to_owned(), url.clone());
+        review.addresses.push(Address { purpose, url, headers: Vec::new(), reads });
     };
     if let Some(llm) = &settings.llm {
         add("[llm] url", llm.url.as_ref(), llm.key.as_ref().map(|key| key.expose()));
@@ -119,6 +136,42 @@ fn own_addresses(review: &mut Review, settings: &Settings) {
     add("[telemetry] otlp", settings.telemetry.otlp.as_ref(), None);
     if let Some(web) = &settings.web_search {
         add("[web_search] url", web.url.as_ref(), web.api_key.as_ref().map(|key| key.expose()));
+    }
+}
+
+/// Adds every URL and every variable in a text of the settings, whatever its key is and wherever it is nested.
+fn texts_of_settings(review: &mut Review, scan: &Scan) {
+    let Some(document) = scan.text(CONFIG).and_then(|text| text.parse::<DocumentMut>().ok()) else { return };
+    let mut texts = Vec::new();
+    add_texts(document.as_item(), "", &mut texts);
+    for (key, text) in texts {
+        let reads = names([text.as_str()].into_iter());
+        let is_address = text.contains("://") && !text.contains(char::is_whitespace);
+        if is_address && !review.addresses.iter().any(|known| known.url == text) {
+            let (purpose, url) = (key.clone(), text);
+            review.addresses.push(Address { purpose, url, headers: Vec::new(), reads: reads.clone() });
+        }
+        if !reads.is_empty() {
+            review.reading_settings.push((key, reads));
+        }
+    }
+}
+
+/// All texts of the settings, by their full key.
+fn add_texts(item: &Item, key: &str, texts: &mut Vec<(String, String)>) {
+    let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
+    if let Some(text) = item.as_str() {
+        texts.push((key.to_owned(), text.to_owned()));
+    } else if let Some(table) = item.as_table_like() {
+        table.iter().for_each(|(name, item)| add_texts(item, &below(name), texts));
+    } else if let Some(tables) = item.as_array_of_tables() {
+        for (at, table) in tables.iter().enumerate() {
+            table.iter().for_each(|(name, item)| add_texts(item, &format!("{key}[{at}].{name}"), texts));
+        }
+    } else if let Some(values) = item.as_array() {
+        for (at, value) in values.iter().enumerate() {
+            add_texts(&Item::Value(value.clone()), &format!("{key}[{at}]"), texts);
+        }
     }
 }
 
@@ -200,7 +253,8 @@ fn capabilities(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
         add(format!("the model would be told ({name}): {text}"), format!("会告诉模型（{name}）：{text}"));
     }
     let folders = manifests(scan).filter_map(|file| file.parent());
-    capabilities.extend(folders.filter_map(calling_skills::calls_of));
+    let sha256 = |file: &Path| scan.parts.get(&(Part::Skill, file.to_owned())).map(|state| state.sha256);
+    capabilities.extend(folders.filter_map(|folder| calling_skills::calls_of(folder, &sha256)));
     capabilities
 }
 
@@ -264,7 +318,7 @@ fn redacted(key: &str, value: &Value) -> String {
     let text = value.clone().decorated("", "").to_string();
     let last = key.rsplit('.').next().unwrap_or(key).to_lowercase();
     let secret = SECRET_KEYS.iter().any(|word| last.contains(word)) && value.is_str();
-    if secret && !text.contains("${") { "\"…\"".to_owned() } else { cut(&text) }
+    if secret && !text.contains("${") && !text.contains("://") { "\"…\"".to_owned() } else { cut(&text) }
 }
 
 fn cut(text: &str) -> String {

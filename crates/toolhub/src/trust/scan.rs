@@ -10,6 +10,8 @@ use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
 use super::files::{self, FileState};
 use super::launch::LaunchSite;
+use super::launch_form::Scope;
+use super::location::FolderLocation;
 use crate::settings::Settings;
 
 /// The settings of a project.
@@ -47,15 +49,12 @@ pub(crate) enum Depth {
     Full,
 }
 
-/// The location of a scanned folder.
-#[derive(Debug, Clone)]
-pub(crate) struct FolderLocation {
-    /// The canonical path of the folder.
-    pub(crate) folder: PathBuf,
-    /// The root of its project.
-    pub(crate) project: PathBuf,
-    /// Whether it is the user's home, whose skills are the user's own.
-    pub(crate) is_home: bool,
+/// The files of the project that an entry loads.
+#[derive(Debug)]
+pub(crate) struct ScannedLaunch {
+    pub(crate) spec: StdioSpec,
+    pub(crate) files: BTreeMap<PathBuf, FileState>,
+    pub(crate) scope: Scope,
 }
 
 /// The contents of a folder.
@@ -68,8 +67,8 @@ pub(crate) struct Scan {
     pub(crate) configs: BTreeMap<&'static str, Vec<u8>>,
     /// Every file that trust is bound to.
     pub(crate) parts: BTreeMap<(Part, PathBuf), FileState>,
-    /// The files that each entry names.
-    pub(crate) launches: Vec<(StdioSpec, BTreeMap<PathBuf, FileState>)>,
+    /// The files that each entry loads.
+    pub(crate) launches: Vec<ScannedLaunch>,
     /// Non-empty folders of skills, by their path in the project.
     pub(crate) skill_folders: Vec<PathBuf>,
     /// Why it cannot be checked completely.
@@ -163,16 +162,13 @@ impl Scan {
             all.update((bytes.len() as u64).to_le_bytes());
             all.update(bytes);
         };
-        add(b"toolhub workspace 1");
+        add(b"toolhub workspace 2");
         add(self.location.folder.as_os_str().as_encoded_bytes());
         add(&owner_bytes(self.owner));
         add(&(self.parts.len() as u64).to_le_bytes());
         for ((part, path), state) in &self.parts {
-            add(&[*part as u8, u8::from(state.executable)]);
-            add(path.as_os_str().as_encoded_bytes());
-            add(&state.sha256);
-            add(&owner_bytes(state.owner));
-            add(state.target.as_ref().map(|path| path.as_os_str().as_encoded_bytes()).unwrap_or_default());
+            add(&[*part as u8]);
+            files::add_to_digest(path, state, &mut add);
         }
         hexadecimal(&all.finalize())
     }
@@ -282,12 +278,12 @@ impl Scan {
         });
         let site = self.site();
         for spec in servers.chain(python).collect::<Vec<_>>() {
-            match site.named_files(&spec) {
-                Ok(named) => {
+            match site.launch_files(&spec) {
+                Ok((files, scope)) => {
                     let parts =
-                        named.iter().map(|(file, state)| ((Part::Launched, file.clone()), state.clone()));
+                        files.iter().map(|(file, state)| ((Part::Launched, file.clone()), state.clone()));
                     self.parts.extend(parts);
-                    self.launches.push((spec, named));
+                    self.launches.push(ScannedLaunch { spec, files, scope });
                 }
                 Err(problem) => self.problems.push(problem),
             }
@@ -296,7 +292,7 @@ impl Scan {
 
     /// The location where its entries are started.
     pub(crate) fn site(&self) -> LaunchSite {
-        LaunchSite { folder: self.location.folder.clone(), project: self.location.project.clone() }
+        LaunchSite::of(&self.location)
     }
 }
 

@@ -92,9 +92,13 @@ fn each_start_of_an_own_server_checks_the_folder_again() {
     workspace.write("README.md", "");
     let found = workspace.find(&RunTrust::default());
     let consent = found.consent(&server("python3", &["-m", "json"], &[]), Path::new("/etc/toolhub/mcp.json"));
-    assert_eq!(consent.permit().unwrap().folder(), None, "a folder with nothing but data");
+    assert_eq!(consent.permit().unwrap().rules().folder, None, "a folder with nothing but data");
     workspace.write("json.py", "");
-    assert_eq!(consent.permit().unwrap().folder(), Some(found.neutral_folder().as_path()));
+    let permit = consent.permit().unwrap();
+    let folder = permit.rules().folder.clone().unwrap();
+    assert_eq!(folder.path(), found.neutral_folder());
+    assert_ne!(folder.prepare().unwrap(), folder.prepare().unwrap(), "a new folder for each start");
+    assert_eq!(permit.rules().excluded.as_deref(), Some(workspace.root.as_path()));
     // An entry that depends on the folder is not started at all.
     let relative = server("python3", &["./s.py"], &[]);
     let consent = found.consent(&relative, Path::new("/etc/toolhub/mcp.json"));

@@ -11,8 +11,11 @@ use super::files::{self, FileState};
 /// The maximum number and total size of the files of a project that is bound as a whole.
 const MAX_TREE_FILES: usize = 10_000;
 const MAX_TREE_BYTES: u64 = 256 << 20;
-/// Files that `git` itself writes in `.git`.
-const GIT_FILES: [&str; 14] = [
+/// Binary files that `git` itself writes in `.git`.
+const GIT_BINARIES: [&str; 2] = ["index", "index.lock"];
+/// Text files that `git` itself writes in `.git`. They contain names and messages that others choose, so that a shell could be
+/// made to run them.
+const GIT_FILES: [&str; 12] = [
     "HEAD",
     "ORIG_HEAD",
     "FETCH_HEAD",
@@ -21,12 +24,10 @@ const GIT_FILES: [&str; 14] = [
     "MERGE_MODE",
     "AUTO_MERGE",
     "COMMIT_EDITMSG",
-    "index",
     "packed-refs",
     "description",
     "shallow",
     "gc.log",
-    "index.lock",
 ];
 /// Folders of `.git` with files that `git` itself writes.
 const GIT_FOLDERS: [&str; 2] = ["refs", "logs"];
@@ -66,7 +67,7 @@ pub(super) fn add(
                 waiting.push(path);
             } else if kind.is_dir() {
                 waiting.push(path);
-            } else if path.is_file() && !is_written_by_git(&path) {
+            } else if path.is_file() && !is_written_by_git(&path, !omitted.is_empty()) {
                 bytes = bytes.saturating_add(std::fs::metadata(&path).map_or(0, |about| about.len()));
                 if bytes <= MAX_TREE_BYTES
                     && let Some(state) = files::hash(&path)?
@@ -82,15 +83,15 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Whether `git` itself writes the file. Executable files do not count.
-fn is_written_by_git(file: &Path) -> bool {
+/// Whether `git` itself writes the file: a binary one, or any. Executable files do not count.
+fn is_written_by_git(file: &Path, any: bool) -> bool {
     let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
     let Some(at) = parts.iter().rposition(|part| *part == ".git") else { return false };
     let inside = parts.get(at + 1..).unwrap_or_default();
     let known = match inside {
-        [name] => GIT_FILES.contains(name),
+        [name] => GIT_BINARIES.contains(name) || (any && GIT_FILES.contains(name)),
         ["objects", folder, name] => is_object(folder, name),
-        [folder, .., _] => GIT_FOLDERS.contains(folder),
+        [folder, .., _] => any && GIT_FOLDERS.contains(folder),
         [] => false,
     };
     known && file.symlink_metadata().is_ok_and(|about| about.is_file() && !files::is_executable(&about))
@@ -113,10 +114,10 @@ fn too_large() -> LocalizedText {
     let size = MAX_TREE_BYTES >> 20;
     LocalizedText::new(
         format!(
-            "an entry does not tell which files it starts, and the folder has more than {MAX_TREE_FILES} files or {size} MiB: name the program and its script in plain words, without inline code, quotes, globs and `$`"
+            "an entry may load any file of the project, and there are more than {MAX_TREE_FILES} files or {size} MiB to check: start an interpreter with a script of the project, a server of a package registry (`npx`, `uvx`) or a container, in plain words and without options that name folders; or add the server to your own configuration with `toolhub servers add`"
         ),
         format!(
-            "某个条目看不出会启动哪些文件，而文件夹超过 {MAX_TREE_FILES} 个文件或 {size} MiB：请直接写出程序和脚本，不使用内联代码、引号、通配符和 `$`"
+            "某个条目可能加载项目的任何文件，而需要检查的文件超过 {MAX_TREE_FILES} 个或 {size} MiB：请用普通的参数启动项目中的脚本、软件包仓库中的服务器（`npx`、`uvx`）或容器，且不使用指定文件夹的选项；或用 `toolhub servers add` 将服务器加入你自己的配置"
         ),
     )
 }
@@ -130,6 +131,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let object = "a".repeat(38);
+        for file in [".git/HEAD", ".git/packed-refs", ".git/refs/heads/main", ".git/logs/HEAD"] {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            let mut found = BTreeMap::new();
+            add([root.clone()], &[], &mut found).unwrap();
+            assert!(found.contains_key(&path), "a shell could run the text of {file}");
+        }
         for (file, bound) in [
             ("run.sh", true),
             (".git/config", true),
@@ -150,13 +159,13 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "").unwrap();
             let mut found = BTreeMap::new();
-            add([root.clone()], &[], &mut found).unwrap();
+            add([root.clone()], &INSTALLED, &mut found).unwrap();
             assert_eq!(found.contains_key(&path), bound, "{file}");
             #[cfg(unix)]
             {
                 use std::os::unix::fs::PermissionsExt as _;
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-                add([root.clone()], &[], &mut found).unwrap();
+                add([root.clone()], &INSTALLED, &mut found).unwrap();
                 assert!(found.contains_key(&path), "{file}");
             }
         }

@@ -3,39 +3,20 @@
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
-use toolhub_client_config::StdioSpec;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_engine::definition_scan::{FindingKind, escape_invisible};
 use url::{Host, Url};
 
 use super::files;
-use super::launch_form::runs_tasks;
+use super::launch_form::Scope;
+use super::loader_variables::is_loader;
 use super::review::{Address, Program, Review};
 use super::scan::{Part, Scan};
 use super::tree::INSTALLED;
 use crate::skills::{chunks, scan_text};
 
-/// The maximum number of findings.
+/// The maximum number of findings in texts of skills and in files. Those of programs and addresses are all shown.
 const MAX_FINDINGS: usize = 40;
-/// Variables that make a program load other code.
-const LOADERS: [&str; 14] = [
-    "LD_PRELOAD",
-    "LD_LIBRARY_PATH",
-    "DYLD_INSERT_LIBRARIES",
-    "NODE_OPTIONS",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "BASH_ENV",
-    "ENV",
-    "PERL5OPT",
-    "PERL5LIB",
-    "RUBYOPT",
-    "GIT_SSH_COMMAND",
-    "JAVA_TOOL_OPTIONS",
-    "PATH",
-];
-/// Prefixes of such variables.
-const LOADER_PREFIXES: [&str; 6] = ["LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP_", "GIT_CONFIG"];
 const SHELLS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell"];
 const INTERPRETERS: [&str; 7] = ["python", "node", "perl", "ruby", "deno", "bun", "php"];
 /// Programs that compile and run the sources of the folder.
@@ -56,11 +37,21 @@ pub(super) fn find_suspicious(scan: &Scan, review: &Review) -> Vec<LocalizedText
     for (name, bytes) in &scan.configs {
         check_text(name, &String::from_utf8_lossy(bytes), &mut found);
     }
-    check_files(scan, &mut found);
+    let mut in_files = Vec::new();
+    check_files(scan, &mut in_files);
     let mut seen = std::collections::HashSet::new();
     found.retain(|text| seen.insert(text.localize(Lang::En)));
-    found.truncate(MAX_FINDINGS);
-    found
+    in_files.retain(|text| seen.insert(text.localize(Lang::En)));
+    // The longer list comes first, so that the other one is next to the question.
+    if let more @ 1.. = in_files.len().saturating_sub(MAX_FINDINGS) {
+        in_files.truncate(MAX_FINDINGS);
+        in_files.push(LocalizedText::new(
+            format!("{more} more findings in files and skills are not listed"),
+            format!("文件和技能中另有 {more} 项发现未列出"),
+        ));
+    }
+    in_files.append(&mut found);
+    in_files
 }
 
 fn check_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>) {
@@ -76,22 +67,24 @@ fn check_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>)
     if inline_shell || (interpreter && ["-c", "-e", "--eval", "-p", "-r"].iter().any(|flag| has(flag))) {
         add("runs code that is written in its arguments", "运行写在参数中的代码");
     }
-    let (command, args) =
-        program.command.split_first().map(|(first, rest)| (first.clone(), rest.to_vec())).unwrap_or_default();
-    if runs_tasks(&StdioSpec { command, args, ..StdioSpec::default() }) {
-        let omitted = INSTALLED.join("`, `");
-        add(
-            &format!(
-                "runs tasks of the project: all its files are covered by your trust, but not those in `{omitted}`"
-            ),
-            &format!("运行项目定义的任务：信任涵盖项目的全部文件，但不包括 `{omitted}` 中的文件"),
-        );
+    match program.scope {
+        Scope::Named => {}
+        Scope::Tasks => {
+            let omitted = INSTALLED.join("`, `");
+            add(
+                &format!(
+                    "runs tasks of the project: all its files are covered by your trust, but not those in `{omitted}`"
+                ),
+                &format!("运行项目定义的任务：信任涵盖项目的全部文件，但不包括 `{omitted}` 中的文件"),
+            );
+        }
+        Scope::Project => add(
+            "may load any file of the project: after a change of any of them you are asked again",
+            "可能加载项目的任何文件：其中任何文件有改动后会再次询问",
+        ),
     }
     if BUILDERS.contains(&name.as_str()) {
-        add(
-            "builds the project first: your trust does not cover changes of its sources",
-            "会先构建项目：信任不涵盖其源代码的改动",
-        );
+        add("builds the project first", "会先构建项目");
     }
     let all = program.command.join(" ").to_lowercase();
     let fetches = ["curl", "wget", "iwr ", "invoke-webrequest"].iter().any(|word| all.contains(word));
@@ -107,15 +100,13 @@ fn check_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>)
     if all.contains("/dev/tcp/") || all.contains(" nc ") || all.contains("netcat") {
         add("opens a network connection from a shell", "在 shell 中打开网络连接");
     }
-    if let Some(name) = program.reads.iter().find(|name| is_secret(name)) {
+    for name in program.reads.iter().filter(|name| is_secret(name)) {
         add(&format!("would see your `{name}`"), &format!("会看到你的 `{name}`"));
     }
-    let loads =
-        |name: &str| LOADERS.contains(&name) || LOADER_PREFIXES.iter().any(|word| name.starts_with(word));
-    if let Some((name, _)) = program.sets.iter().find(|(name, _)| loads(&name.to_uppercase())) {
+    for (name, _) in program.sets.iter().filter(|(name, _)| is_loader(name)) {
         add(
-            &format!("sets `{name}`, which can load other code"),
-            &format!("设置 `{name}`，可能加载其他代码"),
+            &format!("sets `{name}`, which can load other code or redirect connections"),
+            &format!("设置 `{name}`，可能加载其他代码或改变连接目标"),
         );
     }
     for (name, value) in program.sets.iter().filter(|(_, value)| !is_local(value)) {
@@ -157,7 +148,7 @@ fn check_address(address: &Address, found: &mut Vec<LocalizedText>) {
             format!("{purpose} 会把你的请求或数据发送到 `{url}`"),
         ));
     }
-    if let Some(name) = address.reads.iter().find(|name| is_secret(name) || off_machine) {
+    for name in address.reads.iter().filter(|name| is_secret(name) || off_machine) {
         found.push(LocalizedText::new(
             format!("{purpose} sends your `{name}` to `{url}`"),
             format!("{purpose} 会把你的 `{name}` 发送到 `{url}`"),

@@ -1,9 +1,21 @@
 //! Tests of the known forms of launches.
 
+use std::ffi::OsStr;
+
 use super::*;
 
 fn check(command: &str, args: &[&str], env: &[(&str, &str)]) -> bool {
+    check_with(&["pkg/__init__.py"], command, args, env) == Scope::Named
+}
+
+fn check_with(files: &[&str], command: &str, args: &[&str], env: &[(&str, &str)]) -> Scope {
     let folder = tempfile::tempdir().unwrap();
+    for file in files {
+        let (file, text) = file.split_once(':').unwrap_or((file, ""));
+        let file = folder.path().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
     let folders = [folder.path().to_owned()];
     let path = std::env::var_os("PATH");
     let context = LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref() };
@@ -14,7 +26,7 @@ fn check(command: &str, args: &[&str], env: &[(&str, &str)]) -> bool {
         env: pairs.collect(),
         ..StdioSpec::default()
     };
-    is_plain(&spec, &context)
+    scope_of(&spec, &context)
 }
 
 /// Entries from READMEs of servers must not be bound to every file of the project.
@@ -43,14 +55,12 @@ fn accepts_ordinary_launches_as_plain() {
         ("node", vec!["--import=./b.js", "--max-old-space-size=512", "c.js"]),
         ("node", vec!["-r", "dotenv/config", "c.js"]),
         ("docker", vec!["run", "-i", "--rm", "-e", "KEY", "python:3", "python", "-c", "print('a')"]),
-        ("go", vec!["run", "."]),
         ("docker", vec!["--context", "remote", "run", "image"]),
         ("env", vec!["docker", "run", "-i", "image"]),
         ("npx", vec!["-y", "node-fetch-server", "--port", "1"]),
-        ("cargo", vec!["run", "--quiet"]),
         ("deno", vec!["run", "-A", "main.ts"]),
         ("bun", vec!["run", "index.ts"]),
-        ("cmd", vec!["/c", "npx", "-y", "pkg"]),
+        ("cmd", vec!["/c", "npx", "-y", "acme-mcp"]),
         ("sh", vec!["run.sh", "a"]),
         ("sh", vec!["run.sh", "-c", "config.json"]),
         ("bash", vec!["-lc", "cd server && exec python3 server.py"]),
@@ -58,8 +68,7 @@ fn accepts_ordinary_launches_as_plain() {
         ("env", vec!["-u", "X", "A=b", "node", "a.js"]),
         ("java", vec!["-Xmx1g", "-jar", "a.jar"]),
         ("./server", vec!["--options", r#"{"a": [1, "b"]}"#]),
-        ("C:\\Program Files (x86)\\tool.exe", vec!["a"]),
-        ("server", vec!["postgres://u:${PASSWORD}@localhost/db?sslmode=off"]),
+        ("./server", vec!["postgres://u:${PASSWORD}@localhost/db?sslmode=off"]),
     ] {
         assert!(check(command, &args, &[]), "{command} {args:?}");
     }
@@ -70,7 +79,7 @@ fn accepts_ordinary_launches_as_plain() {
         ("PATH", "./bin:/usr/bin"),
         ("LD_LIBRARY_PATH", "/opt/lib"),
     ] {
-        assert!(check("server", &[], &[(name, value)]), "{name}={value}");
+        assert!(check("./server", &[], &[(name, value)]), "{name}={value}");
     }
 }
 
@@ -145,7 +154,7 @@ fn inline_code_and_expansions_are_not_plain() {
         ("PERL5DB", "BEGIN { do q(./a) }"),
         ("DOCKER_CONFIG", "./d"),
     ] {
-        assert!(!check("server", &[], &[(name, value)]), "{name}={value}");
+        assert!(!check("./server", &[], &[(name, value)]), "{name}={value}");
     }
 }
 
@@ -159,7 +168,8 @@ fn symlink_to_interpreter_counts_as_interpreter() {
     let context = LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref() };
     let plain = |args: &[&str]| {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        is_plain(&StdioSpec { command: "./tool".to_owned(), args, ..StdioSpec::default() }, &context)
+        let spec = StdioSpec { command: "./tool".to_owned(), args, ..StdioSpec::default() };
+        scope_of(&spec, &context) == Scope::Named
     };
     assert!(plain(&["a.sh"]));
     assert!(!plain(&["-s"]));
@@ -184,7 +194,7 @@ fn symlink_to_interpreter_counts_as_interpreter() {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let (command, args) = words.split_first().unwrap();
         let spec = StdioSpec { command: command.clone(), args: args.to_vec(), ..StdioSpec::default() };
-        assert_eq!(is_plain(&spec, &context), is_accepted, "{words:?}");
+        assert_eq!(scope_of(&spec, &context) == Scope::Named, is_accepted, "{words:?}");
     }
 }
 
@@ -204,7 +214,7 @@ fn first_lines_are_plain_if_they_name_what_they_start() {
         ("/usr/bin/env -S bash -c ./ru?.sh", false),
     ] {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        assert_eq!(is_plain_first_line(&words, &context), is_accepted, "{line}");
+        assert_eq!(is_narrow_first_line(&words, &context), is_accepted, "{line}");
     }
 }
 
@@ -215,28 +225,67 @@ fn task_runners_are_told_from_package_runners() {
         ("npm start", true),
         ("npm run serve", true),
         ("env npm -s start", true),
-        ("sh -c npm&&start", true),
         ("pnpm dev", true),
         ("bun run dev", true),
+        ("cargo run", true),
+        ("go run .", true),
+        ("sh -c npm&&start", false),
         ("npm exec -- ./run.sh", false),
+        ("npm --prefix x start", false),
         ("npx -y acme-server", false),
         ("pnpm dlx acme-server", false),
         ("bun run index.ts", false),
-        ("cargo run", false),
         ("python3 make", false),
+        ("unknown make", false),
     ] {
-        let mut words = words.split(' ').map(str::to_owned);
-        let spec =
-            StdioSpec { command: words.next().unwrap(), args: words.collect(), ..StdioSpec::default() };
-        assert_eq!(runs_tasks(&spec), runs, "{} {:?}", spec.command, spec.args);
+        let words: Vec<&str> = words.split(' ').collect();
+        let (command, args) = words.split_first().unwrap();
+        assert_eq!(check_with(&[], command, args, &[]) == Scope::Tasks, runs, "{words:?}");
+    }
+}
+
+/// Files of the folder with which a launch of a known form starts something else.
+#[test]
+fn settings_of_runners_bind_the_project() {
+    let npx = ("npx", &["-y", "acme-mcp"][..]);
+    let uv = ("uv", &["run", "server.py"][..]);
+    let python = ("python3", &["server.py"][..]);
+    for (files, (command, args), is_narrow) in [
+        (&[][..], npx, true),
+        (&["package.json:{\"name\": \"x\", \"bin\": {\"other\": \"a.js\"}}"], npx, true),
+        (&["package.json:{\"bin\": {\"acme-mcp\": \"a.js\"}}"], npx, false),
+        (&["package.json:{\"name\": \"@a/acme-mcp\", \"bin\": \"a.js\"}"], npx, false),
+        (&["package.json:{"], npx, false),
+        (&[".npmrc:registry=https://example.org/\n//example.org/:_authToken=${T}\nfund=false\n"], npx, true),
+        (&[".npmrc:node-options=--require ./x.js"], npx, false),
+        (&[".npmrc:script-shell=./x"], npx, false),
+        (&[".npmrc:registry=file:./x"], npx, false),
+        (&["pyproject.toml:"], uv, false),
+        (&[".venv/pyvenv.cfg:"], uv, false),
+        (&[], uv, true),
+        (&["bunfig.toml:preload = [\"./x\"]"], ("bun", &["s.ts"][..]), false),
+        (&["deno.json:{}"], ("deno", &["run", "npm:@acme/mcp"][..]), false),
+        (&[], ("deno", &["run", "-A", "npm:@acme/mcp"][..]), true),
+        (&[".tool-versions:python path:./x"], python, false),
+        (&[".tool-versions:python 3.12"], python, true),
+        (&[".python-version:../../x"], python, false),
+        (&[], ("python3", &["-m", "pytest"][..]), false),
+        (&[], ("python3", &["-I", "-m", "mcp_server_git"][..]), true),
+        (&[], ("node", &["/usr/lib/node_modules/gulp/bin/gulp.js"][..]), false),
+    ] {
+        assert_eq!(
+            check_with(files, command, args, &[]) == Scope::Named,
+            is_narrow,
+            "{files:?} {command} {args:?}"
+        );
     }
 }
 
 /// Whether a variable is set must not change the files that a consent is bound to.
 #[test]
 fn ignores_values_of_user_variables() {
-    assert!(check("server", &["${TOOLHUB_UNSET_VARIABLE}", "${PATH}"], &[]));
-    assert!(!check("server", &["${TOOLHUB_UNSET_VARIABLE:-a*}"], &[]));
+    assert!(check("./server", &["${TOOLHUB_UNSET_VARIABLE}", "${PATH}"], &[]));
+    assert!(!check("./server", &["${TOOLHUB_UNSET_VARIABLE:-a*}"], &[]));
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! What the owner's own servers load from a trusted folder: it is reviewed with the folder, and bound like the project's own
+//! entries. A server whose files have changed, or that was added later, is treated as in a folder that is not trusted.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use toolhub_client_config::{StdioSpec, TransportSpec};
+use toolhub_core::ServerId;
+use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_client::config::parse_servers;
+
+use super::files::{self, FileState};
+use super::launch::LaunchSite;
+use super::launch_form::Scope;
+use super::location::FolderLocation;
+use super::record::TrustList;
+use super::scan::hexadecimal;
+
+/// The reviewed state of a trusted folder.
+pub(super) struct OwnBinding {
+    pub(super) location: FolderLocation,
+    /// The data folder, which contains the list of trusted folders.
+    pub(super) data: PathBuf,
+}
+
+impl OwnBinding {
+    /// Whether the files that an entry loads are those that were reviewed. The list is read again: the owner may have trusted a
+    /// change meanwhile, or revoked the trust.
+    pub(super) fn covers(&self, spec: &StdioSpec) -> bool {
+        let list = TrustList::read(&self.data);
+        let record = self.location.folder.to_str().and_then(|folder| list.folders.get(folder));
+        let Some(known) = record.and_then(|record| record.own.get(&key_of(spec))) else { return false };
+        let site = LaunchSite::of(&self.location);
+        site.launch_files(spec).is_ok_and(|(files, _)| digest_of(&files) == *known)
+    }
+}
+
+/// An entry of the owner's own configuration, and what it loads from the folder.
+#[derive(Debug)]
+pub(super) struct OwnLaunch {
+    pub(super) id: ServerId,
+    pub(super) spec: StdioSpec,
+    pub(super) files: Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText>,
+}
+
+/// The stdio servers of the owner's own configuration.
+pub(super) fn own_servers(config: &Path) -> Vec<(ServerId, StdioSpec)> {
+    let file = config.join("mcp.json");
+    let Ok(Some((bytes, _))) = files::read(&file) else { return Vec::new() };
+    let Ok(text) = String::from_utf8(bytes) else { return Vec::new() };
+    let servers = parse_servers(&file, &text).unwrap_or_default();
+    let stdio = servers.into_iter().filter_map(|server| match server.transport {
+        TransportSpec::Stdio(stdio) => Some((server.id, stdio)),
+        TransportSpec::Http(_) | TransportSpec::Sse(_) => None,
+    });
+    stdio.collect()
+}
+
+/// What the servers load from a folder.
+pub(super) fn launches(servers: Vec<(ServerId, StdioSpec)>, location: &FolderLocation) -> Vec<OwnLaunch> {
+    let site = LaunchSite::of(location);
+    let launch = |(id, spec): (ServerId, StdioSpec)| {
+        let files = site.launch_files(&spec);
+        OwnLaunch { id, spec, files }
+    };
+    servers.into_iter().map(launch).collect()
+}
+
+/// The entries and the digests of their files, for the record of the folder. What cannot be bound is left out.
+pub(super) fn record_of(launches: &[OwnLaunch]) -> BTreeMap<String, String> {
+    let bound = launches.iter().filter_map(|launch| {
+        let (files, _) = launch.files.as_ref().ok()?;
+        Some((key_of(&launch.spec), digest_of(files)))
+    });
+    bound.collect()
+}
+
+/// A digest of what an entry starts.
+fn key_of(spec: &StdioSpec) -> String {
+    let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes());
+    let entry = serde_json::json!([spec.command, spec.args, spec.env, cwd]);
+    hexadecimal(&Sha256::digest(entry.to_string().as_bytes()))
+}
+
+fn digest_of(files: &BTreeMap<PathBuf, FileState>) -> String {
+    let mut all = Sha256::new();
+    for (path, state) in files {
+        files::add_to_digest(path, state, &mut |bytes| {
+            all.update((bytes.len() as u64).to_le_bytes());
+            all.update(bytes);
+        });
+    }
+    hexadecimal(&all.finalize())
+}

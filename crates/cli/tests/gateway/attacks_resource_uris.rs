@@ -370,7 +370,8 @@ async fn visible_skills_stay_visible_beside_similar_hidden_ones() {
     names.sort_unstable();
     assert_eq!(names, ["first vault/open", "first vaults", "second vault"], "{listed}");
     let read = client.ask("1", "resources/read", r#""uri":"docs://vault/SKILL.md""#).await;
-    assert!(read.result().contains("the secret"), "{read:?}");
+    // Only the server of the visible skill is asked; its file is not what it listed.
+    assert!(format!("{:?}", read.last()).contains("`second`"), "{read:?}");
     let read_at = |id: &str| {
         let journal = Journal::read(serving.folder().join(format!("{id}.journal")));
         journal.count_method("resources/read")

@@ -2,9 +2,11 @@
 //! machine, and answers that control the terminal. Each is an attempt.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolhub_testkit::CommandLine;
@@ -32,7 +34,7 @@ impl Listening {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let received = Arc::new(Mutex::new(Vec::new()));
         let requests = Arc::clone(&received);
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let request = read(&stream);
@@ -137,6 +139,21 @@ fn attack_proxy_of_the_environment() {
     assert_eq!(proxy.received(), Vec::<String>::new());
 }
 
+/// Binds an address. A connection of another test may have its port as a source port for a moment.
+fn bind_when_free(address: &str) -> TcpListener {
+    let since = Instant::now();
+    loop {
+        match TcpListener::bind(address) {
+            Err(error)
+                if error.kind() == ErrorKind::AddrInUse && since.elapsed() < Duration::from_secs(30) =>
+            {
+                thread::sleep(Duration::from_millis(50));
+            }
+            bound => return bound.unwrap(),
+        }
+    }
+}
+
 /// The port of a hub that was killed is taken by another program: commands that find running hubs by themselves send it nothing.
 #[test]
 fn attack_leftover_port() {
@@ -147,8 +164,7 @@ fn attack_leftover_port() {
     let cli = serving.kill();
     let addresses = cli.folder().join("home/console/addresses");
     assert_eq!(addresses.read_dir().unwrap().count(), 1, "what the killed hub left");
-    let program =
-        Listening::on(TcpListener::bind(address).unwrap(), |_| response("200 OK", "application/json", "{}"));
+    let program = Listening::on(bind_when_free(&address), |_| response("200 OK", "application/json", "{}"));
     let listed = cli.run(&["--json", "servers"]);
     assert!(listed.code == Some(0) && !listed.stderr.contains("live state"), "{listed:?}");
     assert_eq!(cli.run(&["servers", "restart", "s"]).code, Some(2));

@@ -272,7 +272,7 @@ async fn person_whose_client_opens_urls_gets_the_page_of_the_held_call_once() {
     assert_eq!(writes(&journal), 1);
 }
 
-/// Without logins of people at the console, nobody but the local user could open the page.
+/// Without logins of people at the console, only the local user could open the page.
 #[tokio::test(flavor = "multi_thread")]
 async fn person_who_cannot_log_in_at_the_console_gets_the_reference() {
     let (gateway, _) = holding_for_people("");

@@ -1,4 +1,4 @@
-//! Environment variables that change which code a program loads, or whom it connects to. Names are compared in upper case: some
+//! Environment variables that change which code a program loads, or the addresses that it connects to. Names are compared in upper case: some
 //! programs read them in any case (`npm_config_*`, `http_proxy`).
 
 use std::path::Path;

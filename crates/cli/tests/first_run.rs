@@ -214,7 +214,7 @@ fn untrusted_folder_note_names_programs_and_appears_once() {
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md"] {
         fs::write(machine.work().join(file), "").unwrap();
     }
-    let note = "in the empty folder";
+    let note = "in an empty folder";
     let added = machine.run(&["servers", "add", "stock", "python3", STOCK]);
     assert!(!added.stderr.contains(note), "{added:?}");
     fs::write(machine.work().join("Makefile"), "").unwrap();
@@ -273,5 +273,5 @@ fn running_hub_prints_untrusted_folder_note_once_across_reloads() {
     serving.kill().unwrap();
     serving.wait().unwrap();
     assert!(log_text.contains("routing reloaded"), "{log_text}");
-    assert_eq!(log_text.matches("in the empty folder").count(), 1, "{log_text}");
+    assert_eq!(log_text.matches("in an empty folder").count(), 1, "{log_text}");
 }

@@ -474,8 +474,9 @@ fn uses_keyring_and_falls_back_to_file() {
         [("cat > \"$out\"", true), ("head -c 10 > \"$out\"", false), ("exit 1", false)]
     {
         let setup = OAuthSetup::new(plan());
-        let folder = setup.cli.folder().join("bin");
-        let ring = setup.cli.folder().join("ring");
+        // Programs of the current folder are not used.
+        let outside = tempfile::tempdir().unwrap();
+        let (folder, ring) = (outside.path().join("bin"), outside.path().join("ring"));
         fs::create_dir_all(&folder).unwrap();
         fs::create_dir_all(&ring).unwrap();
         let program = folder.join("secret-tool");

@@ -26,6 +26,7 @@ pub mod model;
 pub mod name_tables;
 mod nested;
 mod oauth_spec;
+pub mod open_databases;
 pub mod outcome;
 mod output;
 pub mod ports;

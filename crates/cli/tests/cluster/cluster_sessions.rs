@@ -68,7 +68,7 @@ impl LegacyClient {
         let request = self.request(reqwest::Method::POST, replica).body(call(1, tool, arguments).to_string());
         match request.send().await {
             Ok(response) => response.text().await.unwrap_or_else(|error| error.to_string()),
-            Err(error) => error.to_string(),
+            Err(error) => format!("{error:?}"),
         }
     }
 

@@ -194,6 +194,12 @@ async fn reload_uses_changed_folder_after_new_trust() {
     let mut cli = hub("[native]\nenabled = false\n");
     cli.server("s", &Script::legacy().plain_tool("trusted"));
     let folder = cli.folder().to_owned();
+    // A program of the project loads known files. Any other program could load all files, also those that this test writes.
+    edit(&folder, |servers| {
+        let program = folder.join("server");
+        fs::copy(servers["s"]["command"].as_str().unwrap(), &program).unwrap();
+        servers["s"]["command"] = json!(program);
+    });
     let home = tempfile::tempdir().unwrap();
     let with_trust = |cli: &toolhub_testkit::CommandLine, args: &[&str]| {
         let mut command = cli.command(args);

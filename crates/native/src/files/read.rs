@@ -3,8 +3,12 @@
 use std::io::{Read, Seek};
 
 use cap_std::fs::File;
+#[cfg(unix)]
+use cap_std::fs::MetadataExt as _;
 use encoding_rs::{Encoding, UTF_8};
 use toolhub_core::lang::LocalizedText;
+#[cfg(unix)]
+use toolhub_core::open_databases;
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -232,6 +236,13 @@ fn open(allowed_path: &AllowedPath, path: &str) -> Result<File, LocalizedText> {
         return Err(LocalizedText::new(
             format!("`{path}` is no file that can be read"),
             format!("`{path}` 不是可读取的文件"),
+        ));
+    }
+    #[cfg(unix)]
+    if open_databases::is_open((allowed_path.metadata.dev(), allowed_path.metadata.ino())) {
+        return Err(LocalizedText::new(
+            format!("`{path}` is the database of this hub, which no tool reads"),
+            format!("`{path}` 是此 hub 的数据库，工具不能读取"),
         ));
     }
     allowed_path.dir.open(&allowed_path.inside).map_err(|error| {

@@ -284,6 +284,7 @@ fn set_durability(connection: &Connection, durability: Durability) -> rusqlite::
 
 /// Opens the file and configures the connection.
 fn connect(file: &Path) -> Result<Connection, OpenError> {
+    toolhub_core::open_databases::add(file);
     // SQLite creates its `-wal` and `-shm` files with the mode of the database.
     private_file::ensure_file(file).map_err(|source| PrivateError::Io { path: file.to_owned(), source })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

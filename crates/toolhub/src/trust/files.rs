@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::open_databases;
 
 /// The maximum size of a config file.
 pub(super) const MAX_CONFIG_BYTES: u64 = 4 << 20;
@@ -75,8 +76,12 @@ pub(super) fn link(file: &Path) -> FileState {
     FileState { sha256, executable: false, owner: None, shared: false, target: file.canonicalize().ok() }
 }
 
-/// Opens a regular file with `O_NONBLOCK`: opening a FIFO would block forever.
+/// Opens a regular file with `O_NONBLOCK`: opening a FIFO would block forever. `None` if there is no such file.
 fn open(file: &Path) -> Result<Option<(File, Metadata)>, LocalizedText> {
+    // The hub's own data in a project is no file of the project.
+    if open_databases::contains(file) {
+        return Ok(None);
+    }
     let mut options = File::options();
     options.read(true);
     #[cfg(unix)]

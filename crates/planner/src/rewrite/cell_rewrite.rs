@@ -229,7 +229,7 @@ pub(crate) fn cell_format(text: &str) -> Option<String> {
     (start.0 > lead.len()).then(|| format!("set {} on {}", &text[start.1..end], &text[lead.len()..start.0]))
 }
 
-/// `list the tabs_as_sheets in a.xlsx`: the tabs of a workbook are its sheets.
+/// `list the tabs in a.xlsx`: the tabs of a workbook are its sheets.
 pub(crate) fn tabs_as_sheets(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let workbook = literals.iter().any(|found| {

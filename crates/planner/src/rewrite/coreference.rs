@@ -332,7 +332,7 @@ fn repeat_question(text: &str) -> Option<String> {
     Some(format!("{head}{joint}{repeated}"))
 }
 
-/// `my events on A and then resolve_those on B`: replaces `resolve_those` by its noun.
+/// `my events on A and then those on B`: replaces `those` by its noun.
 fn resolve_those(text: &str) -> Option<String> {
     let (at, word) =
         [" those on ", " those of ", " those in ", " those from ", " the ones on ", " the ones in "]

@@ -39,7 +39,7 @@ const MAX_STATEMENT_WORDS: usize = 10;
 pub(crate) fn needed_object(text: &str) -> Option<String> {
     let masked = masked(text, &literal_scanner::find(text));
     let (at, words) = NEEDED.iter().find_map(|words| masked.find(words).map(|at| (at, *words)))?;
-    // `Row 3 is needed_object` is no wish; `a new sheet is needed_object` is one.
+    // `Row 3 is needed` is no wish; `a new sheet is needed` is one.
     let wished = !words.ends_with("needed") || masked.starts_with("a ") || masked.starts_with("an ");
     let is_whole_word =
         wished && (masked[at + words.len()..].starts_with([' ', '.', '!', ',']) || masked.ends_with(words));
@@ -99,7 +99,7 @@ pub(crate) fn mentioned_location(text: &str) -> Option<String> {
     Some(format!("{order}{place}"))
 }
 
-/// `It would be good if X got staged`, `X isn't needed_object any more and should be cancelled`: plain passives.
+/// `It would be good if X got staged`, `X isn't needed any more and should be cancelled`: plain passives.
 pub(crate) fn passive_wish(text: &str) -> Option<String> {
     const GOOD: [&str; 6] = [
         "it would be good if ",
@@ -166,7 +166,7 @@ pub(crate) fn event_wish(text: &str) -> Option<String> {
     })
 }
 
-/// `Message m-4 file_move in the folder Contracts, please put it there`: moves a mail.
+/// `Message m-4 belongs in the folder Contracts, please put it there`: moves a mail.
 pub(crate) fn mail_move(text: &str) -> Option<String> {
     let masked = masked(text, &literal_scanner::find(text));
     let kind = ["message ", "email ", "mail "].iter().find(|kind| masked.starts_with(**kind))?;
@@ -188,7 +188,7 @@ pub(crate) fn mail_move(text: &str) -> Option<String> {
         .then(|| format!("move {kind}{name} to the folder {folder}"))
 }
 
-/// `The scan F file_move in D, can you move it there?`: moves a file into a folder.
+/// `The scan F belongs in D, can you move it there?`: moves a file into a folder.
 pub(crate) fn file_move(text: &str) -> Option<String> {
     const VERBS_OF_PLACE: [&str; 8] = [
         " belongs in ",

@@ -162,7 +162,7 @@ pub(crate) fn sender(context: &MatchContext<'_>) -> Option<(usize, usize)> {
     let length = text[start..at].chars().count();
     (2..=5).contains(&length).then_some((start, at))
 }
-/// `in find_room A12`: a room by its number.
+/// `in room A12`: a room by its number.
 pub(crate) fn find_room(text: &str) -> Option<(usize, usize)> {
     let lower = text.to_ascii_lowercase();
     let leads = [

@@ -64,7 +64,7 @@ pub(crate) fn candidates(
             None => leads,
         };
         let counted = number.unit.is_none_or(|unit| COUNTABLE_UNITS.contains(&unit.name()));
-        // `15 is_upper_bound recent`, `10 latest`: the sort order may follow the number.
+        // `15 most recent`, `10 latest`: the sort order may follow the number.
         let next = context.parsed.tokens.get(context.parsed.token_at(mention.end));
         let follows =
             next.is_some_and(|token| token.is_any(&["most", "latest", "newest", "recent", "last", "first"]));

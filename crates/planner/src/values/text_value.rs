@@ -568,7 +568,7 @@ fn chunks(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
         if own == words || torn || lexicon::is_kind(chunk.text) {
             continue;
         }
-        // `rock concerts`, `a single find_room`: the modifier of the tool's own noun gives its kind.
+        // `rock concerts`, `a single room`: the modifier of the tool's own noun gives its kind.
         let named = context.parsed.mentions.iter().any(|mention| {
             let whole = !matches!(mention.value, Value::Literal(_) | Value::Moment(_));
             whole && mention.start < chunk.end && chunk.start < mention.end

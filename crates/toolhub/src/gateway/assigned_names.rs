@@ -9,7 +9,7 @@ use toolhub_core::{RUN_SCRIPT, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
 
-use super::overrides::{AmbiguousOverride, BoundOverrides, OverrideInputs, ToolId, id_of};
+use super::overrides::{AwaitedOverride, BoundOverrides, OverrideInputs, ToolId, id_of};
 use crate::settings::{Override, ProfileSettings};
 
 /// The maximum length of a tool name (bytes).
@@ -66,8 +66,8 @@ pub(super) struct NameInputs<'a> {
     /// Whether all servers have been listed, or have failed once. Until then, which source has a name first depends on the order of
     /// their responses.
     pub(super) settled: bool,
-    /// Whether all servers of the profile have been listed.
-    pub(super) is_complete: bool,
+    /// The sources of the profile that were never listed: each may offer any tool.
+    pub(super) unlisted: &'a [Source],
 }
 
 impl NameInputs<'_> {
@@ -128,13 +128,14 @@ impl NameInputs<'_> {
             is_shared: &|group| self.is_shared(group),
             sources: &self.sources,
             holders: self.previous.map_or(&none, |previous| &previous.override_holders),
-            is_complete: self.is_complete,
+            policy: self.policy,
+            unlisted: self.unlisted,
         })
     }
 
-    /// The overrides without a source whose tools several servers offer.
-    pub(super) fn ambiguous_overrides(&self, catalog: &Catalog) -> Vec<AmbiguousOverride> {
-        self.bind(&self.groups(catalog)).ambiguous
+    /// The overrides of the profile, bound to the tools of the catalog.
+    pub(super) fn bound_overrides(&self, catalog: &Catalog) -> BoundOverrides {
+        self.bind(&self.groups(catalog))
     }
 }
 
@@ -181,6 +182,8 @@ pub(super) struct ToolNames {
     holders: HashMap<String, Source>,
     /// The sources to which overrides without a source are bound.
     override_holders: HashMap<String, Source>,
+    /// The overrides that are bound once certain servers have been listed.
+    pub(super) awaited_overrides: Vec<AwaitedOverride>,
     /// Whether all servers had been listed, or had failed once.
     pub(super) settled: bool,
 }
@@ -208,6 +211,7 @@ impl ToolNames {
             given: given.collect(),
             holders: inputs.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
             override_holders: bound.holders,
+            awaited_overrides: bound.awaited,
             settled: inputs.settled,
             ..Self::default()
         };
@@ -410,11 +414,21 @@ mod tests {
         order: &[&str],
         previous: Option<&ToolNames>,
     ) -> ToolNames {
+        names_without(&[], catalog, profile, order, previous)
+    }
+
+    /// The names while these sources have not been listed.
+    fn names_without(
+        unlisted: &[Source],
+        catalog: &Catalog,
+        profile: &ProfileSettings,
+        order: &[&str],
+        previous: Option<&ToolNames>,
+    ) -> ToolNames {
         let policy =
             Policy { servers: order.iter().map(|id| ServerId::new(*id)).collect(), ..Policy::default() };
         let sources = SERVERS.iter().map(ToString::to_string).collect();
-        let inputs =
-            NameInputs { policy: &policy, profile, sources, previous, settled: true, is_complete: true };
+        let inputs = NameInputs { policy: &policy, profile, sources, previous, settled: true, unlisted };
         ToolNames::new(catalog, &inputs)
     }
 
@@ -474,6 +488,39 @@ mod tests {
             prop_assert_eq!(given.count(), usize::from(first.is_some()));
         }
 
+        /// Servers are listed one after another, in any order, and others have timed out: no other server than the first one in the
+        /// configured order ever has the override, and none keeps it.
+        #[test]
+        fn an_override_waits_for_earlier_servers(
+            offered in offers(),
+            order in Just(SERVERS.to_vec()).prop_shuffle(),
+            listed_in_order in Just(vec![0, 1, 2]).prop_shuffle(),
+        ) {
+            let profile = profile("pay");
+            let complete = catalog(&offered);
+            let first = order.iter().find(|id| complete.named("pay").any(|entry| entry.tool.source == server(id)));
+            let first = first.map(|id| server(id));
+            let mut previous: Option<ToolNames> = None;
+            for count in 1..=SERVERS.len() {
+                let is_listed = |index: &usize| listed_in_order[..count].contains(index);
+                let so_far: Vec<(usize, String)> =
+                    offered.iter().filter(|(index, _)| is_listed(index)).cloned().collect();
+                let unlisted: Vec<Source> =
+                    (0..SERVERS.len()).filter(|index| !is_listed(index)).map(|index| server(SERVERS[index])).collect();
+                let names = names_without(&unlisted, &catalog(&so_far), &profile, &order, previous.as_ref());
+                for tool in names.tools.iter().filter(|tool| tool.overridden(&profile).is_some()) {
+                    prop_assert_eq!(Some(&tool.entries[0].tool.source), first.as_ref());
+                }
+                for holder in names.override_holders.values() {
+                    prop_assert_eq!(Some(holder), first.as_ref());
+                }
+                previous = Some(names);
+            }
+            let overridden = previous.iter().flat_map(|names| &names.tools);
+            let count = overridden.filter(|tool| tool.overridden(&profile).is_some()).count();
+            prop_assert_eq!(count, usize::from(first.is_some()));
+        }
+
         /// A name never reaches another server than before, whatever the servers offer later.
         #[test]
         fn a_name_stays_with_its_server(
@@ -513,7 +560,7 @@ mod tests {
             sources: sources.to_vec(),
             previous: None,
             settled: true,
-            is_complete: true,
+            unlisted: &[],
         };
         let names = ToolNames::new(&catalog, &inputs);
         assert_eq!(reached(&names)["transfer"], (server("evil__x"), ToolName::from("b")));

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use toolhub_core::{Source, ToolName};
-use toolhub_engine::Entry;
 use toolhub_engine::reserved::hashed;
+use toolhub_engine::{Entry, Policy};
 
 use crate::settings::ProfileSettings;
 
@@ -32,8 +32,31 @@ pub(super) struct OverrideInputs<'a> {
     pub(super) sources: &'a [String],
     /// The sources to which overrides without a source were bound before.
     pub(super) holders: &'a HashMap<String, Source>,
-    /// Whether all servers of the profile have been listed. Until then, a server that holds a tool may be missing.
-    pub(super) is_complete: bool,
+    /// The configured order of the sources.
+    pub(super) policy: &'a Policy,
+    /// The sources of the profile that were never listed: each may offer any tool.
+    pub(super) unlisted: &'a [Source],
+}
+
+/// An override without a source, while servers that come first may offer its tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AwaitedOverride {
+    pub(super) key: String,
+    /// The servers that were never listed and come before the first one that offers the tool.
+    pub(super) sources: Vec<Source>,
+    /// Whether the tool is not offered meanwhile, because the override has a name or fixed arguments.
+    pub(super) is_withheld: bool,
+}
+
+impl OverrideInputs<'_> {
+    /// The sources that were never listed and come before this one in the configured order.
+    fn unlisted_before(&self, source: &Source) -> Vec<Source> {
+        let limit = self.policy.rank(source);
+        let is_before = |source: &&Source| {
+            self.policy.rank(source).is_some_and(|rank| limit.is_none_or(|limit| rank < limit))
+        };
+        self.unlisted.iter().filter(is_before).cloned().collect()
+    }
 }
 
 /// An override without a source whose tool several servers offer.
@@ -56,6 +79,7 @@ pub(super) struct BoundOverrides {
     /// not yet known to which one.
     withheld: HashSet<ToolId>,
     pub(super) ambiguous: Vec<AmbiguousOverride>,
+    pub(super) awaited: Vec<AwaitedOverride>,
 }
 
 impl BoundOverrides {
@@ -82,7 +106,8 @@ impl BoundOverrides {
     }
 
     /// Binds an override without a source: to the native tool of that name, or to one server. That is the one to which it was bound
-    /// before, as long as it is configured, or the first one in the configured order.
+    /// before, as long as it is configured, or the first one in the configured order. A server that was never listed may offer the tool:
+    /// if one comes before all others, there is no holder yet, however long it takes to answer.
     fn bind_bare(&mut self, key: &str, inputs: &OverrideInputs<'_>) {
         let Some(overridden) = inputs.profile.overrides.get(key) else { return };
         let named = |group: &&Vec<Arc<Entry>>| group.first().is_some_and(|it| it.tool.name().as_str() == key);
@@ -96,18 +121,24 @@ impl BoundOverrides {
             self.keys.insert(id_of(native), key.to_owned());
             return;
         }
+        let Some(first) = candidates.first().map(|entry| entry.tool.source.clone()) else { return };
+        let fixes = !overridden.arguments.is_empty();
+        let awaited = if before.is_none() { inputs.unlisted_before(&first) } else { Vec::new() };
+        let is_awaited = !awaited.is_empty();
+        if is_awaited {
+            let is_withheld = fixes || overridden.name.is_some();
+            self.awaited.push(AwaitedOverride { key: key.to_owned(), sources: awaited, is_withheld });
+            if is_withheld {
+                self.withheld.extend(candidates.iter().map(|entry| id_of(entry)));
+                return;
+            }
+        }
         if candidates.len() > 1 && (inputs.is_shared)(&candidates) {
             self.keys.extend(candidates.iter().map(|entry| (id_of(entry), key.to_owned())));
             return;
         }
-        let fixes = !overridden.arguments.is_empty();
-        if before.is_none() && !inputs.is_complete && (fixes || overridden.name.is_some()) {
-            self.withheld.extend(candidates.iter().map(|entry| id_of(entry)));
-            return;
-        }
-        let first = candidates.first().map(|entry| entry.tool.source.clone());
-        let Some(holder) = before.or(first) else { return };
-        if inputs.is_complete {
+        let holder = before.unwrap_or(first);
+        if !is_awaited {
             self.holders.insert(key.to_owned(), holder.clone());
         }
         let (own, others): (Vec<&Arc<Entry>>, Vec<&Arc<Entry>>) =

@@ -9,6 +9,7 @@ use toolhub_core::{RUN_SCRIPT, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
 
+use super::name_holders::{HeldNameBudget, NameHolders};
 use super::overrides::{AwaitedOverride, BoundOverrides, OverrideInputs, ToolId, id_of};
 use crate::settings::{Override, ProfileSettings};
 
@@ -179,7 +180,7 @@ pub(super) struct ToolNames {
     /// The names that the owner assigned.
     given: HashMap<ToolId, String>,
     /// The source that had each name first. It keeps the name, so that no other source receives calls meant for it.
-    holders: HashMap<String, Source>,
+    holders: NameHolders<Source>,
     /// The sources to which overrides without a source are bound.
     override_holders: HashMap<String, Source>,
     /// The overrides that are bound once certain servers have been listed.
@@ -196,10 +197,11 @@ impl ToolNames {
         groups.extend(mode_tools(&groups, catalog, profile));
         let bound = inputs.bind(&groups);
         let mut named: Vec<NamedTool> = Vec::new();
+        let mut budget = HeldNameBudget::new(inputs.previous.map(|previous| &previous.holders));
         for (index, group) in groups.into_iter().enumerate() {
             let is_only_of_mode = index >= admitted;
             named.extend(
-                named_tools(group, &bound, inputs)
+                named_tools(group, &bound, inputs, &mut budget)
                     .into_iter()
                     .map(|tool| NamedTool { is_only_of_mode, ..tool }),
             );
@@ -231,13 +233,14 @@ impl ToolNames {
     }
 
     fn add_holders(&mut self) {
-        for tool in &self.tools {
+        let Self { tools, holders, .. } = self;
+        for tool in &*tools {
             for entry in &tool.entries {
                 let (source, own) = (&entry.tool.source, entry.tool.name().as_str());
                 // The prefixed name stays reserved after the source is removed, so that no other source can take it.
-                self.holders.entry(qualified(source, own)).or_insert_with(|| source.clone());
+                holders.hold(&qualified(source, own), source);
                 if tool.entries.len() == 1 && own == tool.name {
-                    self.holders.entry(own.to_owned()).or_insert_with(|| source.clone());
+                    holders.hold(own, source);
                 }
             }
         }
@@ -304,11 +307,20 @@ fn assign(named: Vec<NamedTool>, profile: &ProfileSettings) -> Vec<NamedTool> {
 }
 
 /// Names the tools of a group. Equal definitions do not make servers equivalent: a name belongs to one source, unless the owner
-/// declared several equivalent. A native tool keeps its name; the others with that name get `source__name`.
-fn named_tools(group: Vec<Arc<Entry>>, bound: &BoundOverrides, inputs: &NameInputs<'_>) -> Vec<NamedTool> {
+/// declared several equivalent. A native tool keeps its name; the others with that name get `source__name`. So do those of a source that
+/// holds too many names.
+fn named_tools(
+    group: Vec<Arc<Entry>>,
+    bound: &BoundOverrides,
+    inputs: &NameInputs<'_>,
+    budget: &mut HeldNameBudget<'_, Source>,
+) -> Vec<NamedTool> {
     let Some(name) = group.first().map(|first| first.tool.name().as_str().to_owned()) else {
         return Vec::new();
     };
+    for entry in &group {
+        budget.admits(&qualified(&entry.tool.source, &name), &entry.tool.source);
+    }
     let key = |entry: &Arc<Entry>| bound.key_of(&id_of(entry)).map(str::to_owned);
     let first_key = group.first().and_then(&key);
     let members: Vec<&Arc<Entry>> = group.iter().collect();
@@ -318,9 +330,10 @@ fn named_tools(group: Vec<Arc<Entry>>, bound: &BoundOverrides, inputs: &NameInpu
         return vec![NamedTool { name, entries: group, override_key, is_only_of_mode: false }];
     }
     let is_alone = group.len() == 1;
-    let name_of = |entry: &Arc<Entry>| {
+    let mut name_of = |entry: &Arc<Entry>| {
         let source = &entry.tool.source;
-        let keeps = (is_alone && inputs.may_hold(&name, source)) || *source == Source::Native;
+        let may_hold = is_alone && inputs.may_hold(&name, source) && budget.admits(&name, source);
+        let keeps = may_hold || *source == Source::Native;
         if keeps { name.clone() } else { qualified(source, &name) }
     };
     let offered = group.iter().filter(|entry| !bound.withholds(&id_of(entry)));
@@ -376,6 +389,7 @@ mod tests {
     use toolhub_core::{RawJson, ServerId, ToolDefinition};
     use toolhub_engine::ReservedNames;
 
+    use super::super::name_holders::MAX_HELD_NAMES;
     use super::*;
 
     const SERVERS: [&str; 3] = ["good", "evil", "third"];
@@ -539,6 +553,27 @@ mod tests {
                 previous = Some(names);
             }
         }
+    }
+
+    /// A server that offers other tools at each change holds a limited number of names; after that its tools have its prefix. The names
+    /// of other servers stay as they are.
+    #[test]
+    fn a_server_that_renames_its_tools_holds_a_limited_number_of_names() {
+        const TOOLS: usize = 4_000;
+        let profile = ProfileSettings::default();
+        let mut previous: Option<ToolNames> = None;
+        let mut prefixed = Vec::new();
+        for round in 0..4 {
+            let own = (0..TOOLS).map(|number| (1, format!("tool_{round}_{number}")));
+            let offered: Vec<(usize, String)> = own.chain([(0, "pay".to_owned())]).collect();
+            let names = names(&catalog(&offered), &profile, &SERVERS, previous.as_ref());
+            assert!(names.tools.iter().any(|tool| tool.name == "pay"));
+            assert_eq!(names.tools.len(), TOOLS + 1);
+            prefixed.push(names.tools.iter().filter(|tool| tool.is_prefixed()).count());
+            previous = Some(names);
+        }
+        // Each tool that has its plain name holds two names.
+        assert_eq!(prefixed, [0, 0, 2 * TOOLS + TOOLS - MAX_HELD_NAMES / 2, TOOLS]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod kind;
 mod list_keys;
 mod login_links;
 mod login_pages;
+mod name_holders;
 mod notification_bus;
 mod offers;
 mod opened_pages;

@@ -61,11 +61,16 @@ impl Purge {
 async fn delete_of_revoked_keys(gateways: &Gateways, store: &dyn HubStore) {
     let access = gateways.access();
     let revoked = access.revoked_keys().into_iter().map(|key| key.name);
-    for name in revoked.chain(access.take_deleted_keys(INTERVAL)) {
+    for name in revoked.chain(access.deleted_keys(INTERVAL)) {
         // A deletion may take long, and a key of that name may be made for the same person meanwhile.
         let is_in_force = access.keys().iter().any(|key| key.principal.display == name);
-        if !is_in_force {
-            let _ = store.delete_responses_of(&Origin::Key { name }.to_string()).await;
+        if is_in_force {
+            continue;
+        }
+        let deletion = store.delete_responses_of(&Origin::Key { name: name.clone() }.to_string()).await;
+        // What could not be deleted now is deleted at the next purge.
+        if deletion.is_ok() {
+            access.forget_deleted_key(&name, INTERVAL);
         }
     }
 }

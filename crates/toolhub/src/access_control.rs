@@ -268,9 +268,15 @@ impl AccessControl {
         self.snapshot.load().revoked.clone()
     }
 
-    /// The names of keys whose entries were deleted at least this time ago. Each is returned once.
-    pub fn take_deleted_keys(&self, age: Duration) -> Vec<String> {
-        self.deleted_keys.take(age)
+    /// The names of keys whose entries were deleted at least this time ago while this process ran, until
+    /// [`Self::forget_deleted_key`].
+    pub fn deleted_keys(&self, age: Duration) -> Vec<String> {
+        self.deleted_keys.names(age)
+    }
+
+    /// Forgets a key whose entry was deleted at least this time ago: what was stored for it is deleted.
+    pub fn forget_deleted_key(&self, name: &str, age: Duration) {
+        self.deleted_keys.forget(name, age);
     }
 
     /// The identity providers at which people can log in to the console.
@@ -688,17 +694,22 @@ mod tests {
         for other in [&rotated, &replaced, &expired, &auth(&["bob"]), &AuthSettings::default()] {
             assert_eq!(revoked_by(&access, other), nothing);
             assert_eq!(revoked_by(&access, &all), nothing);
-            assert_eq!(access.take_deleted_keys(Duration::ZERO), nothing);
+            assert_eq!(access.deleted_keys(Duration::ZERO), nothing);
         }
         // Without any `[auth]` no key is deleted, however long.
         assert_eq!(revoked_by(&access, &AuthSettings::default()), nothing);
-        assert_eq!(access.take_deleted_keys(Duration::ZERO), nothing);
+        assert_eq!(access.deleted_keys(Duration::ZERO), nothing);
         assert_eq!(revoked_by(&access, &all), nothing);
         // A deleted entry, after a time.
         assert_eq!(revoked_by(&access, &auth(&["bob"])), nothing);
-        assert_eq!(access.take_deleted_keys(Duration::from_secs(3_600)), nothing);
-        assert_eq!(access.take_deleted_keys(Duration::ZERO), ["ann"]);
-        assert_eq!(access.take_deleted_keys(Duration::ZERO), nothing, "once");
+        assert_eq!(access.deleted_keys(Duration::from_secs(3_600)), nothing);
+        access.forget_deleted_key("ann", Duration::from_secs(3_600));
+        access.forget_deleted_key("bob", Duration::ZERO);
+        for _ in 0..2 {
+            assert_eq!(access.deleted_keys(Duration::ZERO), ["ann"], "until its data is deleted");
+        }
+        access.forget_deleted_key("ann", Duration::ZERO);
+        assert_eq!(access.deleted_keys(Duration::ZERO), nothing);
         // A deleted entry whose name another key gets.
         assert_eq!(revoked_by(&access, &all), nothing);
         assert_eq!(revoked_by(&access, &auth(&["bob"])), nothing);
@@ -707,7 +718,7 @@ mod tests {
         let mut revoked = auth(&["bob"]);
         revoked.revoked.push(RevokedKey { name: "ann".to_owned(), at: "2026-11-18".to_owned() });
         assert_eq!(revoked_by(&access, &revoked), ["ann"]);
-        assert_eq!(access.take_deleted_keys(Duration::ZERO), nothing);
+        assert_eq!(access.deleted_keys(Duration::ZERO), nothing);
         assert_eq!(revoked_by(&access, &all), nothing);
     }
 

@@ -347,6 +347,7 @@ impl HubBuilder {
                 lists_version,
                 declares,
                 since: SystemTime::now(),
+                in_catalog: Mutex::default(),
                 starts: Semaphore::new(settings.limits.starts()),
                 progress: ProgressCell::default(),
                 store,

@@ -222,6 +222,14 @@ impl Hub {
         missing.into_iter().map(why).collect()
     }
 
+    /// The enabled servers whose tools are not in the catalog, because they were never listed. If it is read before the catalog,
+    /// the catalog has the tools of all other servers.
+    pub(crate) fn not_in_catalog(&self) -> Vec<ServerId> {
+        let servers = self.usable(None);
+        let in_catalog = self.in_catalog();
+        servers.iter().map(|server| server.id()).filter(|id| !in_catalog.contains(*id)).cloned().collect()
+    }
+
     /// The servers that a call with that source may reach.
     fn usable(&self, source: Option<&str>) -> Vec<Arc<Server>> {
         let servers = self.servers.load();

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toolhub_core::json::canonical;
-use toolhub_core::lang::LocalizedText;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::HubStore;
 use toolhub_core::shared_state::ChangeVersions;
 use toolhub_core::{CallId, Principal, RawJson, Role};
@@ -243,6 +243,19 @@ impl HeldState {
         }
     }
 
+    /// What the state is called in messages for people.
+    pub fn label(&self) -> LocalizedText {
+        let (en, zh) = match self {
+            Self::Waiting => ("waiting", "等待中"),
+            Self::Approved { .. } => ("approved", "已批准"),
+            Self::Denied { .. } => ("denied", "已拒绝"),
+            Self::Expired => ("expired", "已过期"),
+            Self::Used { .. } => ("used", "已执行"),
+            Self::Withdrawn => ("withdrawn: its script has ended", "已撤回：脚本已结束"),
+        };
+        LocalizedText::new(en, zh)
+    }
+
     /// The id of the principal that decided.
     pub fn decided_by(&self) -> Option<&str> {
         match self {
@@ -320,10 +333,13 @@ impl DecideError {
                 format!("`{id}` was withdrawn: the script that made the call has ended"),
                 format!("`{id}` 已撤回：发起该调用的脚本已结束"),
             ),
-            Self::NotWaiting(state) => LocalizedText::new(
-                format!("`{id}` is not waiting any more: {}", state.name()),
-                format!("`{id}` 已不在等待：{}", state.name()),
-            ),
+            Self::NotWaiting(state) => {
+                let label = state.label();
+                LocalizedText::new(
+                    format!("`{id}` is no longer waiting: {}", label.localize(Lang::En)),
+                    format!("`{id}` 已处理：{}", label.localize(Lang::Zh)),
+                )
+            }
             Self::NotApprover => LocalizedText::new(
                 "deciding about held calls needs the role `approver` or `owner`",
                 "审批调用需要 `approver` 或 `owner` 角色",

@@ -1,6 +1,6 @@
 //! The hub: all tools of all sources. The engine routes calls; `discovery` decides which servers must be listed first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -69,6 +69,8 @@ pub struct Hub {
     /// `[[servers]]` of the settings that the servers were created from.
     pub(crate) server_settings: Mutex<Vec<ServerExtras>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
+    /// The servers whose list is in the catalog, which is updated after `lists`.
+    pub(crate) in_catalog: Mutex<HashSet<ServerId>>,
     /// The total number of failure-history changes of all servers at the last check that found nothing to store; `u64::MAX`
     /// forces the next check.
     pub(crate) checked_version: AtomicU64,
@@ -483,6 +485,10 @@ impl Hub {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn in_catalog(&self) -> MutexGuard<'_, HashSet<ServerId>> {
+        self.in_catalog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn retired(&self) -> MutexGuard<'_, Vec<Arc<Server>>> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -507,14 +513,21 @@ impl Hub {
         }
         let spec = server.spec();
         let source = Source::Server(spec.id.clone());
-        let tools = match self.lists().get(&spec.id) {
-            Some(list) if spec.enabled => tools_of(spec, list, &self.approved()),
-            _ => Vec::new(),
+        let (tools, is_listed) = match self.lists().get(&spec.id) {
+            Some(list) if spec.enabled => {
+                (tools_of(spec, list, &self.approved()), list.listed_at.is_some())
+            }
+            _ => (Vec::new(), false),
         };
         for tool in &tools {
             self.note_reserved(&spec.id, tool);
         }
         self.engine.set_tools(&source, &tools);
+        let mut in_catalog = self.in_catalog();
+        match is_listed {
+            true => in_catalog.insert(spec.id.clone()),
+            false => in_catalog.remove(&spec.id),
+        };
     }
 
     /// Emits a note if a tool of a server is renamed because its name is reserved.

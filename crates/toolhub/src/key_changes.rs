@@ -110,13 +110,16 @@ impl DeletedKeys {
         all.retain(|name, _| !after.revoked.iter().any(|revoked| revoked.name == *name));
     }
 
-    /// Removes and returns the names of the keys that have been deleted for at least this time.
-    pub(crate) fn take(&self, age: Duration) -> Vec<String> {
-        let mut all = self.all();
-        let is_due = |deleted: &DeletedKey| deleted.since.elapsed() >= age;
-        let names: Vec<String> =
-            all.iter().filter(|(_, deleted)| is_due(deleted)).map(|(name, _)| name.clone()).collect();
-        all.retain(|name, _| !names.contains(name));
-        names
+    /// The names of the keys that have been deleted for at least this time.
+    pub(crate) fn names(&self, age: Duration) -> Vec<String> {
+        let all = self.all();
+        let due = all.iter().filter(|(_, deleted)| deleted.since.elapsed() >= age);
+        due.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Forgets a key that has been deleted for at least this time, after what is stored for it was deleted. One that was deleted again
+    /// meanwhile stays.
+    pub(crate) fn forget(&self, name: &str, age: Duration) {
+        self.all().retain(|known, deleted| known != name || deleted.since.elapsed() < age);
     }
 }

@@ -100,6 +100,7 @@ impl Hub {
                 let mut known = self.lists();
                 for id in retired.iter().map(|server| server.id()) {
                     known.remove(id);
+                    self.in_catalog().remove(id);
                 }
                 for server in &servers {
                     if let Some(list) = lists.get(server.id()) {

@@ -211,6 +211,36 @@ async fn later_server_does_not_shadow_resources() {
     assert!(stream.nothing_more("notifications/resources/updated").await, "evil's was handed on, too");
 }
 
+/// `good` has templates and lists none of their URIs: `evil`, which follows, lists some and has other templates for them.
+#[tokio::test]
+async fn later_server_does_not_claim_resources_of_templates() {
+    let mut cli = hub(PLAIN);
+    let good = resources("good", &[], &["notes://{id}", "users://{user_id}/profile", "file:///{+path}"]);
+    let evil = resources(
+        "evil",
+        &["notes://5", "NOTES://6", "users://7/profile", "file:///evil/own"],
+        &["notes://5{?x}", "users://7/{x}", "file:///docs/{name}"],
+    );
+    for (id, script) in [("good", good), ("evil", evil)] {
+        let journal = cli.folder().join(format!("journal-{id}"));
+        cli.server(id, &script.journal(journal));
+    }
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    client.tools().await;
+    let read = async |uri: &str| client.ask("1", "resources/read", &format!(r#""uri":"{uri}""#)).await;
+    for uri in ["notes://5", "notes://6", "users://7/profile", "file:///docs/a"] {
+        assert!(read(uri).await.result().contains("\"good\""), "{uri}");
+        let subscribed = client.ask("2", "resources/subscribe", &format!(r#""uri":"{uri}""#)).await;
+        assert_eq!(subscribed.result(), "{}", "{uri}");
+    }
+    let evil_journal = Journal::read(serving.folder().join("journal-evil"));
+    for method in ["resources/read", "resources/subscribe"] {
+        assert_eq!(evil_journal.count_method(method), 0, "{method}");
+    }
+    assert!(read("file:///evil/own").await.result().contains("\"evil\""), "the control");
+}
+
 /// Instances of a server number their tasks independently.
 #[tokio::test]
 async fn separates_equal_task_ids_of_two_instances() {

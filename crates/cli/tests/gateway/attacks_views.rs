@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
-use toolhub_testkit::scripted::{Journal, Script};
+use toolhub_testkit::scripted::{Journal, Script, binary};
 
 use crate::access_rules::{add_settings, keys};
 use crate::raw_client::{ERAS, Era, RawClient};
@@ -113,6 +113,41 @@ async fn override_without_a_server_has_one_holder() {
     let sent: Vec<Value> =
         received(&serving, "good", "tools/call").into_iter().map(|call| call["arguments"].clone()).collect();
     assert_eq!(sent, [json!({"amount": 1, "account": "own"}), json!({"amount": 2})]);
+}
+
+/// `good` comes first and does not answer in time: an override without a server waits for it, so that no other server gets the
+/// arguments that may be fixed for `good`. Once `good` answers, the override belongs to it.
+#[tokio::test]
+async fn override_without_a_server_waits_for_a_slow_earlier_one() {
+    let settings = format!(
+        "{PLAIN}[profiles.default.overrides.pay]\nname = \"transfer\"\narguments = {{ account = \"own\" }}\n"
+    );
+    let mut cli = hub(&settings);
+    let good = Script::both().plain_tool("pay").journal(cli.folder().join("good.journal"));
+    let slow = good.clone().set("start_delay_ms", 600_000).write(cli.folder());
+    cli.entry("good", json!({"command": binary(), "args": ["stdio", slow], "connect_timeout": "1s"}));
+    with_tools(&mut cli, "other", &["pay", "look"]);
+    let serving = Serving::start(cli);
+    for era in ERAS {
+        let client = RawClient::connect(&serving.url(), era).await;
+        assert_eq!(client.tools().await, ["look"], "{era:?}");
+        call_everything(&client, &["transfer", "pay", "other__pay"]).await;
+    }
+    let called = received(&serving, "other", "tools/call");
+    assert!(!called.is_empty());
+    assert!(called.iter().all(|call| call["name"] == "look"), "{called:?}");
+    let report = serving.cli().run(&["doctor"]);
+    assert!(format!("{report:?}").contains("SERVER__pay"), "{report:?}");
+    let mut cli = serving.stop();
+    cli.server("good", &good);
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    client.call("transfer", r#"{"amount":1}"#).await.text();
+    assert_eq!(client.tools().await, ["transfer", "look"]);
+    let paid = received(&serving, "good", "tools/call");
+    assert_eq!(paid.iter().map(|call| &call["arguments"]).collect::<Vec<_>>(), [&json!({"amount": 1, "account": "own"})]);
+    let called = received(&serving, "other", "tools/call");
+    assert!(called.iter().all(|call| call["name"] == "look"), "{called:?}");
 }
 
 /// A server cannot take over a name while the gateway runs: neither an override without a server nor a name without a prefix.

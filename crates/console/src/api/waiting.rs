@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub::held_calls::{DecideError, Decider, HeldCall, HeldState};
 use toolhub_core::audit::HeldCallDecision;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{RawJson, Role, Roles};
 use toolhub_server::Authenticator as _;
 
@@ -23,6 +24,9 @@ pub(crate) struct Held {
     pub(crate) id: String,
     /// `waiting`, `approved`, `denied`, `expired`, `used` or `withdrawn`.
     pub(crate) state: String,
+    /// The state for people.
+    #[serde(skip)]
+    pub(crate) label: LocalizedText,
     /// The id of the principal that made it.
     pub(crate) principal: String,
     pub(crate) profile: String,
@@ -82,6 +86,7 @@ fn held(context: &Context<'_>, call: &HeldCall) -> Held {
     Held {
         id: call.id.clone(),
         state: call.state.name().to_owned(),
+        label: call.state.label(),
         principal: call.principal.clone(),
         profile: call.profile.clone(),
         tool: call.tool.clone(),

@@ -1,7 +1,7 @@
 //! The page of held calls.
 
 use maud::{Markup, html};
-use toolhub_core::{Lang, Role};
+use toolhub_core::{Lang, Localize as _, Role};
 
 use super::json_view;
 use super::layout::{Frame, state, time};
@@ -9,17 +9,6 @@ use super::servers::fact;
 use crate::api::waiting::{self, Held};
 use crate::problem::Problem;
 use crate::request::Context;
-
-fn label(name: &str, lang: Lang) -> &'static str {
-    match name {
-        "waiting" => lang.choose("waiting", "等待中"),
-        "approved" => lang.choose("approved", "已批准"),
-        "denied" => lang.choose("denied", "已拒绝"),
-        "expired" => lang.choose("expired", "已过期"),
-        "withdrawn" => lang.choose("withdrawn: its script has ended", "已撤回：脚本已结束"),
-        _ => lang.choose("used", "已执行"),
-    }
-}
 
 pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     let all = context.query.get("all") == Some("true");
@@ -88,7 +77,7 @@ fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
         section.card {
             div.head {
                 h2 { bdi { (call.tool) } }
-                (state(&call.state, label(&call.state, frame.lang())))
+                (state(&call.state, &call.label.localize(frame.lang())))
                 @if decides && call.state == "waiting" {
                     div.actions {
                         @if call.may_approve && is_complete {

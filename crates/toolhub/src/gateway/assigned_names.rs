@@ -9,7 +9,8 @@ use toolhub_core::{RUN_SCRIPT, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
 
-use super::overrides::{AmbiguousOverride, BoundOverrides, OverrideInputs, ToolId, id_of};
+use super::name_holders::{HeldNameBudget, NameHolders};
+use super::overrides::{AwaitedOverride, BoundOverrides, OverrideInputs, ToolId, id_of};
 use crate::settings::{Override, ProfileSettings};
 
 /// The maximum length of a tool name (bytes).
@@ -66,8 +67,8 @@ pub(super) struct NameInputs<'a> {
     /// Whether all servers have been listed, or have failed once. Until then, which source has a name first depends on the order of
     /// their responses.
     pub(super) settled: bool,
-    /// Whether all servers of the profile have been listed.
-    pub(super) is_complete: bool,
+    /// The sources of the profile that were never listed: each may offer any tool.
+    pub(super) unlisted: &'a [Source],
 }
 
 impl NameInputs<'_> {
@@ -128,13 +129,14 @@ impl NameInputs<'_> {
             is_shared: &|group| self.is_shared(group),
             sources: &self.sources,
             holders: self.previous.map_or(&none, |previous| &previous.override_holders),
-            is_complete: self.is_complete,
+            policy: self.policy,
+            unlisted: self.unlisted,
         })
     }
 
-    /// The overrides without a source whose tools several servers offer.
-    pub(super) fn ambiguous_overrides(&self, catalog: &Catalog) -> Vec<AmbiguousOverride> {
-        self.bind(&self.groups(catalog)).ambiguous
+    /// The overrides of the profile, bound to the tools of the catalog.
+    pub(super) fn bound_overrides(&self, catalog: &Catalog) -> BoundOverrides {
+        self.bind(&self.groups(catalog))
     }
 }
 
@@ -178,9 +180,11 @@ pub(super) struct ToolNames {
     /// The names that the owner assigned.
     given: HashMap<ToolId, String>,
     /// The source that had each name first. It keeps the name, so that no other source receives calls meant for it.
-    holders: HashMap<String, Source>,
+    holders: NameHolders<Source>,
     /// The sources to which overrides without a source are bound.
     override_holders: HashMap<String, Source>,
+    /// The overrides that are bound once certain servers have been listed.
+    pub(super) awaited_overrides: Vec<AwaitedOverride>,
     /// Whether all servers had been listed, or had failed once.
     pub(super) settled: bool,
 }
@@ -193,10 +197,11 @@ impl ToolNames {
         groups.extend(mode_tools(&groups, catalog, profile));
         let bound = inputs.bind(&groups);
         let mut named: Vec<NamedTool> = Vec::new();
+        let mut budget = HeldNameBudget::new(inputs.previous.map(|previous| &previous.holders));
         for (index, group) in groups.into_iter().enumerate() {
             let is_only_of_mode = index >= admitted;
             named.extend(
-                named_tools(group, &bound, inputs)
+                named_tools(group, &bound, inputs, &mut budget)
                     .into_iter()
                     .map(|tool| NamedTool { is_only_of_mode, ..tool }),
             );
@@ -208,6 +213,7 @@ impl ToolNames {
             given: given.collect(),
             holders: inputs.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
             override_holders: bound.holders,
+            awaited_overrides: bound.awaited,
             settled: inputs.settled,
             ..Self::default()
         };
@@ -227,13 +233,14 @@ impl ToolNames {
     }
 
     fn add_holders(&mut self) {
-        for tool in &self.tools {
+        let Self { tools, holders, .. } = self;
+        for tool in &*tools {
             for entry in &tool.entries {
                 let (source, own) = (&entry.tool.source, entry.tool.name().as_str());
                 // The prefixed name stays reserved after the source is removed, so that no other source can take it.
-                self.holders.entry(qualified(source, own)).or_insert_with(|| source.clone());
+                holders.hold(&qualified(source, own), source);
                 if tool.entries.len() == 1 && own == tool.name {
-                    self.holders.entry(own.to_owned()).or_insert_with(|| source.clone());
+                    holders.hold(own, source);
                 }
             }
         }
@@ -300,11 +307,20 @@ fn assign(named: Vec<NamedTool>, profile: &ProfileSettings) -> Vec<NamedTool> {
 }
 
 /// Names the tools of a group. Equal definitions do not make servers equivalent: a name belongs to one source, unless the owner
-/// declared several equivalent. A native tool keeps its name; the others with that name get `source__name`.
-fn named_tools(group: Vec<Arc<Entry>>, bound: &BoundOverrides, inputs: &NameInputs<'_>) -> Vec<NamedTool> {
+/// declared several equivalent. A native tool keeps its name; the others with that name get `source__name`. So do those of a source that
+/// holds too many names.
+fn named_tools(
+    group: Vec<Arc<Entry>>,
+    bound: &BoundOverrides,
+    inputs: &NameInputs<'_>,
+    budget: &mut HeldNameBudget<'_, Source>,
+) -> Vec<NamedTool> {
     let Some(name) = group.first().map(|first| first.tool.name().as_str().to_owned()) else {
         return Vec::new();
     };
+    for entry in &group {
+        budget.admits(&qualified(&entry.tool.source, &name), &entry.tool.source);
+    }
     let key = |entry: &Arc<Entry>| bound.key_of(&id_of(entry)).map(str::to_owned);
     let first_key = group.first().and_then(&key);
     let members: Vec<&Arc<Entry>> = group.iter().collect();
@@ -314,9 +330,10 @@ fn named_tools(group: Vec<Arc<Entry>>, bound: &BoundOverrides, inputs: &NameInpu
         return vec![NamedTool { name, entries: group, override_key, is_only_of_mode: false }];
     }
     let is_alone = group.len() == 1;
-    let name_of = |entry: &Arc<Entry>| {
+    let mut name_of = |entry: &Arc<Entry>| {
         let source = &entry.tool.source;
-        let keeps = (is_alone && inputs.may_hold(&name, source)) || *source == Source::Native;
+        let may_hold = is_alone && inputs.may_hold(&name, source) && budget.admits(&name, source);
+        let keeps = may_hold || *source == Source::Native;
         if keeps { name.clone() } else { qualified(source, &name) }
     };
     let offered = group.iter().filter(|entry| !bound.withholds(&id_of(entry)));
@@ -372,6 +389,7 @@ mod tests {
     use toolhub_core::{RawJson, ServerId, ToolDefinition};
     use toolhub_engine::ReservedNames;
 
+    use super::super::name_holders::MAX_HELD_NAMES;
     use super::*;
 
     const SERVERS: [&str; 3] = ["good", "evil", "third"];
@@ -410,11 +428,21 @@ mod tests {
         order: &[&str],
         previous: Option<&ToolNames>,
     ) -> ToolNames {
+        names_without(&[], catalog, profile, order, previous)
+    }
+
+    /// The names while these sources have not been listed.
+    fn names_without(
+        unlisted: &[Source],
+        catalog: &Catalog,
+        profile: &ProfileSettings,
+        order: &[&str],
+        previous: Option<&ToolNames>,
+    ) -> ToolNames {
         let policy =
             Policy { servers: order.iter().map(|id| ServerId::new(*id)).collect(), ..Policy::default() };
         let sources = SERVERS.iter().map(ToString::to_string).collect();
-        let inputs =
-            NameInputs { policy: &policy, profile, sources, previous, settled: true, is_complete: true };
+        let inputs = NameInputs { policy: &policy, profile, sources, previous, settled: true, unlisted };
         ToolNames::new(catalog, &inputs)
     }
 
@@ -474,6 +502,39 @@ mod tests {
             prop_assert_eq!(given.count(), usize::from(first.is_some()));
         }
 
+        /// Servers are listed one after another, in any order, and others have timed out: no other server than the first one in the
+        /// configured order ever has the override, and none keeps it.
+        #[test]
+        fn an_override_waits_for_earlier_servers(
+            offered in offers(),
+            order in Just(SERVERS.to_vec()).prop_shuffle(),
+            listed_in_order in Just(vec![0, 1, 2]).prop_shuffle(),
+        ) {
+            let profile = profile("pay");
+            let complete = catalog(&offered);
+            let first = order.iter().find(|id| complete.named("pay").any(|entry| entry.tool.source == server(id)));
+            let first = first.map(|id| server(id));
+            let mut previous: Option<ToolNames> = None;
+            for count in 1..=SERVERS.len() {
+                let is_listed = |index: &usize| listed_in_order[..count].contains(index);
+                let so_far: Vec<(usize, String)> =
+                    offered.iter().filter(|(index, _)| is_listed(index)).cloned().collect();
+                let unlisted: Vec<Source> =
+                    (0..SERVERS.len()).filter(|index| !is_listed(index)).map(|index| server(SERVERS[index])).collect();
+                let names = names_without(&unlisted, &catalog(&so_far), &profile, &order, previous.as_ref());
+                for tool in names.tools.iter().filter(|tool| tool.overridden(&profile).is_some()) {
+                    prop_assert_eq!(Some(&tool.entries[0].tool.source), first.as_ref());
+                }
+                for holder in names.override_holders.values() {
+                    prop_assert_eq!(Some(holder), first.as_ref());
+                }
+                previous = Some(names);
+            }
+            let overridden = previous.iter().flat_map(|names| &names.tools);
+            let count = overridden.filter(|tool| tool.overridden(&profile).is_some()).count();
+            prop_assert_eq!(count, usize::from(first.is_some()));
+        }
+
         /// A name never reaches another server than before, whatever the servers offer later.
         #[test]
         fn a_name_stays_with_its_server(
@@ -492,6 +553,27 @@ mod tests {
                 previous = Some(names);
             }
         }
+    }
+
+    /// A server that offers other tools at each change holds a limited number of names; after that its tools have its prefix. The names
+    /// of other servers stay as they are.
+    #[test]
+    fn a_server_that_renames_its_tools_holds_a_limited_number_of_names() {
+        const TOOLS: usize = 4_000;
+        let profile = ProfileSettings::default();
+        let mut previous: Option<ToolNames> = None;
+        let mut prefixed = Vec::new();
+        for round in 0..4 {
+            let own = (0..TOOLS).map(|number| (1, format!("tool_{round}_{number}")));
+            let offered: Vec<(usize, String)> = own.chain([(0, "pay".to_owned())]).collect();
+            let names = names(&catalog(&offered), &profile, &SERVERS, previous.as_ref());
+            assert!(names.tools.iter().any(|tool| tool.name == "pay"));
+            assert_eq!(names.tools.len(), TOOLS + 1);
+            prefixed.push(names.tools.iter().filter(|tool| tool.is_prefixed()).count());
+            previous = Some(names);
+        }
+        // Each tool that has its plain name holds two names.
+        assert_eq!(prefixed, [0, 0, 2 * TOOLS + TOOLS - MAX_HELD_NAMES / 2, TOOLS]);
     }
 
     #[test]
@@ -513,7 +595,7 @@ mod tests {
             sources: sources.to_vec(),
             previous: None,
             settled: true,
-            is_complete: true,
+            unlisted: &[],
         };
         let names = ToolNames::new(&catalog, &inputs);
         assert_eq!(reached(&names)["transfer"], (server("evil__x"), ToolName::from("b")));

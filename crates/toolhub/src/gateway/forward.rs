@@ -16,11 +16,9 @@ use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
 use super::item_use::{Answer, AnswerSource, ItemUse};
 use super::login_links::CallerLogin;
-use super::offers::fits_template;
 use super::own_task::TaskPlace;
 use super::profile_access::ProfileAccess;
 use super::prompt_names::OfferedItem;
-use super::resource_uri::canonical;
 use super::view::Principals;
 
 /// Timeout of a forwarded request, including requests from the server to the client.
@@ -279,64 +277,6 @@ impl HubBackend {
         toolhub_mcp_gateway::Backend::settled(self).await;
     }
 
-    /// The servers that may have a resource: the first in configuration order that lists it or has a specific template for it, so
-    /// that a later server cannot claim the resources of an earlier one, or else the first with any matching template, so that a
-    /// template for every URI claims none that another server lists. If no server matches, those that have resources of the same scheme, or the only server that has resources: other servers never
-    /// receive the URI. A resource that the principal may not use is treated like an unknown one.
-    pub(super) async fn owners(
-        &self,
-        uri: &str,
-        access: &ProfileAccess,
-        action: Action<'_>,
-    ) -> Vec<Arc<Server>> {
-        let mut servers = self.servers();
-        servers.retain(|server| access.reads_resource(server.id(), uri, action));
-        // A URI may be readable through a template that is not visible itself.
-        let listed = self.offers.every(&servers, Offer::Resources).await.entries;
-        let templates = self.offers.every(&servers, Offer::ResourceTemplates).await.entries;
-        let of_server = |entries: &[OfferedItem], server: &Arc<Server>, fits: &dyn Fn(&str) -> bool| {
-            entries.iter().any(|entry| entry.server.id() == server.id() && fits(&entry.key))
-        };
-        let fits = |template: &str| has_scheme(template) && fits_template(template, uri);
-        let claims = |server: &&Arc<Server>| {
-            of_server(&listed, server, &|listed| listed == uri)
-                || of_server(&templates, server, &|template| fits(template) && is_specific(template))
-        };
-        // Servers may read another spelling of a listed URI as the same resource.
-        let lists_spelling =
-            |server: &&Arc<Server>| of_server(&listed, server, &|listed| is_same_resource(listed, uri));
-        let has_template = |server: &&Arc<Server>| of_server(&templates, server, &fits);
-        let owners: Vec<Arc<Server>> = servers
-            .iter()
-            .filter(claims)
-            .chain(servers.iter().filter(lists_spelling))
-            .chain(servers.iter().filter(has_template))
-            .cloned()
-            .collect();
-        for owner in owners {
-            let permitted = self.permitted_servers(vec![owner], uri, access, action).await;
-            if !permitted.is_empty() {
-                return permitted;
-            }
-        }
-        let scheme = scheme_of(uri);
-        let mut any: Vec<Arc<Server>> = Vec::new();
-        let mut same: Vec<Arc<Server>> = Vec::new();
-        for entry in listed.iter().chain(&templates) {
-            let add = |to: &mut Vec<Arc<Server>>| {
-                if !to.iter().any(|server| server.id() == entry.server.id()) {
-                    to.push(Arc::clone(&entry.server));
-                }
-            };
-            add(&mut any);
-            if has_scheme(&entry.key) && scheme_of(&entry.key) == scheme {
-                add(&mut same);
-            }
-        }
-        let candidates = if any.len() == 1 { any } else { same };
-        self.permitted_servers(candidates, uri, access, action).await
-    }
-
     /// The prompts of all servers of the profile, under their names in the profile.
     async fn all_prompts(&self) -> Vec<OfferedItem> {
         let servers = self.servers();
@@ -409,9 +349,10 @@ impl HubBackend {
         }
         let uri = text("uri").ok_or_else(|| missing("ref.uri"))?;
         let params = params.clone().with("ref", checked("uri", &uri));
-        let is_named = |entry: &OfferedItem| entry.key == uri;
-        let templates = self.offers.every(&self.servers(), Offer::ResourceTemplates).await.entries;
-        let named = templates.into_iter().filter(is_named).map(|entry| entry.server).collect();
+        let servers = self.servers();
+        let templates = self.offers.keys(&servers, Offer::ResourceTemplates).await;
+        let named = servers.into_iter().zip(templates).filter(|(_, templates)| templates.contains(&uri));
+        let named = named.map(|(server, _)| server).collect();
         let named = self.permitted_servers(named, &uri, access, Action::Complete).await.into_iter().next();
         let server = match named {
             Some(server) => Some(server),
@@ -472,40 +413,12 @@ impl HubBackend {
     }
 }
 
-/// Whether a template has a literal host or path and no expression that matches several segments (RFC 6570, reserved, path and
-/// fragment expansion).
-fn is_specific(template: &str) -> bool {
-    let mut parts = template.split('{');
-    let literal = parts.next().and_then(|literal| literal.split_once(':')).map(|(_, rest)| rest);
-    literal.is_some_and(|rest| !rest.trim_matches('/').is_empty())
-        && parts.all(|expression| !expression.starts_with(['+', '#', '/', '.']))
-}
-
-/// Whether two URIs are spellings of one resource. Their queries and fragments are compared as they are.
-fn is_same_resource(one: &str, other: &str) -> bool {
-    let split = |uri: &str| {
-        let (path, rest) = uri.find(['?', '#']).map_or((uri, ""), |at| uri.split_at(at));
-        (canonical(path), rest.to_owned())
-    };
-    split(one) == split(other)
-}
-
 /// The error for a principal that not all resources are visible to: an unknown resource is answered like a hidden one.
 fn like_hidden(error: RpcError, none: RpcError, access: &ProfileAccess) -> RpcError {
     match access.permissions().is_some() && NOT_FOUND_CODES.contains(&error.code) {
         true => none,
         false => error,
     }
-}
-
-/// The scheme of a URI in lower case.
-fn scheme_of(uri: &str) -> Option<String> {
-    uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase())
-}
-
-/// Whether a template begins with a literal scheme. A template that could match every URI does not.
-fn has_scheme(template: &str) -> bool {
-    template.split('{').next().is_some_and(|literal| literal.contains(':'))
 }
 
 /// The error if the tasks of principals cannot be read: none is reached then.
@@ -526,43 +439,6 @@ fn rpc(error: McpError, server: &ServerId) -> RpcError {
         other => {
             let error = other.into_tool_error(server);
             RpcError::new(FAILED, error_for_clients(&error, toolhub_core::Lang::En))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn templates_for_every_uri_are_not_specific() {
-        for (template, expect) in [
-            ("good://doc/{id}", true),
-            ("good://doc/{id}/{part}", true),
-            ("good://doc/{?page}", true),
-            ("good:doc-{id}", true),
-            ("good://{id}", false),
-            ("good:{id}", false),
-            ("good:///{path}", false),
-            ("good://doc/{+path}", false),
-            ("good://doc{/path*}", false),
-            ("good://doc/{id}{#part}", false),
-            ("{+any}", false),
-        ] {
-            assert_eq!(is_specific(template), expect, "{template}");
-        }
-    }
-
-    #[test]
-    fn compares_spellings_of_uris_with_their_queries() {
-        for (one, other, expect) in [
-            ("note://a/b", "NOTE://A/%62", true),
-            ("note://a/b?x", "note://a/./b?x", true),
-            ("note://a/b?x", "note://a/b", false),
-            ("note://a/b?x", "note://a/b?y", false),
-            ("note://a/b", "note://a/c", false),
-        ] {
-            assert_eq!(is_same_resource(one, other), expect, "{one} {other}");
         }
     }
 }

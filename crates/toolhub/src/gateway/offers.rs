@@ -13,6 +13,7 @@ use toolhub_core::{Event, EventKind, RawJson, ServerId};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_wire::Offer;
 
+use super::list_keys::ListKeys;
 use super::prompt_names::{OfferedItem, PromptNames};
 use crate::discovery::DEFAULT_LIST_TTL;
 use crate::hub::Hub;
@@ -52,8 +53,17 @@ type ListKey = (ServerId, &'static str);
 struct List {
     listed_at: SystemTime,
     items: Arc<Vec<RawJson>>,
+    /// The names or URIs of the items.
+    keys: Arc<ListKeys>,
     /// Whether the server announced a change since.
     changed: bool,
+}
+
+impl List {
+    fn new(offer: Offer, listed_at: SystemTime, items: Arc<Vec<RawJson>>) -> Self {
+        let keys = Arc::new(items.iter().filter_map(|item| key_of(offer, item)).collect());
+        Self { listed_at, items, keys, changed: false }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -114,7 +124,7 @@ impl OfferCache {
             let offer = Offer::ALL.into_iter().find(|offer| offer.key() == kind);
             let (Some(server), Some(offer)) = (server, offer) else { continue };
             if server.spec().fingerprint() == fingerprint {
-                let list = List { listed_at, items: Arc::new(items), changed: false };
+                let list = List::new(offer, listed_at, Arc::new(items));
                 state.lists.entry((id, offer.key())).or_insert(list);
             }
         }
@@ -239,11 +249,11 @@ impl OfferCache {
             return None;
         };
         let items = Arc::new(items);
+        let list = List::new(offer, listed_at, Arc::clone(&items));
         let (before, is_promised) = {
             let mut state = self.state();
             state.requested.remove(&list_key);
             state.failed.remove(&list_key);
-            let list = List { listed_at, items: Arc::clone(&items), changed: false };
             let before = state.lists.insert(list_key.clone(), list);
             let before = before.map(|before| before.items).unwrap_or_default();
             (before, state.promised.remove(&list_key))
@@ -286,7 +296,28 @@ impl OfferCache {
     }
 
     /// Every item of one kind from these servers, in their order, under its own name.
-    pub(super) async fn every(&self, servers: &[Arc<Server>], offer: Offer) -> OfferedItems {
+    async fn every(&self, servers: &[Arc<Server>], offer: Offer) -> OfferedItems {
+        self.wait_for_lists(servers, offer).await;
+        let (lists, missing) = self.known(servers, offer, |list| &list.items);
+        let mut entries = Vec::new();
+        for (server, list) in servers.iter().zip(&lists) {
+            for item in list.iter() {
+                let Some(key) = key_of(offer, item) else { continue };
+                let (server, exposed_name, item) = (Arc::clone(server), key.clone(), item.clone());
+                entries.push(OfferedItem { server, key, exposed_name, item });
+            }
+        }
+        OfferedItems { entries, missing }
+    }
+
+    /// The names or URIs of one kind from these servers, in their order.
+    pub(super) async fn keys(&self, servers: &[Arc<Server>], offer: Offer) -> Vec<Arc<ListKeys>> {
+        self.wait_for_lists(servers, offer).await;
+        self.known(servers, offer, |list| &list.keys).0
+    }
+
+    /// Requests the lists that are missing or outdated, and waits for them for a limited time.
+    async fn wait_for_lists(&self, servers: &[Arc<Server>], offer: Offer) {
         self.loaded.get_or_init(|| self.load()).await;
         let mut answered = self.answered.subscribe();
         let mut awaited: Vec<ListKey> = Vec::new();
@@ -300,25 +331,20 @@ impl OfferCache {
             !awaited.iter().any(|list_key| state.requested.contains(list_key))
         });
         let _ = tokio::time::timeout(LIST_TIMEOUT, done).await;
-        let (lists, missing) = self.known(servers, offer);
-        let mut entries = Vec::new();
-        for (server, list) in servers.iter().zip(&lists) {
-            for item in list.iter() {
-                let Some(key) = key_of(offer, item) else { continue };
-                let (server, exposed_name, item) = (Arc::clone(server), key.clone(), item.clone());
-                entries.push(OfferedItem { server, key, exposed_name, item });
-            }
-        }
-        OfferedItems { entries, missing }
     }
 
-    /// The fetched lists of these servers, and the servers whose list is missing.
-    fn known(&self, servers: &[Arc<Server>], offer: Offer) -> (Vec<Arc<Vec<RawJson>>>, Vec<ServerId>) {
+    /// A part of the fetched list of each of these servers, and the servers whose list is missing.
+    fn known<T: Default>(
+        &self,
+        servers: &[Arc<Server>],
+        offer: Offer,
+        part: impl Fn(&List) -> &Arc<T>,
+    ) -> (Vec<Arc<T>>, Vec<ServerId>) {
         let mut state = self.state();
         let (mut lists, mut missing) = (Vec::new(), Vec::new());
         for server in servers {
             let list_key = (server.id().clone(), offer.key());
-            let known = state.lists.get(&list_key).map(|list| Arc::clone(&list.items));
+            let known = state.lists.get(&list_key).map(|list| Arc::clone(part(list)));
             if known.is_none() {
                 missing.push(server.id().clone());
             }
@@ -348,41 +374,4 @@ fn is_same(one: &[RawJson], other: &[RawJson]) -> bool {
 /// Whether a time is less than `span` ago. A time in the future, after the clock was set back, is not.
 fn is_recent(at: SystemTime, span: Duration) -> bool {
     SystemTime::now().duration_since(at).is_ok_and(|age| age < span)
-}
-
-/// Whether a URI matches a template: its literal parts occur in the same order.
-pub(super) fn fits_template(template: &str, uri: &str) -> bool {
-    let mut rest = uri;
-    let mut parts = template.split('{');
-    let Some(begin) = parts.next() else { return false };
-    let Some(after) = rest.strip_prefix(begin) else { return false };
-    rest = after;
-    let fixed: Vec<&str> = parts.map(|part| part.split_once('}').map_or("", |(_, fixed)| fixed)).collect();
-    let Some((last, middle)) = fixed.split_last() else { return rest.is_empty() };
-    for part in middle {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last) && rest.len() > last.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn matches_uri_templates() {
-        let check = |template: &str, uri: &str, expect: bool| {
-            assert_eq!(fits_template(template, uri), expect, "{template} {uri}");
-        };
-        check("test://template/{id}/data", "test://template/123/data", true);
-        check("test://template/{id}/data", "test://template//data", false);
-        check("test://template/{id}/data", "test://other/123/data", false);
-        check("file:///{path}", "file:///a/b", true);
-        check("a://{x}-{y}.z", "a://1-2.z", true);
-        check("a://{x}-{y}.z", "a://12.z", false);
-        check("plain://x", "plain://x", true);
-    }
 }

@@ -1,13 +1,13 @@
 //! Binds the overrides of a profile to tools by source and original name, before names are assigned. The names that other
 //! servers choose for their tools neither take an override over nor evade one.
 
-use std::cmp::Reverse;
+use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use toolhub_core::{Source, ToolName};
-use toolhub_engine::Entry;
 use toolhub_engine::reserved::hashed;
+use toolhub_engine::{Entry, Policy};
 
 use crate::settings::ProfileSettings;
 
@@ -32,8 +32,31 @@ pub(super) struct OverrideInputs<'a> {
     pub(super) sources: &'a [String],
     /// The sources to which overrides without a source were bound before.
     pub(super) holders: &'a HashMap<String, Source>,
-    /// Whether all servers of the profile have been listed. Until then, a server that holds a tool may be missing.
-    pub(super) is_complete: bool,
+    /// The configured order of the sources.
+    pub(super) policy: &'a Policy,
+    /// The sources of the profile that were never listed: each may offer any tool.
+    pub(super) unlisted: &'a [Source],
+}
+
+/// An override without a source, while servers that come first may offer its tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AwaitedOverride {
+    pub(super) key: String,
+    /// The servers that were never listed and come before the first one that offers the tool.
+    pub(super) sources: Vec<Source>,
+    /// Whether the tool is not offered meanwhile, because the override has a name or fixed arguments.
+    pub(super) is_withheld: bool,
+}
+
+impl OverrideInputs<'_> {
+    /// The sources that were never listed and come before this one in the configured order.
+    fn unlisted_before(&self, source: &Source) -> Vec<Source> {
+        let limit = self.policy.rank(source);
+        let is_before = |source: &&Source| {
+            self.policy.rank(source).is_some_and(|rank| limit.is_none_or(|limit| rank < limit))
+        };
+        self.unlisted.iter().filter(is_before).cloned().collect()
+    }
 }
 
 /// An override without a source whose tool several servers offer.
@@ -56,6 +79,7 @@ pub(super) struct BoundOverrides {
     /// not yet known to which one.
     withheld: HashSet<ToolId>,
     pub(super) ambiguous: Vec<AmbiguousOverride>,
+    pub(super) awaited: Vec<AwaitedOverride>,
 }
 
 impl BoundOverrides {
@@ -64,10 +88,11 @@ impl BoundOverrides {
         if inputs.profile.overrides.is_empty() {
             return bound;
         }
+        let index = ToolIndex::new(inputs.groups);
         // A key with a source takes precedence over one without.
         let mut bare_keys = Vec::new();
         for key in inputs.profile.overrides.keys() {
-            match qualified_tool(key, inputs) {
+            match index.read(key, inputs.sources) {
                 Reading::Tool(id) => {
                     bound.keys.entry(id).or_insert_with(|| key.clone());
                 }
@@ -76,17 +101,16 @@ impl BoundOverrides {
             }
         }
         for key in bare_keys {
-            bound.bind_bare(key, inputs);
+            bound.bind_bare(key, index.group(key), inputs);
         }
         bound
     }
 
     /// Binds an override without a source: to the native tool of that name, or to one server. That is the one to which it was bound
-    /// before, as long as it is configured, or the first one in the configured order.
-    fn bind_bare(&mut self, key: &str, inputs: &OverrideInputs<'_>) {
+    /// before, as long as it is configured, or the first one in the configured order. A server that was never listed may offer the tool:
+    /// if one comes before all others, there is no holder yet, however long it takes to answer.
+    fn bind_bare(&mut self, key: &str, group: &[Arc<Entry>], inputs: &OverrideInputs<'_>) {
         let Some(overridden) = inputs.profile.overrides.get(key) else { return };
-        let named = |group: &&Vec<Arc<Entry>>| group.first().is_some_and(|it| it.tool.name().as_str() == key);
-        let Some(group) = inputs.groups.iter().find(named) else { return };
         let mut candidates: Vec<&Arc<Entry>> = group.iter().collect();
         candidates.retain(|entry| !self.keys.contains_key(&id_of(entry)));
         let is_configured = |source: &&Source| inputs.sources.contains(&source.to_string());
@@ -96,18 +120,24 @@ impl BoundOverrides {
             self.keys.insert(id_of(native), key.to_owned());
             return;
         }
+        let Some(first) = candidates.first().map(|entry| entry.tool.source.clone()) else { return };
+        let fixes = !overridden.arguments.is_empty();
+        let awaited = if before.is_none() { inputs.unlisted_before(&first) } else { Vec::new() };
+        let is_awaited = !awaited.is_empty();
+        if is_awaited {
+            let is_withheld = fixes || overridden.name.is_some();
+            self.awaited.push(AwaitedOverride { key: key.to_owned(), sources: awaited, is_withheld });
+            if is_withheld {
+                self.withheld.extend(candidates.iter().map(|entry| id_of(entry)));
+                return;
+            }
+        }
         if candidates.len() > 1 && (inputs.is_shared)(&candidates) {
             self.keys.extend(candidates.iter().map(|entry| (id_of(entry), key.to_owned())));
             return;
         }
-        let fixes = !overridden.arguments.is_empty();
-        if before.is_none() && !inputs.is_complete && (fixes || overridden.name.is_some()) {
-            self.withheld.extend(candidates.iter().map(|entry| id_of(entry)));
-            return;
-        }
-        let first = candidates.first().map(|entry| entry.tool.source.clone());
-        let Some(holder) = before.or(first) else { return };
-        if inputs.is_complete {
+        let holder = before.unwrap_or(first);
+        if !is_awaited {
             self.holders.insert(key.to_owned(), holder.clone());
         }
         let (own, others): (Vec<&Arc<Entry>>, Vec<&Arc<Entry>>) =
@@ -143,6 +173,7 @@ impl BoundOverrides {
 }
 
 /// What a key names.
+#[derive(Debug, PartialEq, Eq)]
 enum Reading {
     /// This tool of the source that it names.
     Tool(ToolId),
@@ -152,21 +183,154 @@ enum Reading {
     Bare,
 }
 
-/// Reads a key as a tool with its source: `source__tool`, or that with a hash. If several configured sources fit, the one with the
-/// longest id is meant, whichever tools the others offer.
-fn qualified_tool(key: &str, inputs: &OverrideInputs<'_>) -> Reading {
-    let entries = || inputs.groups.iter().flatten();
-    let with_hash = entries().filter(|entry| hashed(&entry.tool.source, entry.tool.name().as_str()) == key);
-    if let Some(entry) = with_hash.min_by_key(|entry| Reverse(entry.tool.source.to_string().len())) {
-        return Reading::Tool(id_of(entry));
+/// The tools of one source.
+#[derive(Default)]
+struct SourceTools<'a> {
+    /// By the name in the catalog.
+    by_name: HashMap<&'a str, &'a Arc<Entry>>,
+    /// By the original name at the source.
+    by_wire_name: HashMap<&'a str, &'a Arc<Entry>>,
+}
+
+/// The tools of a profile, by the names that keys of overrides use.
+struct ToolIndex<'a> {
+    groups: &'a [Vec<Arc<Entry>>],
+    by_name: HashMap<&'a str, &'a [Arc<Entry>]>,
+    by_source: HashMap<String, SourceTools<'a>>,
+    /// By the qualified name with a hash. Computed only if a key looks like one, since it needs a digest of each tool.
+    by_hash: OnceLock<HashMap<String, &'a Arc<Entry>>>,
+}
+
+impl<'a> ToolIndex<'a> {
+    fn new(groups: &'a [Vec<Arc<Entry>>]) -> Self {
+        let mut by_name: HashMap<&str, &[Arc<Entry>]> = HashMap::new();
+        let mut by_source: HashMap<&Source, SourceTools<'a>> = HashMap::new();
+        for group in groups {
+            if let Some(first) = group.first() {
+                by_name.entry(first.tool.name().as_str()).or_insert(group);
+            }
+            for entry in group {
+                let tools = by_source.entry(&entry.tool.source).or_default();
+                tools.by_name.entry(entry.tool.name().as_str()).or_insert(entry);
+                tools.by_wire_name.entry(entry.tool.definition.wire_name().as_str()).or_insert(entry);
+            }
+        }
+        let by_source = by_source.into_iter().map(|(source, tools)| (source.to_string(), tools)).collect();
+        Self { groups, by_name, by_source, by_hash: OnceLock::new() }
     }
-    let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR);
-    let named = inputs.sources.iter().filter_map(|source| Some((source, rest_of(source)?)));
-    let Some((source, name)) = named.max_by_key(|(source, _)| source.len()) else { return Reading::Bare };
-    let own: Vec<&Arc<Entry>> = entries().filter(|entry| entry.tool.source.to_string() == *source).collect();
-    let find = |fits: &dyn Fn(&Entry) -> bool| own.iter().find(|entry| fits(entry)).copied();
-    let found = find(&|entry| entry.tool.name().as_str() == name)
-        .or_else(|| find(&|entry| entry.tool.definition.wire_name().as_str() == name))
-        .or_else(|| find(&|entry| entry.tool.name().as_str() == key));
-    found.map_or(Reading::Absent, |entry| Reading::Tool(id_of(entry)))
+
+    /// The tools with this name in the catalog.
+    fn group(&self, name: &str) -> &'a [Arc<Entry>] {
+        self.by_name.get(name).copied().unwrap_or_default()
+    }
+
+    /// The tool with this qualified name with a hash. If several have it, the one of the source with the longest id is meant.
+    fn with_hash(&self, key: &str) -> Option<&'a Arc<Entry>> {
+        if !has_hash(key) {
+            return None;
+        }
+        let by_hash = self.by_hash.get_or_init(|| {
+            let mut by_hash: HashMap<String, &Arc<Entry>> = HashMap::new();
+            let length = |entry: &Entry| entry.tool.source.to_string().len();
+            for entry in self.groups.iter().flatten() {
+                match by_hash.entry(hashed(&entry.tool.source, entry.tool.name().as_str())) {
+                    MapEntry::Vacant(vacant) => {
+                        vacant.insert(entry);
+                    }
+                    MapEntry::Occupied(mut known) if length(known.get()) < length(entry) => {
+                        known.insert(entry);
+                    }
+                    MapEntry::Occupied(_) => {}
+                }
+            }
+            by_hash
+        });
+        by_hash.get(key).copied()
+    }
+
+    /// Reads a key as a tool with its source: `source__tool`, or that with a hash. If several configured sources fit, the one with the
+    /// longest id is meant, whichever tools the others offer.
+    fn read(&self, key: &str, sources: &[String]) -> Reading {
+        if let Some(entry) = self.with_hash(key) {
+            return Reading::Tool(id_of(entry));
+        }
+        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR);
+        let named = sources.iter().filter_map(|source| Some((source, rest_of(source)?)));
+        let Some((source, name)) = named.max_by_key(|(source, _)| source.len()) else { return Reading::Bare };
+        let Some(tools) = self.by_source.get(source) else { return Reading::Absent };
+        let SourceTools { by_name, by_wire_name } = tools;
+        let found = by_name.get(name).or_else(|| by_wire_name.get(name)).or_else(|| by_name.get(key));
+        found.map_or(Reading::Absent, |entry| Reading::Tool(id_of(entry)))
+    }
+}
+
+/// Whether a name ends like one with a hash: in `_` and eight hexadecimal digits in lower case.
+fn has_hash(name: &str) -> bool {
+    let Some((_, tail)) = name.rsplit_once('_') else { return false };
+    tail.len() == 8 && tail.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use toolhub_core::{RawJson, ServerId, Tool, ToolDefinition};
+    use toolhub_engine::Catalog;
+
+    use super::*;
+
+    const SERVERS: [&str; 3] = ["a", "a__b", "c_"];
+
+    /// The tool that a key means, found by comparing it with the names of every tool.
+    fn scan(key: &str, groups: &[Vec<Arc<Entry>>], sources: &[String]) -> Reading {
+        let entries = || groups.iter().flatten();
+        let with_hash = entries().filter(|entry| hashed(&entry.tool.source, entry.tool.name().as_str()) == key);
+        if let Some(entry) = with_hash.min_by_key(|entry| std::cmp::Reverse(entry.tool.source.to_string().len())) {
+            return Reading::Tool(id_of(entry));
+        }
+        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR);
+        let named = sources.iter().filter_map(|source| Some((source, rest_of(source)?)));
+        let Some((source, name)) = named.max_by_key(|(source, _)| source.len()) else { return Reading::Bare };
+        let mut own = entries().filter(|entry| entry.tool.source.to_string() == *source);
+        let found = own.find(|entry| [name, key].contains(&entry.tool.name().as_str()));
+        found.map_or(Reading::Absent, |entry| Reading::Tool(id_of(entry)))
+    }
+
+    proptest! {
+        #[test]
+        fn index_reads_keys_like_a_scan_of_all_tools(
+            offered in proptest::collection::vec((0..SERVERS.len(), "x|b__x|y_"), 0..9),
+            key in "(a|a__b|c_)?(__)?(x|b__x|y_)",
+        ) {
+            let tools = offered.iter().map(|(index, name)| {
+                let definition = ToolDefinition::parse(RawJson::from(json!({ "name": name }))).unwrap();
+                Tool::new(Source::Server(ServerId::new(SERVERS[*index])), definition)
+            });
+            let groups: Vec<Vec<Arc<Entry>>> =
+                Catalog::new(tools).iter().map(|entry| vec![Arc::clone(entry)]).collect();
+            let sources = SERVERS.map(str::to_owned);
+            let index = ToolIndex::new(&groups);
+            let hashes = groups.iter().flatten().map(|entry| hashed(&entry.tool.source, entry.tool.name().as_str()));
+            for key in hashes.chain([key]) {
+                prop_assert_eq!(index.read(&key, &sources), scan(&key, &groups, &sources), "{}", key);
+            }
+        }
+    }
+
+    #[test]
+    fn recognises_names_with_a_hash() {
+        let hash = hashed(&Source::Server(ServerId::new("a__b")), "x");
+        for (name, expect) in [
+            (hash.as_str(), true),
+            ("_00000000", true),
+            ("a__x", false),
+            ("a_0000000", false),
+            ("a_000000000", false),
+            ("a_0000000G", false),
+            ("a_0000000A", false),
+            ("00000000", false),
+        ] {
+            assert_eq!(has_hash(name), expect, "{name}");
+        }
+    }
 }

@@ -2,12 +2,12 @@
 
 use toolhub_agent::ToolAllowlist;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::{RawJson, ToolError};
+use toolhub_core::{RawJson, Source, ToolError};
 use toolhub_engine::{Entry, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{PortabilityError, portable};
 
 use super::assigned_names::{NameInputs, OWNER_TOOLS};
-use super::overrides::AmbiguousOverride;
+use super::overrides::{AmbiguousOverride, AwaitedOverride};
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -16,6 +16,7 @@ impl Hub {
     /// unknown tool may belong to a server that has not.
     pub fn profile_problems(&self) -> Vec<LocalizedText> {
         let mut found = Vec::new();
+        let unlisted = self.not_in_catalog();
         let catalog = self.catalog();
         let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
         let all_listed = self.unlisted().is_empty();
@@ -35,19 +36,23 @@ impl Hub {
                     format!("`[profiles.{profile}] servers` 中的 `{name}` 不是任何服务器的名称；{}", hint.1),
                 )
             }));
+            let policy = self.engine.policy();
+            let unlisted: Vec<Source> =
+                unlisted.iter().filter(|id| settings.has_source(id.as_str())).cloned().map(Source::Server).collect();
+            let inputs = NameInputs {
+                policy: &policy,
+                profile: settings,
+                sources: self.source_ids(),
+                previous: None,
+                settled: true,
+                unlisted: &unlisted,
+            };
+            let bound = inputs.bound_overrides(&catalog);
+            let withheld = bound.awaited.iter().filter(|one| one.is_withheld);
+            found.extend(withheld.map(|one| awaited_override(profile, one)));
             if all_listed {
                 found.extend(unknown_tools(profile, settings, &names));
-                let policy = self.engine.policy();
-                let inputs = NameInputs {
-                    policy: &policy,
-                    profile: settings,
-                    sources: self.source_ids(),
-                    previous: None,
-                    settled: true,
-                    is_complete: true,
-                };
-                let ambiguous = inputs.ambiguous_overrides(&catalog);
-                found.extend(ambiguous.iter().map(|one| ambiguous_override(profile, settings, one)));
+                found.extend(bound.ambiguous.iter().map(|one| ambiguous_override(profile, settings, one)));
             }
             if self.settings().auth.tokens.len() > 1 {
                 let reserved = OWNER_TOOLS.iter().filter(|name| settings.names_tool(name));
@@ -96,6 +101,24 @@ fn not_for_several(profile: &str, name: &str) -> LocalizedText {
         ),
         format!(
             "`[profiles.{profile}]` 指定了 `{name}`，但不会提供：`[auth] tokens` 允许多个调用方，它会让各方看到彼此的结果"
+        ),
+    )
+}
+
+fn awaited_override(profile: &str, awaited: &AwaitedOverride) -> LocalizedText {
+    let AwaitedOverride { key, sources, .. } = awaited;
+    let list = |between: &str| {
+        let sources: Vec<String> = sources.iter().map(|source| format!("`{source}`")).collect();
+        sources.join(between)
+    };
+    LocalizedText::new(
+        format!(
+            "`[profiles.{profile}] overrides` names `{key}` without its server: the tool is not offered before {} can be listed, which may have it and comes first; write `SERVER__{key}` to name the server",
+            list(", ")
+        ),
+        format!(
+            "`[profiles.{profile}] overrides` 中的 `{key}` 未指明服务器：{}顺序在前且可能提供该工具，在其工具列表获取成功之前不会提供该工具；请写成 `SERVER__{key}` 以指明服务器",
+            list("、")
         ),
     )
 }

@@ -9,6 +9,8 @@ use toolhub_engine::ReservedNames;
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_mcp_client::Server;
 
+use super::name_holders::{HeldNameBudget, NameHolders};
+
 /// A resource, resource template or prompt.
 #[derive(Debug, Clone)]
 pub(super) struct OfferedItem {
@@ -37,7 +39,7 @@ pub(super) fn offered_names(server: &ServerId, key: &str) -> [String; 3] {
 #[derive(Debug, Default)]
 pub(super) struct PromptNames {
     /// The server that had each name first, by which calls are resolved as long as the gateway runs.
-    holders: Mutex<HashMap<String, ServerId>>,
+    holders: Mutex<NameHolders<ServerId>>,
 }
 
 impl PromptNames {
@@ -58,8 +60,11 @@ impl PromptNames {
             true
         });
         if is_complete {
-            for entry in &*entries {
-                holders.entry(entry.exposed_name.clone()).or_insert_with(|| entry.server.id().clone());
+            // Plain names first: those for which the limit had room are held.
+            let (plain, prefixed): (Vec<&OfferedItem>, Vec<&OfferedItem>) =
+                entries.iter().partition(|entry| entry.exposed_name == entry.key);
+            for entry in plain.into_iter().chain(prefixed) {
+                holders.hold(&entry.exposed_name, entry.server.id());
             }
         }
     }
@@ -78,12 +83,13 @@ impl PromptNames {
 /// A prompt: its server, and its name there.
 type PromptKey = (ServerId, String);
 
-/// Adds the server prefix to names of prompts that several servers have, that are reserved or that another server had before.
+/// Adds the server prefix to names of prompts that several servers have, that are reserved or that another server had before, and to those
+/// of a server that holds too many names.
 /// Prefixed names are assigned first, so that no other prompt can take them, whatever the order of the servers.
 fn names_of(
     reserved: &ReservedNames,
     prompts: &[PromptKey],
-    holders: &HashMap<String, ServerId>,
+    holders: &NameHolders<ServerId>,
 ) -> Vec<Option<String>> {
     let mut count: HashMap<&str, usize> = HashMap::new();
     for (_, key) in prompts {
@@ -101,10 +107,12 @@ fn names_of(
         (0..prompts.len()).partition(|index| prompts.get(*index).is_some_and(is_prefixed));
     let mut taken = HashSet::new();
     let mut names: Vec<Option<String>> = vec![None; prompts.len()];
+    let mut budget = HeldNameBudget::new(Some(holders));
     for index in first.into_iter().chain(second) {
         let Some(prompt @ (server, key)) = prompts.get(index) else { continue };
         let further = [qualified(&source(server), key), hashed(&source(server), key)];
-        let own = (!is_prefixed(prompt)).then(|| key.clone());
+        let is_plain = !is_prefixed(prompt) && budget.admits(key, server);
+        let own = is_plain.then(|| key.clone());
         let mut free = own.into_iter().chain(further);
         names[index] = free.find(|name| taken.insert(name.clone()));
     }
@@ -115,6 +123,7 @@ fn names_of(
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::name_holders::MAX_HELD_NAMES;
     use super::*;
 
     fn prompt(server: &str, name: &str) -> PromptKey {
@@ -130,16 +139,35 @@ mod tests {
             after in proptest::collection::vec(("[ab]", "[xy]{1,2}|a__x|b__x"), 0..6),
         ) {
             let reserved = ReservedNames::new(["a", "b"]);
-            let mut holders: HashMap<String, ServerId> = HashMap::new();
+            let mut holders: NameHolders<ServerId> = NameHolders::default();
             for list in [before, after] {
                 let mut prompts: Vec<PromptKey> = list.iter().map(|(server, name)| prompt(server, name)).collect();
                 prompts.sort();
                 for (name, (server, _)) in names_of(&reserved, &prompts, &holders).into_iter().zip(&prompts) {
                     let Some(name) = name else { continue };
-                    let holder = holders.entry(name).or_insert_with(|| server.clone());
-                    prop_assert_eq!(&*holder, server);
+                    holders.hold(&name, server);
+                    prop_assert_eq!(holders.get(&name), Some(server));
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_server_that_renames_its_prompts_holds_a_limited_number_of_names() {
+        let reserved = ReservedNames::new(["a", "b"]);
+        let mut holders: NameHolders<ServerId> = NameHolders::default();
+        let mut plain = Vec::new();
+        for round in 0..3 {
+            let own = (0..MAX_HELD_NAMES / 2 + 1).map(|number| prompt("b", &format!("ask_{round}_{number}")));
+            let prompts: Vec<PromptKey> = own.chain([prompt("a", "ask")]).collect();
+            let names = names_of(&reserved, &prompts, &holders);
+            assert_eq!(names.last(), Some(&Some("ask".to_owned())));
+            let of_b = names.iter().flatten().zip(&prompts).filter(|(_, (server, _))| server.as_str() == "b");
+            plain.push(of_b.filter(|(name, (_, key))| *name == key).count());
+            for (name, (server, _)) in names.iter().flatten().zip(&prompts) {
+                holders.hold(name, server);
+            }
+        }
+        assert_eq!(plain, [MAX_HELD_NAMES / 2 + 1, MAX_HELD_NAMES / 2 - 1, 0]);
     }
 }

@@ -8,8 +8,8 @@ use toolhub_mcp_client::Server;
 use toolhub_mcp_wire::Offer;
 
 use super::backend::HubBackend;
+use super::list_keys::ListKeys;
 use super::profile_access::ProfileAccess;
-use super::prompt_names::OfferedItem;
 use super::resource_uri::canonical;
 
 impl HubBackend {
@@ -26,15 +26,13 @@ impl HubBackend {
         // A rule may name a listed resource in another spelling than the canonical one.
         if access.permissions().is_some() && !servers.is_empty() {
             let requested = canonical(uri);
-            let listed = self.offers.every(&servers, Offer::Resources).await.entries;
-            let is_forbidden = |server: &Arc<Server>| {
-                let same = |entry: &&OfferedItem| {
-                    entry.server.id() == server.id() && entry.key != uri && canonical(&entry.key) == requested
-                };
-                let mut spellings = listed.iter().filter(same);
-                spellings.any(|entry| !access.reads_resource(server.id(), &entry.key, action))
+            let listed = self.offers.keys(&servers, Offer::Resources).await;
+            let is_forbidden = |server: &Arc<Server>, listed: &ListKeys| {
+                let mut others = listed.spellings(&requested).filter(|spelling| *spelling != uri);
+                others.any(|spelling| !access.reads_resource(server.id(), spelling, action))
             };
-            servers.retain(|server| !is_forbidden(server));
+            let permitted = servers.into_iter().zip(listed).filter(|(server, listed)| !is_forbidden(server, listed));
+            servers = permitted.map(|(server, _)| server).collect();
         }
         self.without_hidden_skills(servers, uri, access).await
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use tokio::sync::watch;
 use toolhub_access::Permissions;
-use toolhub_core::ServerId;
+use toolhub_core::{ServerId, Source};
 use toolhub_engine::{Catalog, Policy};
 use toolhub_server::Authenticator as _;
 
@@ -99,6 +99,8 @@ impl ViewCache {
         }
         let ViewInputs { hub, profile, settled, .. } = &self.inputs;
         let previous = self.names.load_full();
+        // Before the catalog: it has the tools of every server that is not among these.
+        let unlisted = self.unlisted_sources();
         let (catalog, policy, settled) = (hub.catalog(), hub.engine.policy(), *settled.borrow());
         let names = ToolNames::new(
             &catalog,
@@ -108,7 +110,7 @@ impl ViewCache {
                 sources: hub.source_ids(),
                 previous: previous.as_ref().map(|known| &*known.names),
                 settled,
-                is_complete: settled || self.never_listed().is_empty(),
+                unlisted: &unlisted,
             },
         );
         let known = Arc::new(CachedNames { catalog, policy, names: Arc::new(names) });
@@ -123,7 +125,24 @@ impl ViewCache {
             Arc::ptr_eq(&known.catalog, &hub.catalog())
                 && Arc::ptr_eq(&known.policy, &hub.engine.policy())
                 && (known.names.settled || !*settled.borrow())
+                && self.still_awaits(&known.names)
         })
+    }
+
+    /// Whether all servers are still unlisted for which an override waits.
+    fn still_awaits(&self, names: &ToolNames) -> bool {
+        let mut awaited = names.awaited_overrides.iter().flat_map(|one| &one.sources).peekable();
+        if awaited.peek().is_none() {
+            return true;
+        }
+        let unlisted = self.unlisted_sources();
+        awaited.all(|source| unlisted.contains(source))
+    }
+
+    /// The sources of this profile whose tools are not in the catalog yet.
+    fn unlisted_sources(&self) -> Vec<Source> {
+        let ids = self.inputs.hub.not_in_catalog().into_iter();
+        ids.filter(|id| self.inputs.profile.has_source(id.as_str())).map(Source::Server).collect()
     }
 
     /// Returns the view of the current catalog and builds it if necessary.

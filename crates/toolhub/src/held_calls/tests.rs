@@ -417,3 +417,18 @@ fn ended_calls_give_way_to_new_ones_and_waiting_calls_do_not() {
     let denied = |at_ms: u64| call(at_ms, HeldState::Denied { by: by() });
     assert!(removed(vec![approved(1), denied(2), waiting(3), waiting(4)]).is_err());
 }
+
+#[test]
+fn refused_decision_names_the_state_in_both_languages() {
+    let by = || "key:ann".to_owned();
+    for (state, en, zh) in [
+        (HeldState::Approved { by: by() }, "approved", "已批准"),
+        (HeldState::Denied { by: by() }, "denied", "已拒绝"),
+        (HeldState::Used { by: by() }, "used", "已执行"),
+        (HeldState::Expired, "expired", "已过期"),
+    ] {
+        let text = DecideError::NotWaiting(state).text("a1");
+        assert_eq!(text.localize(Lang::En), format!("`a1` is no longer waiting: {en}"));
+        assert_eq!(text.localize(Lang::Zh), format!("`a1` 已处理：{zh}"));
+    }
+}

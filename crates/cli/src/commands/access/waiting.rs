@@ -102,20 +102,17 @@ pub(crate) fn print_decision(app: &App, call: &HeldCall, approved: bool) {
 }
 
 fn row(app: &App, call: &HeldCall) -> Vec<Cell> {
-    let lang = app.lang();
-    let (state, style) = match &call.state {
-        HeldState::Waiting => (lang.choose("waiting", "等待中"), ODD),
-        HeldState::Approved { .. } => (lang.choose("approved", "已批准"), GOOD),
-        HeldState::Denied { .. } => (lang.choose("denied", "已拒绝"), BAD),
-        HeldState::Expired => (lang.choose("expired", "已过期"), DIM),
-        HeldState::Used { .. } => (lang.choose("used", "已执行"), DIM),
-        HeldState::Withdrawn => (lang.choose("withdrawn: its script has ended", "已撤回：脚本已结束"), DIM),
+    let style = match &call.state {
+        HeldState::Waiting => ODD,
+        HeldState::Approved { .. } => GOOD,
+        HeldState::Denied { .. } => BAD,
+        HeldState::Expired | HeldState::Used { .. } | HeldState::Withdrawn => DIM,
     };
     let arguments = call.arguments.get();
     vec![
         Cell::new(call.id.as_str(), NAME),
         Cell::new(local_time(UNIX_EPOCH + Duration::from_millis(call.at_ms)), DIM),
-        Cell::new(state, style),
+        Cell::new(call.state.label().localize(app.lang()), style),
         Cell::from(call.principal.clone()),
         Cell::new(call.tool.as_str(), NAME),
         Cell::from(cut(arguments, MAX_ARGUMENTS).unwrap_or_else(|| arguments.to_owned())),

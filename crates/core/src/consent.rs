@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::fresh_folder;
+use crate::fresh_folder::{self, FreshFolder};
 use crate::lang::LocalizedText;
 
 /// The scope of a consent: a folder and the contents of its files. Verified again before each start.
@@ -51,11 +51,40 @@ impl WorkFolder {
     }
 
     /// The folder for one start.
-    pub fn prepare(&self) -> io::Result<PathBuf> {
+    pub fn prepare(&self) -> io::Result<PreparedFolder> {
         match self {
-            Self::Fixed(folder) => Ok(folder.to_path_buf()),
-            Self::Fresh(parent) => fresh_folder::create(parent),
+            Self::Fixed(folder) => Ok(PreparedFolder::from(folder.to_path_buf())),
+            Self::Fresh(parent) => {
+                fresh_folder::create(parent).map(|folder| PreparedFolder(Prepared::New(folder)))
+            }
         }
+    }
+}
+
+/// The working directory of one start. If it was created for it, it is removed when this value is dropped, unless the program has
+/// left files in it.
+#[derive(Debug)]
+pub struct PreparedFolder(Prepared);
+
+#[derive(Debug)]
+enum Prepared {
+    Existing(PathBuf),
+    New(FreshFolder),
+}
+
+impl PreparedFolder {
+    /// The path of the folder.
+    pub fn path(&self) -> &Path {
+        match &self.0 {
+            Prepared::Existing(folder) => folder,
+            Prepared::New(folder) => folder.path(),
+        }
+    }
+}
+
+impl From<PathBuf> for PreparedFolder {
+    fn from(folder: PathBuf) -> Self {
+        Self(Prepared::Existing(folder))
     }
 }
 

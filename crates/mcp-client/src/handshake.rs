@@ -13,7 +13,7 @@ use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION, is_modern_error
 use toolhub_mcp_wire::{Era, McpError};
 use toolhub_oauth::Authorizer;
 
-use crate::config::{Permit as _, Permitted, ServerSpec};
+use crate::config::{Permit as _, Permitted, ServerSpec, permitted_stdio};
 use crate::connection::{Channel, Connection, McpRequest, ServerInfo};
 use crate::initialize::{discover, find_supported, hello, modern_meta, supported};
 use crate::relay::{Dialer, Hello, HubStream};
@@ -94,9 +94,13 @@ impl Connector<'_> {
     /// server that may not be started here is not used through another hub either.
     async fn open_relayed(&self) -> Result<Option<Connection>, McpError> {
         let Some(dialer) = self.relay else { return Ok(None) };
-        let Ok(identity) = self.spec.launch_identity() else { return Ok(None) };
+        let streams = dialer.dial().await;
+        if streams.is_empty() {
+            return Ok(None);
+        }
+        let Ok(identity) = self.spec.clone().checked_launch_identity().await else { return Ok(None) };
         let server = &self.spec.id;
-        for HubStream { stream, secret } in dialer.dial().await {
+        for HubStream { stream, secret } in streams {
             let hello = Hello::new(&secret, server.as_str(), identity.clone());
             match relay::open(stream, &hello, server).await {
                 Ok(link) => {
@@ -191,7 +195,7 @@ impl Connector<'_> {
     /// child exits without an answer, it is started again, since some servers exit on unknown methods.
     async fn open_stdio(&self, spec: &StdioSpec) -> Result<Connection, McpError> {
         if let Some(era) = self.spec.era {
-            let (channel, stderr) = self.start(spec)?;
+            let (channel, stderr) = self.start(spec).await?;
             let server_info = match era {
                 Era::Modern => self.discover(&channel).await?,
                 Era::Legacy => self.initialize(&channel).await?,
@@ -199,17 +203,17 @@ impl Connector<'_> {
             return Ok(self.new_connection(channel, server_info, stderr));
         }
         if self.known_era != Some(Era::Legacy) {
-            let (channel, stderr) = self.start(spec)?;
+            let (channel, stderr) = self.start(spec).await?;
             if let Some(server_info) = self.detect_era(&channel).await? {
                 return Ok(self.new_connection(channel, server_info, stderr));
             }
         }
-        let (channel, stderr) = self.start(spec)?;
+        let (channel, stderr) = self.start(spec).await?;
         match self.initialize_or_discover(&channel).await {
             Ok(server_info) => Ok(self.new_connection(channel, server_info, stderr)),
             // The server is modern but slow to start, or has been updated: probes once more, with the remaining time.
             Err(McpError::Rpc { .. }) => {
-                let (channel, stderr) = self.start(spec)?;
+                let (channel, stderr) = self.start(spec).await?;
                 let server_info = discover(&channel, &self.server_requests).await?;
                 Ok(self.new_connection(channel, server_info, stderr))
             }
@@ -307,10 +311,10 @@ impl Connector<'_> {
         }
     }
 
-    fn start(&self, spec: &StdioSpec) -> Result<(Channel, StderrRing), McpError> {
+    async fn start(&self, spec: &StdioSpec) -> Result<(Channel, StderrRing), McpError> {
         // Checked at every start: the files may have changed.
-        let stdio =
-            Stdio::start(&spec.permitted(&self.spec.consent)?, self.inbox(), self.tasks, self.killed)?;
+        let permitted = permitted_stdio(spec, &self.spec.consent).await?;
+        let stdio = Stdio::start(&permitted, self.inbox(), self.tasks, self.killed)?;
         let stderr = stdio.stderr.clone();
         *self.stderr.lock().unwrap_or_else(PoisonError::into_inner) = stderr.clone();
         Ok((Channel::new(Box::new(stdio), &self.server_requests), stderr))

@@ -21,9 +21,10 @@ const MAX_CHANGES: usize = 40;
 
 pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    // Uses the list of trusted folders only: options and variables for one run are ignored.
+    // Uses the list of trusted folders only: `--trust` and `TOOLHUB_TRUST` are ignored. A named config decides which servers of
+    // the owner are reviewed with the folder.
     let places = Places::find_trusting(
-        None,
+        app.global.config.as_deref(),
         app.global.home.as_deref(),
         &RunTrust { review: true, ..RunTrust::default() },
     )
@@ -240,6 +241,12 @@ fn show(app: &App, review: &Review) {
     for program in &review.own_programs {
         show_program(app, program);
     }
+    texts(
+        app,
+        lang.choose("Your own servers that trust cannot cover", "信任无法覆盖的你自己的服务器"),
+        ODD,
+        &review.own_problems,
+    );
     if !review.addresses.is_empty() {
         section(lang.choose("It would contact", "会连接"));
     }
@@ -418,6 +425,7 @@ fn as_json(app: &App, review: &Review) -> RawObject {
         .with("brings", RawJson::of(&review.brings))
         .with("programs", RawJson::of(&programs))
         .with("own_programs", RawJson::of(&own_programs))
+        .with("own_problems", RawJson::of(&localize(&review.own_problems)))
         .with("variables", RawJson::of(&review.variables()))
         .with("addresses", RawJson::of(&addresses))
         .with("settings", settings)

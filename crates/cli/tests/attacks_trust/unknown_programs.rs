@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::hostile::Victim;
 
 /// Installs a program outside of the project, which loads a file that no argument names.
-fn installed(victim: &Victim, name: &str) -> PathBuf {
+pub(super) fn installed(victim: &Victim, name: &str) -> PathBuf {
     let folder = victim.beside("tools");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join(name);
@@ -59,6 +59,12 @@ fn programs_and_options_that_are_not_known_bind_the_project() {
         "podman unshare server",
         "docker compose up",
         "docker --config d run image",
+        "docker run -i --rm -v .:/app image sh /app/server.sh",
+        "docker run --volume ./conf:/conf image",
+        "docker run -v ${PWD}:/app image",
+        "podman run --mount type=bind,src=${PWD},dst=/app image",
+        "nerdctl run -v/:/host image",
+        "Rscript server.R",
         "npx -c server",
         "npx ./server",
         "npx gulp",
@@ -93,6 +99,29 @@ fn programs_and_options_that_are_not_known_bind_the_project() {
         trust(&victim);
         assert_bound(&victim, launch);
     }
+}
+
+/// `pipx run` prefers programs in `__pypackages__` to packages of the index.
+#[test]
+fn program_that_pipx_prefers_does_not_run_after_trust() {
+    let victim = Victim::new();
+    let pipx = installed(&victim, "pipx");
+    let program = "__pypackages__/3.12/lib/bin/acme-mcp";
+    fs::write(&pipx, format!("#!/bin/sh\ntest -x {program} && exec ./{program}\nexit 1\n")).unwrap();
+    servers(&victim, &json!({"command": pipx, "args": ["run", "acme-mcp"]}));
+    trust(&victim);
+    victim.evil_program(program);
+    let ran = victim.run(&["servers", "test"]);
+    victim.assert_unharmed("__pypackages__");
+    assert!(ran.stderr.contains("changed since you trusted"), "{ran:?}");
+    // The same for a change of a program that was trusted.
+    victim.write(program, "#!/bin/sh\nexit 1\n");
+    trust(&victim);
+    victim.evil_program(program);
+    victim.run(&["servers", "test"]);
+    victim.assert_unharmed("a changed program in __pypackages__");
+    victim.run(&["--trust", "servers", "test"]);
+    assert!(victim.was_run(), "the control");
 }
 
 /// The program behind a link of the project, or behind another name outside, decides.

@@ -11,7 +11,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_wire::McpError;
 
 use super::login::expand_login;
-use super::permitted::Permit as _;
+use super::permitted::{Permit as _, finish_check};
 use super::spec::ServerSpec;
 
 /// Variables that describe the terminal session and do not affect a program's behaviour.
@@ -103,6 +103,11 @@ impl ServerSpec {
             folder: folder.map(|folder| digest(&bytes(&canonical(&folder)))).unwrap_or_default(),
             environment: digest(&json!([transport_json, variables, [login.client_id, secret], namespaces])),
         })
+    }
+
+    /// Like [`Self::launch_identity`], on a thread for blocking work: the check of the consent may read every file of a project.
+    pub(crate) async fn checked_launch_identity(self) -> Result<LaunchIdentity, McpError> {
+        finish_check(tokio::task::spawn_blocking(move || self.launch_identity()).await)
     }
 
     /// A digest of what processes on different machines must agree on before one runs the server for the other: the entry,

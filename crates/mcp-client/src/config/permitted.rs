@@ -4,9 +4,10 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use tokio::task::JoinError;
 use toolhub_client_config::{HttpSpec, StdioSpec, expand};
 use toolhub_core::Consent;
-use toolhub_core::consent::{StartRules, WorkFolder};
+use toolhub_core::consent::{PreparedFolder, StartRules, WorkFolder};
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_wire::McpError;
 
@@ -18,10 +19,10 @@ pub(crate) struct Permitted<T> {
 }
 
 impl Permitted<StdioSpec> {
-    /// The folder to start in; `None` for the current directory. It may be created by this call.
-    pub(crate) fn start_folder(&self) -> std::io::Result<Option<PathBuf>> {
+    /// The folder to start in; `None` for the current directory. A folder that this call creates exists as long as its result.
+    pub(crate) fn start_folder(&self) -> std::io::Result<Option<PreparedFolder>> {
         match (&self.spec.cwd, &self.rules.folder) {
-            (Some(folder), _) => Ok(Some(folder.clone())),
+            (Some(folder), _) => Ok(Some(PreparedFolder::from(folder.clone()))),
             (None, Some(folder)) => folder.prepare().map(Some),
             (None, None) => Ok(None),
         }
@@ -50,6 +51,25 @@ impl<T> Deref for Permitted<T> {
 pub(crate) trait Permit: Sized {
     /// Checks `consent`, then expands the variables. They are not read without consent.
     fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError>;
+}
+
+/// Like [`Permit::permitted`], on a thread for blocking work: the check may read every file of a project.
+pub(crate) async fn permitted_stdio(
+    spec: &StdioSpec,
+    consent: &Consent,
+) -> Result<Permitted<StdioSpec>, McpError> {
+    let (spec, consent) = (spec.clone(), consent.clone());
+    finish_check(tokio::task::spawn_blocking(move || spec.permitted(&consent)).await)
+}
+
+/// The result of a check on a thread for blocking work.
+pub(crate) fn finish_check<T>(checked: Result<Result<T, McpError>, JoinError>) -> Result<T, McpError> {
+    checked.unwrap_or_else(|error| {
+        Err(McpError::permanent(LocalizedText::new(
+            format!("not started: its consent could not be checked: {error}"),
+            format!("未启动：无法检查它的许可：{error}"),
+        )))
+    })
 }
 
 impl Permit for StdioSpec {

@@ -111,7 +111,7 @@ impl Relay {
         }
         let permit = self.links.try_acquire();
         let admitted = match &permit {
-            Ok(_) => self.admit(&hello),
+            Ok(_) => self.admit(&hello).await,
             Err(_) => Err(LocalizedText::new("it has too many links", "它的连接过多")),
         };
         let server = match admitted {
@@ -197,13 +197,13 @@ impl Relay {
     }
 
     /// Returns the requested server if the launch configurations are equal.
-    fn admit(&self, hello: &[u8]) -> Result<Arc<Server>, LocalizedText> {
+    async fn admit(&self, hello: &[u8]) -> Result<Arc<Server>, LocalizedText> {
         let hello: Hello = serde_json::from_slice(hello).map_err(|_| other_version())?;
         self.authenticate(hello.protocol, &hello.secret)?;
         let server = (self.find)(&hello.server)
             .ok_or_else(|| LocalizedText::new("it does not have this server", "它没有此服务器"))?;
         // Consent is checked here too: the files may have changed since the server was started.
-        let own = server.spec().launch_identity().map_err(|error| error.text())?;
+        let own = server.spec().clone().checked_launch_identity().await.map_err(|error| error.text())?;
         match own.difference(&hello.identity) {
             Some(difference) => Err(difference),
             None => Ok(server),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 use toolhub_client_config::StdioSpec;
 use toolhub_core::SandboxedProcess;
+use toolhub_core::consent::PreparedFolder;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_wire::McpError;
 
@@ -32,8 +33,10 @@ pub(crate) enum StopMode {
 pub(crate) struct Process {
     pub(crate) child: Child,
     process_group: ProcessGroup,
-    /// Dropped last: cleans up the processes outside the group.
+    /// Dropped after the child has ended: cleans up the processes outside the group.
     sandboxed: Option<Box<dyn SandboxedProcess>>,
+    /// Dropped last: removes a working directory that was created for the child.
+    _folder: Option<PreparedFolder>,
 }
 
 impl Process {
@@ -46,8 +49,8 @@ impl Process {
             command.env(super::sweep::HUB_VARIABLE, hub_mark);
         }
         let folder = spec.start_folder().map_err(|error| McpError::permanent(spec.folder_error(&error)))?;
-        if let Some(folder) = folder {
-            command.current_dir(folder);
+        if let Some(folder) = &folder {
+            command.current_dir(folder.path());
         }
         let process_sandbox =
             spec.process_sandbox.as_ref().map(|process_sandbox| process_sandbox.enclose(&mut command));
@@ -58,7 +61,7 @@ impl Process {
         ProcessGroup::prepare(&mut command);
         let child = command.spawn().map_err(|error| McpError::permanent(spec.spawn_error(&error)))?;
         let process_group = ProcessGroup::of(&child);
-        Ok(Self { child, process_group, sandboxed })
+        Ok(Self { child, process_group, sandboxed, _folder: folder })
     }
 
     /// Adds the sandbox's explanation to the cause, if the sandbox ended the child.

@@ -78,13 +78,23 @@ impl Places {
         };
         let own = base_strategy().ok().map(|base_strategy| base_strategy.config_dir().join("toolhub"));
         let user = std::env::home_dir();
-        let search =
-            Search { here: Path::new("."), user: user.as_deref(), own_config: own.as_deref(), data: &home };
-        let mut workspace = Workspace::find(&search, run);
-        let config = match config {
-            Some(file) if file.is_file() => file.to_owned(),
-            Some(file) if file.is_dir() => file.join("toolhub.toml"),
+        let named = match config {
+            Some(file) if file.is_file() => Some(file.to_owned()),
+            Some(file) if file.is_dir() => Some(file.join("toolhub.toml")),
             Some(file) => return Err(PlacesError::NoConfig(file.to_owned())),
+            None => None,
+        };
+        let named_servers = named.as_ref().map(|file| file.with_file_name("mcp.json"));
+        let search = Search {
+            here: Path::new("."),
+            user: user.as_deref(),
+            own_config: own.as_deref(),
+            named_servers: named_servers.as_deref(),
+            data: &home,
+        };
+        let mut workspace = Workspace::find(&search, run);
+        let config = match named {
+            Some(file) => file,
             None if workspace.has_config() => {
                 workspace.use_config();
                 PathBuf::from("toolhub.toml")

@@ -21,6 +21,8 @@ pub(super) struct Form {
     module: Option<&'static str>,
     /// Whether an argument that is not an option is a script.
     takes_script: bool,
+    /// An option without which the interpreter loads files of its working directory.
+    required: Option<&'static str>,
 }
 
 const NO_OPTIONS: Form = Form {
@@ -32,6 +34,7 @@ const NO_OPTIONS: Form = Form {
     file: None,
     module: None,
     takes_script: true,
+    required: None,
 };
 static FORMS: [Form; 10] = [
     Form {
@@ -82,7 +85,8 @@ static FORMS: [Form; 10] = [
     Form { names: &["perl"], letters: "wWT", prefixes: &["-I"], valued: &["-I"], ..NO_OPTIONS },
     Form { names: &["ruby"], letters: "wW", prefixes: &["-I"], valued: &["-I"], ..NO_OPTIONS },
     Form { names: &["php"], letters: "qn", file: Some("-f"), ..NO_OPTIONS },
-    Form { names: &["Rscript"], flags: &["--vanilla"], ..NO_OPTIONS },
+    // R runs `.Rprofile` of its working directory, which sources further files.
+    Form { names: &["Rscript"], flags: &["--vanilla"], required: Some("--vanilla"), ..NO_OPTIONS },
     Form {
         names: &["java"],
         flags: &["-server", "--enable-preview"],
@@ -127,6 +131,7 @@ impl Form {
     pub(super) fn accepts(&self, rest: &[String], context: &LaunchContext<'_>) -> bool {
         let mut words = rest.iter().map(String::as_str);
         let mut is_isolated = false;
+        let mut missing = self.required;
         while let Some(word) = words.next() {
             let letters = word.strip_prefix('-').filter(|rest| !rest.is_empty());
             let in_letters = letters.is_some_and(|rest| rest.chars().all(|c| self.letters.contains(c)));
@@ -145,15 +150,18 @@ impl Form {
                     return false;
                 }
             } else if !word.starts_with(['-', '+', '@']) {
-                return self.takes_script && (is_file(word, context) || self.names.contains(&"deno"));
+                return self.takes_script
+                    && missing.is_none()
+                    && (is_file(word, context) || self.names.contains(&"deno"));
             } else if in_letters {
                 is_isolated |= word.contains(ISOLATED);
             } else if !(self.flags.contains(&word) || has_prefix()) {
                 return false;
             }
+            missing = missing.filter(|required| *required != word);
         }
         // Without a script the interpreter reads standard input, which is controlled by the client.
-        true
+        missing.is_none()
     }
 
     /// Whether all words are options that are allowed before a script.

@@ -11,10 +11,11 @@ use toolhub_mcp_client::config::find_executable;
 use super::entry_text::{filled, plain};
 use super::files::{self, FileState};
 use super::launch_form::{Scope, is_narrow_first_line, scope_of};
-use super::launch_programs::VERSION_FILES;
+use super::launch_programs::{VERSION_FILES, is_known, name_of};
 use super::launch_words::{LaunchContext, MAX_WORD_BYTES};
 use super::location::FolderLocation;
 use super::python_files::Folders;
+use super::tree::{Omitted, TreeError};
 use super::{first_line, named_folders, packages, tree, virtual_environments};
 
 /// The maximum number of words in an entry.
@@ -146,16 +147,44 @@ impl LaunchSite {
         &self,
         spec: &StdioSpec,
     ) -> Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText> {
+        self.find_files(spec, Omitted::Nothing).map_err(TreeError::of_project)
+    }
+
+    /// The files of the project that an entry of the owner's own configuration loads. A program from elsewhere that is no
+    /// interpreter does not run names and messages of `git`, so that a commit does not count as a change.
+    pub(super) fn own_launch_files(
+        &self,
+        spec: &StdioSpec,
+    ) -> Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText> {
+        let is_elsewhere = |file: &PathBuf| {
+            !file.starts_with(&self.project)
+                && ![&spec.command, &file.to_string_lossy().into_owned()]
+                    .into_iter()
+                    .any(|word| is_known(&name_of(word)))
+        };
+        let omitted = match self.program(spec).as_ref().is_some_and(is_elsewhere) {
+            true => Omitted::GitTexts,
+            false => Omitted::Nothing,
+        };
+        self.find_files(spec, omitted).map_err(TreeError::of_owner)
+    }
+
+    /// The files that an entry loads, without those that are omitted if it may load every file of the project.
+    fn find_files(
+        &self,
+        spec: &StdioSpec,
+        omitted: Omitted,
+    ) -> Result<(BTreeMap<PathBuf, FileState>, Scope), TreeError> {
         let work = self.work(spec);
         let texts = texts_of(spec);
         let mut words = BTreeSet::new();
         for text in &texts {
             words.extend(words_of(text));
             if words.len() > MAX_WORDS {
-                return Err(LocalizedText::new(
+                return Err(TreeError::Unreadable(LocalizedText::new(
                     format!("an entry has more than {MAX_WORDS} words in its arguments"),
                     format!("某个条目的参数超过 {MAX_WORDS} 个词"),
-                ));
+                )));
             }
         }
         let Bases { folders: bases, complete } = self.bases(&work, &words, &texts)?;
@@ -184,21 +213,27 @@ impl LaunchSite {
         candidates.extend(environments.into_iter().map(|path| Candidate { path, relative: true }));
         let mut found = self.states(candidates)?;
         let packages = packages::folders(&words, &stems, &searched);
-        tree::add(packages, &tree::PACKAGES, &mut found)?;
-        tree::add(named_folders::of_variables(spec, &work, &self.project), &[], &mut found)?;
-        tree::add(named_folders::of_options(spec, &work, &self.project), &tree::INSTALLED, &mut found)?;
+        tree::add(packages, Omitted::Packages, &mut found)?;
+        tree::add(named_folders::of_variables(spec, &work, &self.project), Omitted::Nothing, &mut found)?;
+        tree::add(named_folders::of_options(spec, &work, &self.project), Omitted::Installed, &mut found)?;
         let path = path_of(spec);
-        let context = LaunchContext { folders: &bases, project: &self.project, path: path.as_deref() };
+        let context = LaunchContext {
+            folders: &bases,
+            project: &self.project,
+            path: path.as_deref(),
+            has_values: true,
+        };
         let mut scope = if complete { scope_of(spec, &context) } else { Scope::Project };
         if scope == Scope::Named && !self.add_interpreters(&context, &mut found)? {
             scope = Scope::Project;
         }
         let outside = || bases.iter().filter(|base| !base.starts_with(&self.project)).cloned();
-        match scope {
-            Scope::Named => {}
-            Scope::Tasks => tree::add(outside().chain([self.project.clone()]), &tree::INSTALLED, &mut found)?,
-            Scope::Project => tree::add(outside().chain([self.project.clone()]), &[], &mut found)?,
-        }
+        let omitted = match scope {
+            Scope::Named => return Ok((found, scope)),
+            Scope::Tasks => Omitted::Installed,
+            Scope::Project => omitted,
+        };
+        tree::add(outside().chain([self.project.clone()]), omitted, &mut found)?;
         Ok((found, scope))
     }
 

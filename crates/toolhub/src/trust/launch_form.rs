@@ -7,13 +7,17 @@ use toolhub_client_config::{StdioSpec, expand, references};
 
 use super::entry_text::filled;
 use super::interpreters::form_of;
-use super::launch_packages::{is_bun, is_container_run, is_deno, is_npx, is_uv, is_uvx};
+use super::launch_packages::{is_bun, is_container_run, is_deno, is_npx, is_pipx, is_uv, is_uvx};
 use super::launch_programs::{BUILTINS, CONTAINERS, SHELLS, is_task, name_of};
 use super::launch_words::{LaunchContext, MAX_WORD_BYTES, PLAIN, Started, are_plain, is_plain_word};
 use super::loader_variables::is_plain_variable;
 
 /// Characters of plain shell code, besides letters and digits.
 const PLAIN_CODE: &str = "_-./:=,@+ ;&";
+/// What a variable counts as if its value is not to affect the form.
+const VARIABLE: &str = "x";
+/// What a variable counts as that may be the source of a mount and whose value cannot be taken: a path of the project.
+const VARIABLE_OF_MOUNT: &str = "./x";
 /// Which files a launch may load from the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -28,16 +32,20 @@ pub enum Scope {
 /// The files that an entry may load from the project.
 pub(super) fn scope_of(spec: &StdioSpec, context: &LaunchContext<'_>) -> Scope {
     let texts = || [&spec.command].into_iter().chain(&spec.args);
-    let words: Vec<String> = texts().map(|text| normalized(text)).collect();
-    let expanded: Vec<String> = texts().map(|text| expanded(text)).collect();
+    let words: Vec<String> = texts().map(|text| normalized(text, VARIABLE)).collect();
+    let may_mount = texts().any(|text| text.contains("-v") || text.contains("--mount"));
+    let unknown = if may_mount { VARIABLE_OF_MOUNT } else { VARIABLE };
+    let expanded: Vec<String> = texts().map(|text| expanded(text, unknown)).collect();
     let fits =
         |words: &[String]| words.iter().all(|word| word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
-    let variables = spec.env.iter().all(|(name, value)| is_plain_variable(name, &normalized(value), context));
+    let variables =
+        spec.env.iter().all(|(name, value)| is_plain_variable(name, &normalized(value, VARIABLE), context));
     if !fits(&words) || !fits(&expanded) || !variables || !context.has_plain_versions() {
         return Scope::Project;
     }
-    // The form may depend neither on which variables are set now nor on their values.
-    if is_narrow_launch(&words, context) && is_narrow_launch(&expanded, context) {
+    // The form may depend neither on which variables are set now nor on their values, except for the sources of mounts.
+    let as_written = LaunchContext { has_values: false, ..*context };
+    if is_narrow_launch(&words, &as_written) && is_narrow_launch(&expanded, context) {
         return Scope::Named;
     }
     match runs_tasks(&words, context) && runs_tasks(&expanded, context) {
@@ -71,23 +79,24 @@ fn runs_tasks(words: &[String], context: &LaunchContext<'_>) -> bool {
         && is_task(&name_of(command), rest)
 }
 
-/// The text with the values of its variables, as long as these are plain words or options.
-fn expanded(text: &str) -> String {
+/// The text with the values of its variables, as long as these are plain words or options; otherwise with `unknown` for each.
+fn expanded(text: &str, unknown: &str) -> String {
     let value = filled(text);
     let is_plain = value.chars().all(|c| c.is_alphanumeric() || PLAIN.contains(c));
     // Other values cannot be options, programs or code of a known form; they may be secrets.
     match !references(text).is_empty() && (is_plain || value.starts_with('-')) {
         true => value,
-        false => normalized(text),
+        false => normalized(text, unknown),
     }
 }
 
-/// Replaces each variable without a default by a letter: values are set by the owner and must not affect the form. Defaults are
-/// set by the project and are kept.
-fn normalized(text: &str) -> String {
+/// Replaces each variable without a default by `placeholder`: values are set by the owner and must not affect the form. Defaults
+/// are set by the project and are kept.
+fn normalized(text: &str, placeholder: &str) -> String {
     let mut without_default: Vec<String> = Vec::new();
     loop {
-        let lookup = |name: &str| without_default.iter().any(|known| known == name).then(|| "x".to_owned());
+        let lookup =
+            |name: &str| without_default.iter().any(|known| known == name).then(|| placeholder.to_owned());
         match expand(text, &lookup) {
             Ok(text) => return text,
             Err(name) if without_default.contains(&name) => return text.to_owned(),
@@ -114,7 +123,7 @@ fn has_known_form(name: &str, rest: &[String], context: &LaunchContext<'_>) -> b
     let after = |count: usize| rest.get(count..).unwrap_or_default();
     match name {
         "docker-compose" => return false,
-        name if CONTAINERS.contains(&name) => return is_container_run(rest),
+        name if CONTAINERS.contains(&name) => return is_container_run(rest, context),
         name if SHELLS.contains(&name) => return has_shell_form(rest, context),
         "cmd" => return has_cmd_form(rest, context),
         _ if !are_plain(rest, context) => return false,
@@ -143,7 +152,7 @@ fn has_known_form(name: &str, rest: &[String], context: &LaunchContext<'_>) -> b
         "pnpx" => is_npx("pnpm", rest, context),
         "pnpm" if first == "dlx" => is_npx("pnpm", after(1), context),
         "uvx" => is_uvx(rest, context),
-        "pipx" if first == "run" => is_uvx(after(1), context),
+        "pipx" if first == "run" => is_pipx(after(1), context),
         "uv" => is_uv(rest, context, &|words| is_narrow_launch(words, context)),
         "bun" => is_bun(rest, context),
         "deno" => is_deno(rest, context),

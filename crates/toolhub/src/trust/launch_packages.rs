@@ -2,6 +2,7 @@
 //! script outside of a Python project, and `docker run` with an image. Options that name local files or projects are of no known
 //! form.
 
+use super::container_mounts::is_outside_project;
 use super::files;
 use super::interpreters::{form_of, is_script};
 use super::launch_programs::is_server_name;
@@ -49,7 +50,7 @@ const RUN_FLAGS: [&str; 11] = [
     "--read-only",
     "--no-healthcheck",
 ];
-/// Options of `docker run` whose value is the next word or follows `=`. Files that they name are bound.
+/// Options of `docker run` whose value is the next word or follows `=`. Files that they name are bound; what they mount is checked.
 const RUN_VALUES: [&str; 29] = [
     "-e",
     "--env",
@@ -190,7 +191,12 @@ fn is_inert_npmrc(file: &std::path::Path) -> bool {
     })
 }
 
-/// `uvx [--from PACKAGE] PROGRAM …`, `uv tool run …` and `pipx run …`. They read no configuration of the working directory.
+/// `pipx run …`, in a folder without `__pypackages__` (PEP 582), whose programs it prefers to packages of the index.
+pub(super) fn is_pipx(rest: &[String], context: &LaunchContext<'_>) -> bool {
+    !context.has_any(&["__pypackages__"]) && is_uvx(rest, context)
+}
+
+/// `uvx [--from PACKAGE] PROGRAM …` and `uv tool run …`. They read no configuration of the working directory.
 pub(super) fn is_uvx(rest: &[String], context: &LaunchContext<'_>) -> bool {
     let mut words = rest;
     let mut source = None;
@@ -356,8 +362,8 @@ pub(super) fn is_bun(rest: &[String], context: &LaunchContext<'_>) -> bool {
 }
 
 /// `docker [OPTION…] run [OPTION…] IMAGE …`: what follows the image applies inside of the container. The arguments are not
-/// checked for plain words.
-pub(super) fn is_container_run(rest: &[String]) -> bool {
+/// checked for plain words. Nothing of the project may be mounted.
+pub(super) fn is_container_run(rest: &[String], context: &LaunchContext<'_>) -> bool {
     const FLAGS: [&str; 3] = ["-D", "--debug", "--tls"];
     const VALUED: [&str; 6] = ["-l", "--log-level", "-H", "--host", "-c", "--context"];
     let mut words = rest.iter().map(String::as_str);
@@ -373,27 +379,31 @@ pub(super) fn is_container_run(rest: &[String]) -> bool {
         }
     }
     while let Some(word) = words.next() {
-        let name = word.split_once('=').map_or(word, |(name, _)| name);
-        let has_value_inside = word.contains('=')
-            || (!word.starts_with("--")
-                && RUN_VALUES
-                    .iter()
-                    .any(|known| known.len() == 2 && word.len() > 2 && word.starts_with(known)));
-        let short = word.get(..2).unwrap_or_default();
-        match word {
-            _ if !word.starts_with('-') => {
-                let transport = word.split_once(':').map_or("", |(transport, _)| transport);
-                return !LOCAL_IMAGES.contains(&transport) && !word.starts_with(['.', '/']);
-            }
-            _ if RUN_FLAGS.contains(&word) => {}
-            _ if RUN_VALUES.contains(&word) => drop(words.next()),
-            _ if has_value_inside
-                && (RUN_VALUES.contains(&name)
-                    || (!word.starts_with("--") && RUN_VALUES.contains(&short))) => {}
-            _ => return false,
+        if !word.starts_with('-') {
+            let transport = word.split_once(':').map_or("", |(transport, _)| transport);
+            return !LOCAL_IMAGES.contains(&transport) && !word.starts_with(['.', '/']);
+        }
+        if RUN_FLAGS.contains(&word) {
+            continue;
+        }
+        let option = match RUN_VALUES.contains(&word) {
+            true => words.next().map(|value| (word, value)),
+            false => with_value(word).filter(|(name, _)| RUN_VALUES.contains(name)),
+        };
+        if !option.is_some_and(|(name, value)| is_outside_project(name, value, context)) {
+            return false;
         }
     }
     false
+}
+
+/// An option that contains its value: `--name=value`, `-nvalue` or `-n=value`.
+fn with_value(word: &str) -> Option<(&str, &str)> {
+    if word.starts_with("--") {
+        return word.split_once('=');
+    }
+    let (name, value) = word.get(..2).zip(word.get(2..))?;
+    Some((name, value.strip_prefix('=').unwrap_or(value)))
 }
 
 #[cfg(test)]
@@ -428,10 +438,16 @@ mod tests {
 
     #[test]
     fn only_known_options_precede_an_image() {
-        let check = |text: &str| is_container_run(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().to_owned()];
+        let context =
+            LaunchContext { folders: &folders, project: folder.path(), path: None, has_values: true };
+        let check =
+            |text: &str| is_container_run(&text.split(' ').map(str::to_owned).collect::<Vec<_>>(), &context);
         for text in [
             "run -i --rm image",
-            "run -i --rm -e KEY --env A=b -v /a:/b --name=x image sh -c x",
+            "run -i --rm -e KEY --env A=b -v /opt/a:/b --name=x image sh -c x",
+            "run -v/opt/a:/b -v=cache:/c --volume=/opt/a:/b:ro --mount type=tmpfs,dst=/t image -v .:/x",
             "--context remote run image",
             "run -eKEY ghcr.io/acme/server:1@sha256:ab",
         ] {
@@ -446,6 +462,15 @@ mod tests {
             "--hooks-dir ./d run image",
             "--runtime ./r run image",
             "run --rootfs ./d",
+            "run -v .:/app image",
+            "run -v./x:/app image",
+            "run -v=./x:/app image",
+            "run -i --volume ./x:/app image",
+            "run --volume=./x:/app image",
+            "run --mount type=bind,src=./x,dst=/app image",
+            "run --mount=type=bind,source=.,target=/app image",
+            "run -itv .:/app image",
+            "run -v",
             "run --runtime ./r image",
             "run oci-archive:x.tar",
             "run dir:x",

@@ -22,6 +22,8 @@ pub(super) struct LaunchContext<'a> {
     pub(super) project: &'a Path,
     /// The `PATH` of the launch.
     pub(super) path: Option<&'a OsStr>,
+    /// Whether the words contain the values of their variables.
+    pub(super) has_values: bool,
 }
 
 /// What a word starts.
@@ -150,7 +152,7 @@ impl LaunchContext<'_> {
         };
         let names = VERSION_FILES
             .iter()
-            .filter(|name| name.ends_with("-version") || ["/.nvmrc", ".tool-versions"].contains(name));
+            .filter(|name| name.ends_with("-version") || [".nvmrc", ".tool-versions"].contains(name));
         names.into_iter().all(|name| self.searched(name).iter().all(is_plain))
     }
 }

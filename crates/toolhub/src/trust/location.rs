@@ -15,6 +15,14 @@ pub(crate) struct FolderLocation {
     pub(crate) is_home: bool,
 }
 
+impl FolderLocation {
+    /// Whether a file lies directly in the folder: a config of it that was named on the command line applies to it.
+    pub(super) fn contains_file(&self, file: &Path) -> bool {
+        let parent = std::path::absolute(file).ok().and_then(|file| file.parent()?.canonicalize().ok());
+        parent.as_ref() == Some(&self.folder)
+    }
+}
+
 /// The folders of the project: the current one, and its parents up to the root of its repository. The user's home and its parents
 /// belong to no project. A repository that another user created in a world-writable folder does not count.
 pub(super) fn project(here: &Path, user: Option<&Path>) -> Vec<PathBuf> {

@@ -4,6 +4,7 @@
 mod bound;
 mod calling_skills;
 mod changes;
+mod container_mounts;
 mod entry_text;
 mod files;
 mod first_line;
@@ -116,6 +117,8 @@ pub struct Workspace {
     is_bound_here: bool,
     /// The folder of the user's own configuration.
     own_config: Option<PathBuf>,
+    /// The servers file beside a config that was named on the command line.
+    named_servers: Option<PathBuf>,
     /// Whether the current folder changed since it was trusted, including that everything was removed.
     changed_here: bool,
     user: Option<PathBuf>,
@@ -131,6 +134,8 @@ pub(crate) struct Search<'a> {
     pub(crate) user: Option<&'a Path>,
     /// The folder of the user's own configuration.
     pub(crate) own_config: Option<&'a Path>,
+    /// The servers file beside a config that was named on the command line.
+    pub(crate) named_servers: Option<&'a Path>,
     /// The data folder, which contains the list of trusted folders.
     pub(crate) data: &'a Path,
 }
@@ -196,6 +201,7 @@ impl Workspace {
             restricted_here,
             is_bound_here,
             own_config: own,
+            named_servers: search.named_servers.map(Path::to_path_buf),
             changed_here,
             user,
             steering: Arc::default(),
@@ -278,10 +284,7 @@ impl Workspace {
     fn own_entry(&self, spec: &ServerSpec, file: &Path) -> Option<OwnEntry> {
         let here = self.restricted_here.as_ref()?;
         let TransportSpec::Stdio(stdio) = &spec.transport else { return None };
-        // A config of this folder that was named on the command line applies to this folder.
-        let config_folder =
-            std::path::absolute(file).ok().and_then(|file| file.parent()?.canonicalize().ok());
-        if config_folder.as_ref() == Some(&here.folder) {
+        if here.contains_file(file) {
             return None;
         }
         Some(self.own_entry_in(here, spec.id.clone(), stdio.clone()))
@@ -308,15 +311,18 @@ impl Workspace {
         folder
     }
 
-    /// What the owner's own servers load from the current folder, of those that depend on it. Not if settings of the project
-    /// replace the owner's own ones.
+    /// What the owner's own servers load from the current folder, of those that depend on it: those of the config that was named
+    /// on the command line, or of the user's own one, unless settings of the project replace it.
     fn own_launches(&self, folder: &Folder) -> Vec<OwnLaunch> {
         let Some(here) = self.restricted_here.as_ref().filter(|_| folder.is_here) else { return Vec::new() };
-        let Some(own) = self.own_config.as_deref().filter(|_| !folder.scan.configs.contains_key(CONFIG))
-        else {
-            return Vec::new();
+        let file = match &self.named_servers {
+            Some(file) => Some(file.clone()).filter(|file| !here.contains_file(file)),
+            None => {
+                let own = self.own_config.as_ref().filter(|_| !folder.scan.configs.contains_key(CONFIG));
+                own.map(|own| own.join(SERVERS))
+            }
         };
-        let mut servers = own_binding::own_servers(own);
+        let mut servers = file.map(|file| own_binding::own_servers(&file)).unwrap_or_default();
         servers.retain(|(id, stdio)| {
             let entry = self.own_entry_in(here, id.clone(), stdio.clone());
             entry.restriction_without_trust(entry.steering_file()).is_some()
@@ -388,7 +394,10 @@ impl Workspace {
         let list = TrustList::read(&self.data);
         let is_own_current = |folder: &Folder| {
             let record = known(&list, &folder.scan.location.folder);
-            record.is_none_or(|record| record.own == own_binding::record_of(folder.own()))
+            let is_known = |record: &TrustRecord| {
+                own_binding::record_of(folder.own()).iter().all(|(key, now)| record.own.get(key) == Some(now))
+            };
+            record.is_none_or(is_known)
         };
         let review = |folder: &Folder| Review {
             is_own_current: is_own_current(folder),
@@ -402,34 +411,6 @@ impl Workspace {
     /// Whether the current folder is trusted, permanently or for this run.
     pub fn is_trusted_here(&self) -> bool {
         self.here().is_some()
-    }
-
-    /// Why a gateway must not be started here silently: the folder's settings contain access rules and are not used.
-    pub fn unused_access_rules(&self) -> Option<LocalizedText> {
-        let here = self.folders.iter().find(|folder| folder.is_here && !folder.status.is_trusted());
-        let rules = here.is_some_and(|here| match files::read(&here.scan.location.folder.join(CONFIG)) {
-            Ok(None) => false,
-            // An unreadable file may contain access rules.
-            Err(_) => true,
-            Ok(Some((bytes, _))) => {
-                let text = String::from_utf8_lossy(&bytes);
-                text.parse::<toml_edit::DocumentMut>().map_or(true, |document| {
-                    ["auth", "profiles"].iter().any(|table| document.contains_key(table))
-                })
-            }
-        });
-        if self.changed_here && !rules {
-            return Some(LocalizedText::new(
-                "not started: `toolhub.toml` of this folder is not used, since it changed after you trusted it: run `toolhub trust`, or name a config with `--config`",
-                "未启动：此文件夹的 `toolhub.toml` 在受信任之后有改动，因此未被使用：请运行 `toolhub trust`，或用 `--config` 指定配置",
-            ));
-        }
-        rules.then(|| {
-            LocalizedText::new(
-                "not started: `toolhub.toml` of this folder says who may call, and it is not used, so that everybody on this machine could: run `toolhub trust`, or name a config with `--config`",
-                "未启动：此文件夹的 `toolhub.toml` 规定了谁可以调用，但它未被使用，本机任何人都能调用：请运行 `toolhub trust`，或用 `--config` 指定配置",
-            )
-        })
     }
 
     /// The folders that `toolhub trust` would trust, the current one first.
@@ -482,7 +463,14 @@ impl Workspace {
             let own = own_binding::record_of(folder.own());
             records.insert(path.to_owned(), TrustRecord { own, ..record(&folder.scan, &folder.digest) });
         }
-        TrustList::read(&self.data).change(|folders| folders.extend(records))
+        TrustList::read(&self.data).change(|folders| {
+            for (path, mut record) in records {
+                // Servers of another config that was reviewed here stay bound to what was shown then.
+                let earlier = folders.remove(&path).map(|known| known.own).unwrap_or_default();
+                record.own = earlier.into_iter().chain(record.own).collect();
+                folders.insert(path, record);
+            }
+        })
     }
 
     /// Keeps the current folder trusted after a command of the owner changed `edited`, if nothing else changed.

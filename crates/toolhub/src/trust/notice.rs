@@ -1,11 +1,11 @@
-//! The one-line notice of which parts of a folder are not used, why, and the command that changes it.
+//! The one-line notices of which parts of a folder are not used, why, and the command that changes it.
 
 use std::path::Path;
 
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use super::scan::{AGENT_SKILLS, CONFIG, SERVERS};
-use super::{Folder, TrustStatus};
+use super::{Folder, TrustStatus, Workspace, files};
 
 /// The maximum number of changed files in the notice.
 const MAX_NAMED: usize = 3;
@@ -83,6 +83,36 @@ impl Folder {
                     "{zh_here}带有 {zh_list}，在你信任之前不会使用：运行 “toolhub trust” 查看它们会运行什么"
                 ),
             ),
+        })
+    }
+}
+
+impl Workspace {
+    /// Why a gateway must not be started here silently: the folder's settings contain access rules and are not used.
+    pub fn unused_access_rules(&self) -> Option<LocalizedText> {
+        let here = self.folders.iter().find(|folder| folder.is_here && !folder.status.is_trusted());
+        let rules = here.is_some_and(|here| match files::read(&here.scan.location.folder.join(CONFIG)) {
+            Ok(None) => false,
+            // An unreadable file may contain access rules.
+            Err(_) => true,
+            Ok(Some((bytes, _))) => {
+                let text = String::from_utf8_lossy(&bytes);
+                text.parse::<toml_edit::DocumentMut>().map_or(true, |document| {
+                    ["auth", "profiles"].iter().any(|table| document.contains_key(table))
+                })
+            }
+        });
+        if self.changed_here && !rules {
+            return Some(LocalizedText::new(
+                "not started: `toolhub.toml` of this folder is not used, since it changed after you trusted it: run `toolhub trust`, or name a config with `--config`",
+                "未启动：此文件夹的 `toolhub.toml` 在受信任之后有改动，因此未被使用：请运行 `toolhub trust`，或用 `--config` 指定配置",
+            ));
+        }
+        rules.then(|| {
+            LocalizedText::new(
+                "not started: `toolhub.toml` of this folder says who may call, and it is not used, so that everybody on this machine could: run `toolhub trust`, or name a config with `--config`",
+                "未启动：此文件夹的 `toolhub.toml` 规定了谁可以调用，但它未被使用，本机任何人都能调用：请运行 `toolhub trust`，或用 `--config` 指定配置",
+            )
         })
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use toolhub_client_config::{StdioSpec, TransportSpec};
 use toolhub_core::ServerId;
-use toolhub_core::lang::LocalizedText;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::parse_servers;
 
 use super::files::{self, FileState};
@@ -15,7 +15,8 @@ use super::launch::LaunchSite;
 use super::launch_form::Scope;
 use super::location::FolderLocation;
 use super::record::TrustList;
-use super::scan::hexadecimal;
+use super::scan::{CONFIG, hexadecimal};
+use crate::settings::Settings;
 
 /// The reviewed state of a trusted folder.
 pub(super) struct OwnBinding {
@@ -24,15 +25,23 @@ pub(super) struct OwnBinding {
     pub(super) data: PathBuf,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of checks of the current thread: each may read every file of a project.
+    pub(super) static CHECKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 impl OwnBinding {
     /// Whether the files that an entry loads are those that were reviewed. The list is read again: the owner may have trusted a
     /// change meanwhile, or revoked the trust.
     pub(super) fn covers(&self, spec: &StdioSpec) -> bool {
+        #[cfg(test)]
+        CHECKS.set(CHECKS.get() + 1);
         let list = TrustList::read(&self.data);
         let record = self.location.folder.to_str().and_then(|folder| list.folders.get(folder));
         let Some(known) = record.and_then(|record| record.own.get(&key_of(spec))) else { return false };
         let site = LaunchSite::of(&self.location);
-        site.launch_files(spec).is_ok_and(|(files, _)| digest_of(&files) == *known)
+        site.own_launch_files(spec).is_ok_and(|(files, _)| digest_of(&files) == *known)
     }
 }
 
@@ -44,14 +53,19 @@ pub(super) struct OwnLaunch {
     pub(super) files: Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText>,
 }
 
-/// The stdio servers of the owner's own configuration.
-pub(super) fn own_servers(config: &Path) -> Vec<(ServerId, StdioSpec)> {
-    let file = config.join("mcp.json");
-    let Ok(Some((bytes, _))) = files::read(&file) else { return Vec::new() };
-    let Ok(text) = String::from_utf8(bytes) else { return Vec::new() };
-    let servers = parse_servers(&file, &text).unwrap_or_default();
+/// The stdio servers of a file of the owner, with the variables that the settings beside it pass to them.
+pub(super) fn own_servers(file: &Path) -> Vec<(ServerId, StdioSpec)> {
+    let text_of = |file: &Path| String::from_utf8(files::read(file).ok()??.0).ok();
+    let Some(text) = text_of(file) else { return Vec::new() };
+    let servers = parse_servers(file, &text).unwrap_or_default();
+    let config = file.with_file_name(CONFIG);
+    let settings = text_of(&config).and_then(|text| Settings::parse(&config, &text).ok()).unwrap_or_default();
+    let passed = |id: &ServerId| settings.servers.iter().find(|extras| extras.id == id.as_str());
     let stdio = servers.into_iter().filter_map(|server| match server.transport {
-        TransportSpec::Stdio(stdio) => Some((server.id, stdio)),
+        TransportSpec::Stdio(mut stdio) => {
+            stdio.env_pass = passed(&server.id).map(|extras| extras.env_pass.clone()).unwrap_or_default();
+            Some((server.id, stdio))
+        }
         TransportSpec::Http(_) | TransportSpec::Sse(_) => None,
     });
     stdio.collect()
@@ -61,10 +75,26 @@ pub(super) fn own_servers(config: &Path) -> Vec<(ServerId, StdioSpec)> {
 pub(super) fn launches(servers: Vec<(ServerId, StdioSpec)>, location: &FolderLocation) -> Vec<OwnLaunch> {
     let site = LaunchSite::of(location);
     let launch = |(id, spec): (ServerId, StdioSpec)| {
-        let files = site.launch_files(&spec);
+        let files = site.own_launch_files(&spec);
         OwnLaunch { id, spec, files }
     };
     servers.into_iter().map(launch).collect()
+}
+
+impl OwnLaunch {
+    /// Why what it loads cannot be bound, and what to do; `None` if it can be.
+    pub(super) fn problem(&self) -> Option<LocalizedText> {
+        let why = self.files.as_ref().err()?;
+        let (id, en, zh) = (&self.id, why.localize(Lang::En), why.localize(Lang::Zh));
+        Some(LocalizedText::new(
+            format!(
+                "`{id}`: what it loads from this folder cannot be bound, so that it is treated as in a folder that is not trusted: {en}. Write absolute paths or an absolute `cwd` in its entry, or use `--trust` for one run"
+            ),
+            format!(
+                "`{id}`：无法绑定它从此文件夹加载的内容，因此按未受信任的文件夹处理：{zh}。请在其配置中写绝对路径或绝对路径的 `cwd`，或用 `--trust` 仅信任一次"
+            ),
+        ))
+    }
 }
 
 /// The entries and the digests of their files, for the record of the folder. What cannot be bound is left out.

@@ -69,16 +69,17 @@ pub(super) struct OwnEntry {
 
 impl StartFolder for OwnEntry {
     fn start_folder(&self) -> Result<StartRules, LocalizedText> {
-        let Some(restriction) = self.restriction(self.steering_file()) else {
-            let excluded = (!self.is_reviewed()).then(|| self.excluded()).flatten();
-            return Ok(StartRules { folder: None, excluded });
-        };
-        match restriction {
-            Restriction::Moved { .. } => {
+        // Once only: every file of the project may have to be read.
+        if self.is_reviewed() {
+            return Ok(StartRules::default());
+        }
+        match self.restriction_without_trust(self.steering_file()) {
+            None => Ok(StartRules { folder: None, excluded: self.excluded() }),
+            Some(Restriction::Moved { .. }) => {
                 let folder = WorkFolder::Fresh(self.neutral.clone().into());
                 Ok(StartRules { folder: Some(folder), excluded: self.excluded() })
             }
-            Restriction::Refused { word, trusted } => {
+            Some(Restriction::Refused { word, trusted }) => {
                 Err(Restriction::refusal(self.id.as_str(), &word, trusted))
             }
         }

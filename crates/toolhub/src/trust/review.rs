@@ -27,7 +27,9 @@ pub struct Review {
     pub programs: Vec<Program>,
     /// Programs of the user's own configuration that would be started in the folder.
     pub own_programs: Vec<Program>,
-    /// Whether what these load is unchanged since the folder was trusted.
+    /// The other servers of that configuration that depend on the folder, with the reason why trust cannot cover what they load.
+    pub own_problems: Vec<LocalizedText>,
+    /// Whether what the former load is unchanged since the folder was trusted.
     pub is_own_current: bool,
     /// URLs that would be contacted.
     pub addresses: Vec<Address>,

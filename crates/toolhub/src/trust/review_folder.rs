@@ -45,6 +45,7 @@ pub(super) fn review(scan: &Scan, status: &TrustStatus, own: &[OwnLaunch]) -> Re
         brings: scan.names(),
         programs: Vec::new(),
         own_programs: own.iter().filter_map(|launch| own_program(launch, scan)).collect(),
+        own_problems: own.iter().filter_map(OwnLaunch::problem).collect(),
         is_own_current: true,
         addresses: Vec::new(),
         reading_settings: Vec::new(),
@@ -109,7 +110,7 @@ fn program(purpose: &str, spec: &StdioSpec, scan: &Scan, settings: &Settings) ->
     }
 }
 
-/// A server of the owner; `None` if what it loads cannot be bound: then it does not start in the folder.
+/// A server of the owner; `None` if what it loads cannot be bound.
 fn own_program(launch: &OwnLaunch, scan: &Scan) -> Option<Program> {
     let (files, scope) = launch.files.as_ref().ok()?;
     let shown = program(launch.id.as_str(), &launch.spec, scan, &Settings::default());

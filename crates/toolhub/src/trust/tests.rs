@@ -37,7 +37,10 @@ impl TestWorkspace {
 
     fn find(&self, run: &RunTrust) -> Workspace {
         let data = self.root.with_extension("data");
-        Workspace::find(&Search { here: &self.root, user: None, own_config: None, data: &data }, run)
+        Workspace::find(
+            &Search { here: &self.root, user: None, own_config: None, named_servers: None, data: &data },
+            run,
+        )
     }
 }
 
@@ -97,7 +100,8 @@ fn each_start_of_an_own_server_checks_the_folder_again() {
     let permit = consent.permit().unwrap();
     let folder = permit.rules().folder.clone().unwrap();
     assert_eq!(folder.path(), found.neutral_folder());
-    assert_ne!(folder.prepare().unwrap(), folder.prepare().unwrap(), "a new folder for each start");
+    let (one, other) = (folder.prepare().unwrap(), folder.prepare().unwrap());
+    assert_ne!(one.path(), other.path(), "a new folder for each start");
     assert_eq!(permit.rules().excluded.as_deref(), Some(workspace.root.as_path()));
     // An entry that depends on the folder is not started at all.
     let relative = server("python3", &["./s.py"], &[]);
@@ -105,6 +109,37 @@ fn each_start_of_an_own_server_checks_the_folder_again() {
     assert!(consent.permit().is_err());
     std::fs::remove_file(workspace.root.join("json.py")).unwrap();
     assert!(consent.permit().is_ok());
+}
+
+/// Each start reads the files that the entry loads, so it does that once.
+#[test]
+fn own_server_of_a_named_config_is_checked_once_per_start() {
+    let workspace = TestWorkspace::new();
+    workspace.write(".mcp.json", "{}");
+    workspace.write("run.sh", "");
+    let own = tempfile::tempdir().unwrap();
+    let file = own.path().join("mcp.json");
+    std::fs::write(&file, r#"{"mcpServers": {"a": {"command": "sh", "args": ["./run.sh"]}}}"#).unwrap();
+    let data = own.path().join("data");
+    let find = |named_servers, run: &RunTrust| {
+        let here = &workspace.root;
+        Workspace::find(&Search { here, user: None, own_config: None, named_servers, data: &data }, run)
+    };
+    let review = RunTrust { review: true, ..RunTrust::default() };
+    let spec = server("sh", &["./run.sh"], &[]);
+    let start = || find(Some(&file), &RunTrust::default()).consent(&spec, &file);
+    find(None, &review).trust().unwrap();
+    assert!(start().permit().is_err(), "it was not shown");
+    find(Some(&file), &review).trust().unwrap();
+    // The review of another config does not withdraw it.
+    find(None, &review).trust().unwrap();
+    let consent = start();
+    let before = own_binding::CHECKS.get();
+    assert_eq!(consent.permit().unwrap().rules(), &toolhub_core::consent::StartRules::default());
+    assert_eq!(own_binding::CHECKS.get() - before, 1);
+    workspace.write("run.sh", "changed");
+    assert!(consent.permit().is_err());
+    assert_eq!(own_binding::CHECKS.get() - before, 2);
 }
 
 #[test]

@@ -36,15 +36,50 @@ const GIT_FOLDERS: [&str; 2] = ["refs", "logs"];
 /// its review says so.
 pub(super) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
 /// Folders of a package that contain other packages.
-pub(super) const PACKAGES: [&str; 1] = ["node_modules"];
+const PACKAGES: [&str; 1] = ["node_modules"];
 
-/// Adds the state of every file below the folders, except those below folders with a name of `omitted`. Links are followed; each
-/// folder is scanned once.
+/// The files below a folder that are not bound, besides the binary files that `git` itself writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Omitted {
+    Nothing,
+    /// Text files that `git` itself writes.
+    GitTexts,
+    /// These, and other packages in a package.
+    Packages,
+    /// These, and installed packages and build output.
+    Installed,
+}
+
+impl Omitted {
+    fn folders(self) -> &'static [&'static str] {
+        match self {
+            Self::Nothing | Self::GitTexts => &[],
+            Self::Packages => &PACKAGES,
+            Self::Installed => &INSTALLED,
+        }
+    }
+}
+
+/// Why the files below a folder are not known.
+#[derive(Debug)]
+pub(super) enum TreeError {
+    /// There are more than the limits allow.
+    TooLarge,
+    Unreadable(LocalizedText),
+}
+
+impl From<LocalizedText> for TreeError {
+    fn from(why: LocalizedText) -> Self {
+        Self::Unreadable(why)
+    }
+}
+
+/// Adds the state of every file below the folders, except those that are omitted. Links are followed; each folder is scanned once.
 pub(super) fn add(
     roots: impl IntoIterator<Item = PathBuf>,
-    omitted: &[&str],
+    omitted: Omitted,
     found: &mut BTreeMap<PathBuf, FileState>,
-) -> Result<(), LocalizedText> {
+) -> Result<(), TreeError> {
     let mut waiting: Vec<PathBuf> = roots.into_iter().collect();
     let (mut seen, mut bytes) = (BTreeSet::new(), 0_u64);
     while let Some(folder) = waiting.pop() {
@@ -57,7 +92,7 @@ pub(super) fn add(
             let entry = entry.map_err(|error| files::unreadable(&folder, &error))?;
             let path = entry.path();
             let is_omitted = |name: &&str| entry.file_name() == **name;
-            if omitted.iter().any(is_omitted) && path.is_dir() {
+            if omitted.folders().iter().any(is_omitted) && path.is_dir() {
                 continue;
             }
             let kind = entry.file_type().map_err(|error| files::unreadable(&path, &error))?;
@@ -67,7 +102,7 @@ pub(super) fn add(
                 waiting.push(path);
             } else if kind.is_dir() {
                 waiting.push(path);
-            } else if path.is_file() && !is_written_by_git(&path, !omitted.is_empty()) {
+            } else if path.is_file() && !is_written_by_git(&path, omitted != Omitted::Nothing) {
                 bytes = bytes.saturating_add(std::fs::metadata(&path).map_or(0, |about| about.len()));
                 if bytes <= MAX_TREE_BYTES
                     && let Some(state) = files::hash(&path)?
@@ -76,7 +111,7 @@ pub(super) fn add(
                 }
             }
             if found.len() + waiting.len() > MAX_TREE_FILES || bytes > MAX_TREE_BYTES {
-                return Err(too_large());
+                return Err(TreeError::TooLarge);
             }
         }
     }
@@ -110,15 +145,44 @@ fn is_object(folder: &str, name: &str) -> bool {
     }
 }
 
-fn too_large() -> LocalizedText {
+impl TreeError {
+    /// The error of an entry of a project, with what to do.
+    pub(super) fn of_project(self) -> LocalizedText {
+        match self {
+            Self::Unreadable(why) => why,
+            Self::TooLarge => {
+                let (en, zh) = too_large();
+                LocalizedText::new(
+                    format!(
+                        "an entry {en}: start an interpreter with a script of the project, a server of a package registry (`npx`, `uvx`) or a container, in plain words and without options that name folders; or add the server to your own configuration with `toolhub servers add`"
+                    ),
+                    format!(
+                        "某个条目{zh}：请用普通的参数启动项目中的脚本、软件包仓库中的服务器（`npx`、`uvx`）或容器，且不使用指定文件夹的选项；或用 `toolhub servers add` 将服务器加入你自己的配置"
+                    ),
+                )
+            }
+        }
+    }
+
+    /// The error of an entry of the owner.
+    pub(super) fn of_owner(self) -> LocalizedText {
+        match self {
+            Self::Unreadable(why) => why,
+            Self::TooLarge => {
+                let (en, zh) = too_large();
+                LocalizedText::new(format!("it {en}"), format!("它{zh}"))
+            }
+        }
+    }
+}
+
+fn too_large() -> (String, String) {
     let size = MAX_TREE_BYTES >> 20;
-    LocalizedText::new(
+    (
         format!(
-            "an entry may load any file of the project, and there are more than {MAX_TREE_FILES} files or {size} MiB to check: start an interpreter with a script of the project, a server of a package registry (`npx`, `uvx`) or a container, in plain words and without options that name folders; or add the server to your own configuration with `toolhub servers add`"
+            "may load any file of the project, and there are more than {MAX_TREE_FILES} files or {size} MiB to check"
         ),
-        format!(
-            "某个条目可能加载项目的任何文件，而需要检查的文件超过 {MAX_TREE_FILES} 个或 {size} MiB：请用普通的参数启动项目中的脚本、软件包仓库中的服务器（`npx`、`uvx`）或容器，且不使用指定文件夹的选项；或用 `toolhub servers add` 将服务器加入你自己的配置"
-        ),
+        format!("可能加载项目的任何文件，而需要检查的文件超过 {MAX_TREE_FILES} 个或 {size} MiB"),
     )
 }
 
@@ -136,7 +200,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "").unwrap();
             let mut found = BTreeMap::new();
-            add([root.clone()], &[], &mut found).unwrap();
+            add([root.clone()], Omitted::Nothing, &mut found).unwrap();
             assert!(found.contains_key(&path), "a shell could run the text of {file}");
         }
         for (file, bound) in [
@@ -159,13 +223,16 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "").unwrap();
             let mut found = BTreeMap::new();
-            add([root.clone()], &INSTALLED, &mut found).unwrap();
+            add([root.clone()], Omitted::Installed, &mut found).unwrap();
+            assert_eq!(found.contains_key(&path), bound, "{file}");
+            let mut found = BTreeMap::new();
+            add([root.clone()], Omitted::GitTexts, &mut found).unwrap();
             assert_eq!(found.contains_key(&path), bound, "{file}");
             #[cfg(unix)]
             {
                 use std::os::unix::fs::PermissionsExt as _;
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-                add([root.clone()], &INSTALLED, &mut found).unwrap();
+                add([root.clone()], Omitted::Installed, &mut found).unwrap();
                 assert!(found.contains_key(&path), "{file}");
             }
         }
@@ -183,7 +250,7 @@ mod tests {
         std::os::unix::fs::symlink("../outside", root.join("link")).unwrap();
         std::os::unix::fs::symlink(".", root.join("itself")).unwrap();
         let mut found = BTreeMap::new();
-        add([root.clone()], &[], &mut found).unwrap();
+        add([root.clone()], Omitted::Nothing, &mut found).unwrap();
         let names: Vec<&PathBuf> = found.keys().collect();
         assert_eq!(names, [&root.join("itself"), &root.join("link"), &root.join("link/run.sh")]);
     }

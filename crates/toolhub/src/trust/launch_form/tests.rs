@@ -18,7 +18,8 @@ fn check_with(files: &[&str], command: &str, args: &[&str], env: &[(&str, &str)]
     }
     let folders = [folder.path().to_owned()];
     let path = std::env::var_os("PATH");
-    let context = LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref() };
+    let context =
+        LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref(), has_values: true };
     let pairs = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let spec = StdioSpec {
         command: command.to_owned(),
@@ -56,6 +57,11 @@ fn accepts_ordinary_launches_as_plain() {
         ("node", vec!["-r", "dotenv/config", "c.js"]),
         ("docker", vec!["run", "-i", "--rm", "-e", "KEY", "python:3", "python", "-c", "print('a')"]),
         ("docker", vec!["--context", "remote", "run", "image"]),
+        ("docker", vec!["run", "-v", "/opt/toolhub-data:/data:ro", "-v", "cache:/c", "image"]),
+        ("podman", vec!["run", "--mount", "type=bind,src=/opt/toolhub-data,dst=/data", "image"]),
+        ("docker", vec!["run", "-v", "${HOME}/.toolhub-none:/data", "-e", "TOKEN=${TOKEN}", "image"]),
+        ("Rscript", vec!["--vanilla", "server.R"]),
+        ("pipx", vec!["run", "acme-mcp"]),
         ("env", vec!["docker", "run", "-i", "image"]),
         ("npx", vec!["-y", "node-fetch-server", "--port", "1"]),
         ("deno", vec!["run", "-A", "main.ts"]),
@@ -136,6 +142,16 @@ fn inline_code_and_expansions_are_not_plain() {
         ("docker", vec!["--config=./d", "zz"]),
         ("podman", vec!["--hooks-dir", "./d", "run", "image"]),
         ("env", vec!["docker", "--config", "./d", "zz"]),
+        ("docker", vec!["run", "-i", "-v", ".:/app", "node:20", "node", "/app/server.js"]),
+        ("env", vec!["docker", "run", "-v", "./x:/app", "image"]),
+        ("sh", vec!["-c", "docker run -v $PWD:/app image"]),
+        ("docker", vec!["run", "-v", "${TOOLHUB_UNSET_VARIABLE}:/app", "image"]),
+        ("docker", vec!["run", "-v", "${TOOLHUB_UNSET_VARIABLE:-.}:/app", "image"]),
+        ("docker", vec!["run", "--mount", "type=bind,src=${TOOLHUB_UNSET_VARIABLE},dst=/app", "image"]),
+        ("docker", vec!["run", "-v", "/:/app", "image"]),
+        ("Rscript", vec!["server.R"]),
+        ("Rscript", vec!["server.R", "--vanilla"]),
+        ("Rscript", vec![]),
         ("./run.sh", vec!["${X:-*.sh}"]),
         ("./run.sh", vec![long.as_str()]),
     ] {
@@ -165,7 +181,8 @@ fn symlink_to_interpreter_counts_as_interpreter() {
     std::os::unix::fs::symlink("/bin/sh", folder.path().join("tool")).unwrap();
     let folders = [folder.path().to_owned()];
     let path = std::env::var_os("PATH");
-    let context = LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref() };
+    let context =
+        LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref(), has_values: true };
     let plain = |args: &[&str]| {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let spec = StdioSpec { command: "./tool".to_owned(), args, ..StdioSpec::default() };
@@ -179,7 +196,8 @@ fn symlink_to_interpreter_counts_as_interpreter() {
         std::os::unix::fs::symlink("/bin/sh", folder.path().join(link)).unwrap();
     }
     let path = OsStr::new("./bin:/usr/bin:/bin");
-    let context = LaunchContext { folders: &folders, project: folder.path(), path: Some(path) };
+    let context =
+        LaunchContext { folders: &folders, project: folder.path(), path: Some(path), has_values: true };
     for (words, is_accepted) in [
         (&["env", "./p", "-s"][..], false),
         (&["nice", "-n", "1", "./p", "-s"], false),
@@ -202,7 +220,7 @@ fn symlink_to_interpreter_counts_as_interpreter() {
 fn first_lines_are_plain_if_they_name_what_they_start() {
     let folder = tempfile::tempdir().unwrap();
     let folders = [folder.path().to_owned()];
-    let context = LaunchContext { folders: &folders, project: folder.path(), path: None };
+    let context = LaunchContext { folders: &folders, project: folder.path(), path: None, has_values: true };
     for (line, is_accepted) in [
         ("/bin/sh", true),
         ("/bin/bash -e", true),
@@ -269,6 +287,10 @@ fn settings_of_runners_bind_the_project() {
         (&[".tool-versions:python path:./x"], python, false),
         (&[".tool-versions:python 3.12"], python, true),
         (&[".python-version:../../x"], python, false),
+        (&[".nvmrc:../../x"], python, false),
+        (&[".nvmrc:lts/iron"], python, true),
+        (&["__pypackages__/3.12/lib/bin/acme-mcp:"], ("pipx", &["run", "acme-mcp"][..]), false),
+        (&["__pypackages__/3.12/lib/bin/acme-mcp:"], ("uvx", &["acme-mcp"][..]), true),
         (&[], ("python3", &["-m", "pytest"][..]), false),
         (&[], ("python3", &["-I", "-m", "mcp_server_git"][..]), true),
         (&[], ("node", &["/usr/lib/node_modules/gulp/bin/gulp.js"][..]), false),
@@ -293,7 +315,8 @@ fn address_that_is_also_a_local_path_is_not_plain() {
     let folder = tempfile::tempdir().unwrap();
     let folders = [folder.path().to_owned()];
     let path = std::env::var_os("PATH");
-    let context = LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref() };
+    let context =
+        LaunchContext { folders: &folders, project: folder.path(), path: path.as_deref(), has_values: true };
     assert!(is_plain_word("https://a/ru?.sh", &context));
     std::fs::create_dir(folder.path().join("https:")).unwrap();
     assert!(!is_plain_word("https://a/ru?.sh", &context));

@@ -514,9 +514,7 @@ impl Hub {
         let spec = server.spec();
         let source = Source::Server(spec.id.clone());
         let (tools, is_listed) = match self.lists().get(&spec.id) {
-            Some(list) if spec.enabled => {
-                (tools_of(spec, list, &self.approved()), list.listed_at.is_some())
-            }
+            Some(list) if spec.enabled => (tools_of(spec, list, &self.approved()), list.listed_at.is_some()),
             _ => (Vec::new(), false),
         };
         for tool in &tools {

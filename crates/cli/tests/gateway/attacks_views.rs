@@ -145,7 +145,10 @@ async fn override_without_a_server_waits_for_a_slow_earlier_one() {
     client.call("transfer", r#"{"amount":1}"#).await.text();
     assert_eq!(client.tools().await, ["transfer", "look"]);
     let paid = received(&serving, "good", "tools/call");
-    assert_eq!(paid.iter().map(|call| &call["arguments"]).collect::<Vec<_>>(), [&json!({"amount": 1, "account": "own"})]);
+    assert_eq!(
+        paid.iter().map(|call| &call["arguments"]).collect::<Vec<_>>(),
+        [&json!({"amount": 1, "account": "own"})]
+    );
     let called = received(&serving, "other", "tools/call");
     assert!(called.iter().all(|call| call["name"] == "look"), "{called:?}");
 }

@@ -35,7 +35,8 @@ impl ListKeys {
 
     /// The listed URIs that are spellings of a canonical URI.
     pub(super) fn spellings(&self, canonical_uri: &str) -> impl Iterator<Item = &str> {
-        let digests = self.digests.get_or_init(|| self.keys.iter().map(|key| digest(&canonical(key))).collect());
+        let digests =
+            self.digests.get_or_init(|| self.keys.iter().map(|key| digest(&canonical(key))).collect());
         let wanted = digest(canonical_uri);
         let may_be = self.keys.iter().zip(digests).filter(move |(_, digest)| **digest == wanted);
         may_be.map(|(key, _)| key.as_str()).filter(move |key| canonical(key) == canonical_uri)

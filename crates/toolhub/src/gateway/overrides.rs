@@ -284,8 +284,11 @@ mod tests {
     /// The tool that a key means, found by comparing it with the names of every tool.
     fn scan(key: &str, groups: &[Vec<Arc<Entry>>], sources: &[String]) -> Reading {
         let entries = || groups.iter().flatten();
-        let with_hash = entries().filter(|entry| hashed(&entry.tool.source, entry.tool.name().as_str()) == key);
-        if let Some(entry) = with_hash.min_by_key(|entry| std::cmp::Reverse(entry.tool.source.to_string().len())) {
+        let with_hash =
+            entries().filter(|entry| hashed(&entry.tool.source, entry.tool.name().as_str()) == key);
+        if let Some(entry) =
+            with_hash.min_by_key(|entry| std::cmp::Reverse(entry.tool.source.to_string().len()))
+        {
             return Reading::Tool(id_of(entry));
         }
         let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR);

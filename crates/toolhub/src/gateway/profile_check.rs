@@ -37,8 +37,12 @@ impl Hub {
                 )
             }));
             let policy = self.engine.policy();
-            let unlisted: Vec<Source> =
-                unlisted.iter().filter(|id| settings.has_source(id.as_str())).cloned().map(Source::Server).collect();
+            let unlisted: Vec<Source> = unlisted
+                .iter()
+                .filter(|id| settings.has_source(id.as_str()))
+                .cloned()
+                .map(Source::Server)
+                .collect();
             let inputs = NameInputs {
                 policy: &policy,
                 profile: settings,

@@ -51,7 +51,8 @@ fn claiming(offered: &[OfferedUris], uri: &str) -> Vec<usize> {
 /// are.
 fn listing_other_spelling(offered: &[OfferedUris], uri: &str) -> Vec<usize> {
     let (wanted, wanted_rest) = (canonical(uri), query_of(uri));
-    let lists = |one: &OfferedUris| one.listed.spellings(&wanted).any(|listed| query_of(listed) == wanted_rest);
+    let lists =
+        |one: &OfferedUris| one.listed.spellings(&wanted).any(|listed| query_of(listed) == wanted_rest);
     (0..offered.len()).filter(|index| offered.get(*index).is_some_and(lists)).collect()
 }
 
@@ -131,9 +132,8 @@ mod tests {
     use super::*;
 
     fn offered(listed: &[&str], templates: &[&str]) -> OfferedUris {
-        let keys = |list: &[&str]| -> Arc<ListKeys> {
-            Arc::new(list.iter().map(ToString::to_string).collect())
-        };
+        let keys =
+            |list: &[&str]| -> Arc<ListKeys> { Arc::new(list.iter().map(ToString::to_string).collect()) };
         OfferedUris { listed: keys(listed), templates: keys(templates) }
     }
 

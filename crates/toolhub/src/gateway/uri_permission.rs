@@ -31,7 +31,8 @@ impl HubBackend {
                 let mut others = listed.spellings(&requested).filter(|spelling| *spelling != uri);
                 others.any(|spelling| !access.reads_resource(server.id(), spelling, action))
             };
-            let permitted = servers.into_iter().zip(listed).filter(|(server, listed)| !is_forbidden(server, listed));
+            let permitted =
+                servers.into_iter().zip(listed).filter(|(server, listed)| !is_forbidden(server, listed));
             servers = permitted.map(|(server, _)| server).collect();
         }
         self.without_hidden_skills(servers, uri, access).await

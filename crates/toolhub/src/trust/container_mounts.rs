@@ -58,7 +58,8 @@ pub(super) fn is_outside_project(option: &str, value: &str, context: &LaunchCont
 
 fn is_volume_outside(value: &str, context: &LaunchContext<'_>) -> bool {
     // On Windows the source can start with a drive, such as `C:\`.
-    let has_drive = value.get(1..3).is_some_and(|start| [":\\", ":/"].contains(&start));
+    let has_drive = value.starts_with(|c: char| c.is_ascii_alphabetic())
+        && value.get(1..3).is_some_and(|start| [":\\", ":/"].contains(&start));
     let start = if has_drive { 2 } else { 0 };
     let colon = value.get(start..).and_then(|rest| rest.find(':')).map(|at| at + start);
     let Some((source, rest)) = colon.and_then(|at| value.get(..at).zip(value.get(at + 1..))) else {

@@ -39,6 +39,17 @@ async fn run(client: &Client, code: &str) -> String {
     client.call("run_script", json!({ "code": code })).await
 }
 
+/// Runs a script as soon as a worker takes it: a replica learns of a new worker some time after its start.
+async fn run_when_taken(client: &Client, code: &str) -> String {
+    loop {
+        let answer = run(client, code).await;
+        if !answer.contains("no worker takes") {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// The script hosts that a process runs.
 fn hosts(process: &Process) -> Vec<u32> {
     let is_host = |pid: &u32| {
@@ -129,7 +140,7 @@ async fn killed_worker_ends_its_script_and_no_call_is_made_twice_or_later() {
         await tools.journal.append({ id: 'never' });";
     let running = client.clone();
     let mut runs = JoinSet::new();
-    runs.spawn(async move { run(&running, code).await });
+    runs.spawn(async move { run_when_taken(&running, code).await });
     until("the slow call begins", || count(&cluster, "slow") == 1).await;
     let left = hosts(&worker);
     assert_eq!(left.len(), 1);
@@ -223,7 +234,7 @@ async fn killed_replica_leaves_no_script_on_a_worker() {
     let worker = cluster.worker(&["--scripts", "4"]);
     let client = coder(&replica);
     let mut runs = JoinSet::new();
-    runs.spawn(async move { run(&client, "await sleep(300000)").await });
+    runs.spawn(async move { run_when_taken(&client, "await sleep(300000)").await });
     until("the host has the script", || hosts(&worker).len() == 1).await;
     replica.kill();
     runs.join_next().await;

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::{
     commands::{only_flag, unknown},
-    deny, e2e_model,
+    deny,
     faults::{self, Passed},
     features, ignored_tests, package, peers,
     requirements::{REQUIREMENTS, Requirement, may_install},
@@ -93,9 +93,6 @@ fn full(workspace: &Workspace, options: &Options) -> Result<()> {
     if everything {
         steps.push(Step::new("ignored tests", "cargo test --workspace -- --ignored", || {
             ignored_tests::run_possible(workspace)
-        }));
-        steps.push(Step::skippable("small model", "cargo xtask e2e-model --small", || {
-            e2e_model::check_client_libraries(workspace)
         }));
     }
     if everything && allowed {

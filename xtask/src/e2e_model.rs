@@ -111,7 +111,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
 }
 
 /// Runs the client libraries of the OpenAI API with the small model.
-pub(crate) fn check_client_libraries(workspace: &Workspace) -> Result<Outcome> {
+fn check_client_libraries(workspace: &Workspace) -> Result<Outcome> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Ok(Outcome::Skipped("the tests of the client libraries need Linux on x86-64".to_owned()));
     }

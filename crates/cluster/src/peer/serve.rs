@@ -16,7 +16,7 @@ use super::{PeerEnvelope, PeerMessage, PeerReply, Peers, RUNNING_INTERVAL};
 use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
 use crate::calls::{Call, Calls};
 use crate::replica::member_id;
-use crate::wire::{self, PROTOCOL, Subjects, WINDOW_BYTES};
+use crate::wire::{self, EndedRequests, PROTOCOL, Subjects, WINDOW_BYTES};
 
 /// Maximum number of requests of other replicas that run at the same time, apart from streams.
 const MAX_REQUESTS: usize = 4096;
@@ -84,7 +84,13 @@ impl Peers {
                         running.spawn(async move { peers.answer(incoming, &*service, &calls).await });
                     }
                     PeerMessage::Cancel { id } => calls.cancel(&id),
-                    PeerMessage::Waiting { ids } => calls.wait_for(&ids),
+                    PeerMessage::Waiting { ids } => {
+                        let ended = EndedRequests { ended: calls.wait_for(&ids) };
+                        running.spawn(async move {
+                            // It is asked for again.
+                            let _ = reply.finish(&wire::write(&ended, b"")).await;
+                        });
+                    }
                     PeerMessage::Taken { id, cost } => {
                         if let Some(call) = calls.find(&id) {
                             call.state.taken.send_modify(|taken| *taken = cost.max(*taken));

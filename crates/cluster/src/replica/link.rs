@@ -99,7 +99,7 @@ impl Link {
         let mut running = Running { link: self, open, is_over: false };
         self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
         let result = match self.shared.bus.request(&subject, message).await {
-            Ok(replies) => self.receive(replies, &id, events).await,
+            Ok(replies) => self.receive(replies, &running.open, events).await,
             Err(error) => Err(self.not_sent(&error)),
         };
         // A request that is lost may still run; it is told to end.
@@ -119,10 +119,11 @@ impl Link {
     async fn receive(
         &self,
         replies: Replies,
-        id: &str,
+        open: &OpenRequest,
         events: &dyn RemoteEvents,
     ) -> Result<RawJson, RemoteFailure> {
-        let mut exchange = Exchange::new(replies, &self.shared.liveness, &self.worker);
+        let id = &*open.id;
+        let mut exchange = Exchange::of(replies, open, &self.shared.liveness, &self.worker);
         let mut questions = FuturesUnordered::new();
         loop {
             let reply = tokio::select! {

@@ -94,10 +94,10 @@ async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Re
             format!("没有工作进程可以运行 `{id}`：{}", both(Lang::Zh)),
         )))
     })?;
-    fastrand::shuffle(&mut workers);
-    workers.sort_by_key(|worker| u64::from(worker.load) * 1000 / u64::from(worker.capacity.max(1)));
+    shared.recent_placements.sort(&mut workers);
     let mut refusal = None;
     for worker in workers {
+        shared.recent_placements.add(&worker.id);
         let begin_by = shared.member.clock.now().unwrap_or_default().saturating_add(millis(PLACE_TIMEOUT));
         let request = Control::Place { key: key.into(), entry: spec.cluster_digest(), begin_by };
         match wire::control(&shared.bus, &worker.id, wire::write(&request, b""), PLACE_TIMEOUT).await {
@@ -106,7 +106,7 @@ async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Re
                 return Ok(Placement { key, worker, epoch, left: Duration::ZERO });
             }
             Ok(ControlReply::Refused { why }) => refusal = Some(why),
-            Ok(ControlReply::Done) => {}
+            Ok(ControlReply::Done | ControlReply::Waiting(_)) => {}
             Err(error @ BusError::Disconnected) => {
                 return Err(PlaceError::Failed(bus_error(&spec.id, &error)));
             }

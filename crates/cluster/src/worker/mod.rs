@@ -27,7 +27,7 @@ use crate::clock::DatabaseClock;
 use crate::liveness::Liveness;
 use crate::membership::{MemberState, Membership};
 use crate::replica::{JoinOptions, new_id};
-use crate::wire::{self, Control, ControlReply, Subjects};
+use crate::wire::{self, Control, ControlReply, EndedRequests, Subjects};
 use handler::{InstanceHandler, QueuedEvent, publish_events};
 use instance::Instance;
 use questions::{Questions, read_answer};
@@ -234,9 +234,9 @@ impl Shared {
                 ControlReply::Done
             }
             Control::Waiting { ids } => {
-                self.calls.wait_for(&ids);
-                self.scripts.wait_for(&ids);
-                ControlReply::Done
+                let mut ended = self.calls.wait_for(&ids);
+                ended.extend(self.scripts.wait_for(&ids));
+                ControlReply::Waiting(EndedRequests { ended })
             }
             Control::ScriptInput { id } => match self.scripts.input(&id, body) {
                 true => ControlReply::Done,

@@ -100,8 +100,8 @@ impl Scripts {
         self.runs.cancel(id);
     }
 
-    pub(super) fn wait_for(&self, ids: &[String]) {
-        self.runs.wait_for(ids);
+    pub(super) fn wait_for(&self, ids: &[String]) -> Vec<String> {
+        self.runs.wait_for(ids)
     }
 
     /// Passes messages to a host. `false` if the script does not run here.

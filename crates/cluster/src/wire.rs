@@ -172,7 +172,7 @@ pub(crate) enum Waiting<'a> {
 }
 
 /// The answer to [`Waiting`].
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct EndedRequests {
     /// Those of the requests that have ended. All messages about them were sent before this one, in the same order of delivery:
     /// what has not arrived with it was lost.

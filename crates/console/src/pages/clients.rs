@@ -7,7 +7,7 @@ use http::header;
 use maud::{Markup, html};
 use toolhub_client_config::{
     Action, Client, ClientEnvironment, ClientServer, Extras, HttpSpec, Scope, StdioSpec, System, Target,
-    TransportSpec, merge, places,
+    TransportSpec, config_locations, merge,
 };
 use toolhub_core::Role;
 use toolhub_core::principal::LOCAL;
@@ -158,8 +158,9 @@ fn files(context: &Context<'_>, frame: &Frame<'_>, client: Client) -> Markup {
 
 /// The file of the user that a client reads first.
 fn user_file(client: Client, environment: &ClientEnvironment) -> Option<PathBuf> {
-    let place = places(client, environment).into_iter().find(|place| place.scope == Scope::User);
-    place.map(|place| place.file)
+    let location =
+        config_locations(client, environment).into_iter().find(|location| location.scope == Scope::User);
+    location.map(|location| location.file)
 }
 
 /// The environment of a machine that is not known.

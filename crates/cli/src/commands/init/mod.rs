@@ -21,7 +21,7 @@ use toolhub_core::lang::LocalizedText;
 use crate::app::App;
 use crate::args::init::InitArgs;
 use crate::commands::init::files::{
-    InstalledClient, checked, client_environment, find, text_of, user_places,
+    InstalledClient, checked, client_environment, find, text_of, user_locations,
 };
 use crate::commands::init::plan::{ClientPlan, NEW_SETTINGS, Planner, same_decisions};
 use crate::commands::init::record::{FileChange, Record, Role, Run};
@@ -136,9 +136,9 @@ fn named(
     for name in &args.client {
         let client = Client::named(name).ok_or_else(|| UsageError(name.clone()))?;
         let Some(known) = found.iter().find(|found| found.client == client) else {
-            let searched: Vec<String> = user_places(client, environment)
+            let searched: Vec<String> = user_locations(client, environment)
                 .iter()
-                .map(|place| format!("`{}`", place.file.display()))
+                .map(|location| format!("`{}`", location.file.display()))
                 .collect();
             let (title, searched) = (client.title(), searched.join(", "));
             return Err(UsageError(app.lang().choose(
@@ -228,9 +228,9 @@ impl Setup<'_> {
         let mut clients = Vec::new();
         for found in chosen {
             let before = (planner.servers.clone(), planner.settings.clone());
-            let plan = checked(&found.place.file, self.environment.home.as_deref())
-                .and_then(|_| text_of(&found.place.file))
-                .and_then(|text| planner.client(&found.place, &text));
+            let plan = checked(&found.location.file, self.environment.home.as_deref())
+                .and_then(|_| text_of(&found.location.file))
+                .and_then(|text| planner.client(&found.location, &text));
             if plan.is_err() {
                 (planner.servers, planner.settings) = before;
             }
@@ -247,7 +247,7 @@ impl Setup<'_> {
             (LockedFile::open(&self.places.servers)?, LockedFile::open(&self.places.config)?);
         let mut locked: Vec<(PathBuf, Result<LockedFile, ConfigError>)> = Vec::new();
         for found in chosen {
-            locked.push((found.place.file.clone(), LockedFile::open(&found.place.file)));
+            locked.push((found.location.file.clone(), LockedFile::open(&found.location.file)));
         }
         let text_of = |file: &Path| match locked.iter().find(|(locked, _)| locked == file) {
             Some((_, Ok(locked))) => Ok(locked.text().to_owned()),
@@ -266,11 +266,11 @@ impl Setup<'_> {
         }
         for (found, plan) in &planned.clients {
             let (Ok(plan), Some((_, Ok(locked)))) =
-                (plan, locked.iter().find(|(file, _)| *file == found.place.file))
+                (plan, locked.iter().find(|(file, _)| *file == found.location.file))
             else {
                 continue;
             };
-            let file = &found.place.file;
+            let file = &found.location.file;
             self.note_change(
                 &mut changes,
                 Role::Client,
@@ -292,7 +292,7 @@ impl Setup<'_> {
             settings.write(&planned.settings)?;
         }
         for (found, plan) in &mut planned.clients {
-            let Some((_, Ok(locked))) = locked.iter().find(|(file, _)| *file == found.place.file) else {
+            let Some((_, Ok(locked))) = locked.iter().find(|(file, _)| *file == found.location.file) else {
                 continue;
             };
             let written = plan.as_ref().map(|plan| locked.write(&plan.text));
@@ -314,7 +314,7 @@ impl Setup<'_> {
         else {
             return Ok(());
         };
-        let file = found.place.file.display();
+        let file = found.location.file.display();
         Err(UsageError(self.app.lang().choose(
             format!("`{file}` changed meanwhile, so nothing was changed: run `toolhub init` again"),
             format!("`{file}` 在此期间有改动，因此未做任何改动：请再次运行 `toolhub init`"),
@@ -361,7 +361,7 @@ pub(crate) fn undo_hint() -> LocalizedText {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_client_config::{Place, Scope};
+    use toolhub_client_config::{ConfigLocation, Scope};
 
     use super::*;
 
@@ -372,7 +372,7 @@ mod tests {
             .filter_map(Client::named)
             .map(|client| InstalledClient {
                 client,
-                place: Place { client, file: PathBuf::from("x"), scope: Scope::User },
+                location: ConfigLocation { client, file: PathBuf::from("x"), scope: Scope::User },
             })
             .collect();
         let check = |line: &str, expect: Option<&[&str]>| {

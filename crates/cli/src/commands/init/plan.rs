@@ -6,7 +6,8 @@
 use toolhub::settings::Places;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Client, ClientEnvironment, ClientServer, ConfigError, EditError, OWN_FORMAT, Place, ReadResult, Target,
+    Client, ClientEnvironment, ClientServer, ConfigError, ConfigLocation, EditError, OWN_FORMAT, ReadResult,
+    Target,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, ServerId};
@@ -95,13 +96,17 @@ pub(crate) struct Planner<'a> {
 
 impl Planner<'_> {
     /// Plans one client, and adds its servers to the texts.
-    pub(crate) fn client(&mut self, place: &Place, text: &str) -> Result<ClientPlan, ConfigError> {
-        let format = place.client.format();
-        let found = clients::read(place, text, self.environment)?;
-        let present = clients::entries(format, &place.file, text)?;
-        let target = |text| Target { file: &place.file, text, format, replace: false };
+    pub(crate) fn client(
+        &mut self,
+        location: &ConfigLocation,
+        text: &str,
+    ) -> Result<ClientPlan, ConfigError> {
+        let format = location.client.format();
+        let found = clients::read(location, text, self.environment)?;
+        let present = clients::entries(format, &location.file, text)?;
+        let target = |text| Target { file: &location.file, text, format, replace: false };
         let (connection, with_hub) = match self.connect {
-            true => self.connection(place, &found, &target(text))?,
+            true => self.connection(location, &found, &target(text))?,
             false => {
                 let why = LocalizedText::new(
                     "its file is not changed (`--no-connect`)",
@@ -140,13 +145,13 @@ impl Planner<'_> {
                 with_hub
             }
         };
-        Ok(ClientPlan { client: place.client, connection, servers, text })
+        Ok(ClientPlan { client: location.client, connection, servers, text })
     }
 
     /// How the hub is added to a client's file, and the resulting text.
     fn connection(
         &self,
-        place: &Place,
+        location: &ConfigLocation,
         found: &[ReadResult],
         target: &Target<'_>,
     ) -> Result<(Connection, String), ConfigError> {
@@ -173,7 +178,7 @@ impl Planner<'_> {
         match clients::merge(target, std::slice::from_ref(self.hub)) {
             Ok(edited) => match edited.outcomes.first().and_then(|outcome| outcome.why.clone()) {
                 Some(why) => unchanged(Connection::No(why)),
-                None if is_used(&clients::read(place, &edited.text, self.environment)?) => {
+                None if is_used(&clients::read(location, &edited.text, self.environment)?) => {
                     Ok((Connection::Added, edited.text))
                 }
                 None => unchanged(Connection::No(left_out())),
@@ -181,7 +186,7 @@ impl Planner<'_> {
             Err(EditError::Config(error)) => Err(error),
             Err(EditError::Unsafe { why, .. }) => {
                 let (en, zh) = (why.message.localize(Lang::En), why.message.localize(Lang::Zh));
-                let name = place.client.name();
+                let name = location.client.name();
                 unchanged(Connection::No(LocalizedText::new(
                     format!("{en}: `toolhub servers export {name} --gateway` shows what to put into it"),
                     format!("{zh}：`toolhub servers export {name} --gateway` 会显示需要写入的内容"),

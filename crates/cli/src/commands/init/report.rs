@@ -9,7 +9,7 @@ use toolhub_client_config::{Client, ClientEnvironment};
 use toolhub_core::{Lang, Localize as _, RawJson};
 
 use crate::app::App;
-use crate::commands::init::files::{InstalledClient, user_places};
+use crate::commands::init::files::{InstalledClient, user_locations};
 use crate::commands::init::plan::{ClientPlan, Connection, HUB, Placement, ServerPlan};
 use crate::commands::init::record::Record;
 use crate::commands::init::trial::Trial;
@@ -76,7 +76,7 @@ impl Plan {
             };
             json!({
                 "client": found.client.name(),
-                "file": found.place.file.to_string_lossy(),
+                "file": found.location.file.to_string_lossy(),
                 "hub": connection,
                 "why": why,
                 "servers": servers.iter().map(server).collect::<Vec<_>>(),
@@ -94,7 +94,7 @@ pub(crate) fn list(app: &App, found: &[InstalledClient]) {
         vec![
             Cell::new((at + 1).to_string(), BOLD),
             Cell::new(found.client.title(), NAME),
-            Cell::new(found.place.file.display().to_string(), DIM),
+            Cell::new(found.location.file.display().to_string(), DIM),
         ]
     };
     let rows: Vec<Vec<Cell>> = found.iter().enumerate().map(row).collect();
@@ -128,8 +128,8 @@ pub(crate) fn no_clients(app: &App, environment: &ClientEnvironment) -> Exit {
         "此计算机上没有找到 MCP 客户端；已查找：",
     ));
     let row = |client: Client| {
-        let place = user_places(client, environment).into_iter().next()?;
-        Some(vec![Cell::new(client.title(), NAME), Cell::new(place.file.display().to_string(), DIM)])
+        let location = user_locations(client, environment).into_iter().next()?;
+        Some(vec![Cell::new(client.title(), NAME), Cell::new(location.file.display().to_string(), DIM)])
     };
     let rows: Vec<Vec<Cell>> = Client::all().filter_map(row).collect();
     lines(&rows, "  ", None).iter().for_each(|line| app.screen.line(line));
@@ -160,7 +160,7 @@ pub(crate) fn dry_run(app: &App, places: &Places, planned: &Plan) -> Exit {
 pub(crate) fn show(app: &App, planned: &Plan, future: bool) {
     let lang = app.lang();
     for (found, plan) in &planned.clients {
-        let (title, file) = (found.client.title(), found.place.file.display());
+        let (title, file) = (found.client.title(), found.location.file.display());
         app.screen.line(&format!("{BOLD}{title}{BOLD:#}  {DIM}{file}{DIM:#}"));
         let plan = match plan {
             Ok(plan) => plan,

@@ -92,9 +92,9 @@ fn target_file(app: &App, client: Client, args: &ExportArgs) -> Result<PathBuf, 
     if let Some(file) = &args.file {
         return Ok(file.clone());
     }
-    let places = clients::places(client, &ClientEnvironment::current());
-    let user = places.into_iter().find(|place| place.scope == Scope::User);
-    user.map(|place| place.file).ok_or_else(|| {
+    let locations = clients::config_locations(client, &ClientEnvironment::current());
+    let user = locations.into_iter().find(|location| location.scope == Scope::User);
+    user.map(|location| location.file).ok_or_else(|| {
         UsageError(app.lang().choose(
             "your home folder is not known: set `HOME`, or give `--file`".to_owned(),
             "不知道你的主文件夹：请设置 `HOME`，或给出 `--file`".to_owned(),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use toolhub::settings::{ConfigError, Places, Settings, load_servers};
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Action, Client, ClientEnvironment, ClientServer, EditError, LockedFile, OWN_FORMAT, Outcome, Place,
-    ReadResult, Scope, Target, TransportSpec,
+    Action, Client, ClientEnvironment, ClientServer, ConfigLocation, EditError, LockedFile, OWN_FORMAT,
+    Outcome, ReadResult, Scope, Target, TransportSpec,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, RawObject, ServerId};
@@ -68,18 +68,18 @@ struct Import<'a> {
 
 impl Import<'_> {
     /// Imports the servers of one client.
-    fn client(&mut self, client: Client, files: &[Place]) -> anyhow::Result<Report> {
-        let file = files.first().map(|place| place.file.clone()).unwrap_or_default();
+    fn client(&mut self, client: Client, files: &[ConfigLocation]) -> anyhow::Result<Report> {
+        let file = files.first().map(|location| location.file.clone()).unwrap_or_default();
         let mut report = Report { client, file, rows: Vec::new(), dry_run: self.dry_run, error: None };
-        for place in files {
-            let read = std::fs::read_to_string(&place.file)
-                .map_err(|error| ConfigError::io(&place.file, &error))
-                .and_then(|text| clients::read(place, &text, &self.environment));
+        for location in files {
+            let read = std::fs::read_to_string(&location.file)
+                .map_err(|error| ConfigError::io(&location.file, &error))
+                .and_then(|text| clients::read(location, &text, &self.environment));
             match read {
                 Ok(found) => {
                     for server in found {
-                        let mut row = self.server(server, &place.file)?;
-                        if matches!(place.scope, Scope::Project(_)) && row.is_written() {
+                        let mut row = self.server(server, &location.file)?;
+                        if matches!(location.scope, Scope::Project(_)) && row.is_written() {
                             row.outcome.notes.push(project_server_note());
                         }
                         report.rows.push(row);

@@ -107,7 +107,7 @@ impl Console {
     pub fn new(gateways: Arc<Gateways>, lang: Lang) -> Self {
         let hub = gateways.hub();
         Self {
-            sessions: Arc::new(Sessions::open(&hub.places().home, hub.store())),
+            sessions: Arc::new(Sessions::open(&hub.paths().data_dir, hub.store())),
             events: EventSource::default(),
             idempotency: IdempotencyKeys::default(),
             confirmations: Arc::default(),
@@ -115,7 +115,7 @@ impl Console {
             logins: LoginLimiter::default(),
             local: Arc::new(Principal::local()),
             lang,
-            host: session::console_host(&hub.places().home).ok(),
+            host: session::console_host(&hub.paths().data_dir).ok(),
             gateways,
         }
     }

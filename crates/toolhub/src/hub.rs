@@ -39,7 +39,7 @@ use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns};
 use crate::server_set::ServerSet;
 use crate::server_view::ServerView;
-use crate::settings::{Places, ServerExtras, Settings};
+use crate::settings::{Paths, ServerExtras, Settings};
 use crate::skills::servers::ServerSkills;
 
 /// How long a server may take to stop when the hub is shut down.
@@ -91,7 +91,7 @@ pub struct Hub {
     pub(crate) declares: bool,
     /// When the hub was built.
     pub(crate) since: SystemTime,
-    pub(crate) places: Places,
+    pub(crate) paths: Paths,
     pub(crate) notes: Vec<LocalizedText>,
     pub(crate) store_problem: Option<LocalizedText>,
 }
@@ -376,13 +376,13 @@ impl Hub {
     pub fn held_calls(&self) -> HeldCalls {
         match &self.store {
             Some(store) if store.is_shared() => HeldCalls::in_store(Arc::clone(store)),
-            _ => HeldCalls::in_folder(&self.places.home),
+            _ => HeldCalls::in_folder(&self.paths.data_dir),
         }
     }
 
     /// The locations of the files.
-    pub fn places(&self) -> &Places {
-        &self.places
+    pub fn paths(&self) -> &Paths {
+        &self.paths
     }
 
     /// Warnings about the configuration or the store.

@@ -244,7 +244,7 @@ pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, 
         per_day: new.per_day,
         same_person: new.same_person,
     };
-    let config = &context.hub().places().config;
+    let config = &context.hub().paths().config;
     check_editable(context, config)?;
     if read_keys(context).iter().any(|key| key.name == new.name) {
         return Err(key_problem(&KeyError::Exists, &new.name));
@@ -261,7 +261,7 @@ pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, 
 
 pub(crate) async fn rotate_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let known = known_key(context)?;
-    let (name, config) = (known.display.clone(), &context.hub().places().config);
+    let (name, config) = (known.display.clone(), &context.hub().paths().config);
     check_editable(context, config)?;
     record_key(context, &name, ChangeKind::Updated).await?;
     let key = keys::rotate(config, &name).map_err(|error| key_problem(&error, &name))?;
@@ -271,7 +271,7 @@ pub(crate) async fn rotate_key(context: &Context<'_>) -> Result<Response<Body>, 
 
 pub(crate) async fn revoke_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let known = known_key(context)?;
-    let (name, config) = (known.display.clone(), &context.hub().places().config);
+    let (name, config) = (known.display.clone(), &context.hub().paths().config);
     check_editable(context, config)?;
     record_key(context, &name, ChangeKind::Deleted).await?;
     keys::revoke(config, &name).map_err(|error| key_problem(&error, &name))?;

@@ -100,7 +100,7 @@ pub(crate) async fn add(context: &Context<'_>) -> Result<Response<Body>, Problem
             return Err(Problem::new(StatusCode::CONFLICT, "config", detail));
         }
     }
-    let file = &context.hub().places().servers;
+    let file = &context.hub().paths().servers;
     check_editable(context, file)?;
     // The file as a whole may contain secrets of other servers: only the new entries are shown.
     let added_lines = with_entries("", &entries)?.lines().map(str::to_owned).collect();
@@ -285,7 +285,7 @@ pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Probl
 /// Switches a tool of a server off or on. The server is connected again with the new list.
 async fn switch(context: &Context<'_>, tool: &str, enabled: bool) -> Result<Response<Body>, Problem> {
     let view = servers::find(context)?;
-    let (id, config) = (view.spec.id.to_string(), &context.hub().places().config);
+    let (id, config) = (view.spec.id.to_string(), &context.hub().paths().config);
     check_editable(context, config)?;
     let is_disabled = |view: &ServerView| view.spec.disabled_tools.iter().any(|name| name == tool);
     let is_listed = || {
@@ -336,9 +336,9 @@ pub(super) fn not_in_file(id: &str, file: &Path) -> Problem {
 
 /// Refuses changes of files in a trusted folder: a change from elsewhere, which was not reviewed yet, would be trusted with it.
 pub(crate) fn check_editable(context: &Context<'_>, file: &Path) -> Result<(), Problem> {
-    let places = context.hub().places();
-    let is_own = file == places.servers || file == places.config;
-    if is_own && !places.workspace.is_bound_config() {
+    let paths = context.hub().paths();
+    let is_own = file == paths.servers || file == paths.config;
+    if is_own && !paths.workspace.is_bound_config() {
         return Ok(());
     }
     let file = file.display();

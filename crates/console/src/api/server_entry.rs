@@ -175,7 +175,7 @@ pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
         check_editable(context, origin).err().map(|problem| problem.detail.localize(context.lang));
     // The text of a trusted workspace is the one that was checked.
     let text = match &read_only {
-        Some(_) => context.hub().places().text(origin)?.unwrap_or_default(),
+        Some(_) => context.hub().paths().text(origin)?.unwrap_or_default(),
         None => std::fs::read_to_string(origin)?,
     };
     let editor = open(origin, &text, id)?;

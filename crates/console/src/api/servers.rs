@@ -177,7 +177,7 @@ pub(crate) fn log(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 pub(crate) fn read_log(context: &Context<'_>) -> Result<Vec<String>, Problem> {
     let view = find(context)?;
     // The file has more lines than the server's state, which are for error messages.
-    let stored = std::fs::read(context.hub().places().log_of(view.spec.id.as_str()));
+    let stored = std::fs::read(context.hub().paths().log_of(view.spec.id.as_str()));
     let stored = stored.map(|bytes| last_lines(&bytes)).unwrap_or_default();
     Ok(if stored.len() >= view.stderr.len() { stored } else { view.stderr })
 }

@@ -83,7 +83,7 @@ use crate::access_control::AccessControl;
 use crate::hub::Hub;
 use crate::key_changes::KeyChange;
 use crate::reload::ServerChanges;
-use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Places, Settings};
+use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Paths, Settings};
 
 /// Interval at which skills are checked for changes.
 const SKILL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -132,7 +132,7 @@ impl Gateways {
         let resource_subscriptions = Arc::<ResourceSubscriptions>::default();
         let session_keys = hub.settings().cluster.session_keys(&|name| std::env::var(name).ok())?;
         let record = match hub.store() {
-            Some(store) => SessionRecord::in_folder(&hub.places().home).with_state(Arc::clone(store) as _),
+            Some(store) => SessionRecord::in_folder(&hub.paths().data_dir).with_state(Arc::clone(store) as _),
             None => SessionRecord::in_memory(),
         };
         let record = Arc::new(record.with_keys(session_keys));
@@ -324,10 +324,10 @@ impl Gateways {
     /// Applies the servers of a reloaded configuration (see [`Hub::reload_servers`]) and notifies clients of the changes.
     pub async fn reload_servers(
         &self,
-        places: &Places,
+        paths: &Paths,
         settings: &Settings,
     ) -> Result<ServerChanges, ConfigError> {
-        let changes = self.hub.reload_servers(places, settings).await?;
+        let changes = self.hub.reload_servers(paths, settings).await?;
         for (servers, change) in [
             (&changes.added, ChangeKind::Created),
             (&changes.changed, ChangeKind::Updated),

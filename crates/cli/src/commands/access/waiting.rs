@@ -28,10 +28,10 @@ pub(crate) async fn run(app: &App, args: &WaitingArgs) -> anyhow::Result<Exit> {
 
 /// The held calls: in the data folder, which needs no hub, or in the store that hubs share.
 async fn held_calls(app: &App) -> anyhow::Result<HeldCalls> {
-    let places = app.places()?;
-    match Settings::read(&places)?.store.is_shared() {
+    let paths = app.paths()?;
+    match Settings::read(&paths)?.store.is_shared() {
         true => Ok(app.hub().await?.held_calls()),
-        false => Ok(HeldCalls::in_folder(&places.home)),
+        false => Ok(HeldCalls::in_folder(&paths.data_dir)),
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn print(app: &App, calls: &[HeldCall]) {
 
 async fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let settings = Settings::read(&app.places()?)?;
+    let settings = Settings::read(&app.paths()?)?;
     let local = Principal::local();
     // The person at this machine is the owner; with keys or identity providers there are others.
     let decider = Decider { principal: &local, is_alone: !settings.auth.is_required() };

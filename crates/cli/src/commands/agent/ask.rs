@@ -154,7 +154,7 @@ pub(crate) async fn answer(
 
 /// Without a model, requests are planned by rules; prints a note about that once per data folder.
 async fn report_missing_model_once(app: &App, hub: &Hub) {
-    let marker = hub.places().home.join("no-model.told");
+    let marker = hub.paths().data_dir.join("no-model.told");
     if marker.exists() || !matches!(hub.chosen_model().await, Err(NoModel::NotSetUp { .. })) {
         return;
     }

@@ -13,7 +13,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use toolhub::settings::{Places, Settings, load_servers};
+use toolhub::settings::{Paths, Settings, load_servers};
 use toolhub_client_config::{Client, ClientEnvironment, ClientServer, ConfigError, LockedFile};
 use toolhub_core::Localize as _;
 use toolhub_core::lang::LocalizedText;
@@ -31,12 +31,12 @@ use crate::exit::{Exit, UsageError};
 use crate::terminal::input::read_line;
 
 pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
-    let places = app.places()?.of_user(app.global.config.as_deref()).map_err(toolhub::BuildError::from)?;
+    let paths = app.paths()?.of_user(app.global.config.as_deref()).map_err(toolhub::BuildError::from)?;
     if args.undo {
-        return undo::run(app, &places, args.dry_run);
+        return undo::run(app, &paths, args.dry_run);
     }
     // An invalid configuration must not be written to.
-    load_servers(&places, &Settings::read(&places)?)?;
+    load_servers(&paths, &Settings::read(&paths)?)?;
     let environment = client_environment();
     let found = find(&environment);
     let chosen = match choose(app, args, &environment, &found).await? {
@@ -45,13 +45,13 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
         Choice::Declined => return Ok(declined(app)),
     };
     // The file is created if a client's entry names it.
-    let config = (!args.no_connect || places.config.is_file()).then_some(places.config.as_path());
+    let config = (!args.no_connect || paths.config.is_file()).then_some(paths.config.as_path());
     let setup =
-        Setup { app, args, places: &places, environment: &environment, hub: hub_entry(app, config, None)? };
+        Setup { app, args, paths: &paths, environment: &environment, hub: hub_entry(app, config, None)? };
     let texts = |file: &Path| text_of(file).map(Option::unwrap_or_default);
-    let preview = setup.plan(&chosen, texts(&places.servers)?, texts(&places.config)?, texts);
+    let preview = setup.plan(&chosen, texts(&paths.servers)?, texts(&paths.config)?, texts);
     if args.dry_run {
-        return Ok(report::dry_run(app, &places, &preview));
+        return Ok(report::dry_run(app, &paths, &preview));
     }
     if !args.yes {
         report::show(app, &preview, true);
@@ -62,8 +62,8 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
         }
     }
     let done = setup.apply(&chosen, &preview)?;
-    let trial = trial::run(app, &setup.hub, &places).await?;
-    Ok(report::done(app, &places, &done, args.yes, &trial))
+    let trial = trial::run(app, &setup.hub, &paths).await?;
+    Ok(report::done(app, &paths, &done, args.yes, &trial))
 }
 
 fn declined(app: &App) -> Exit {
@@ -197,7 +197,7 @@ fn picked(line: &str, found: &[InstalledClient]) -> Option<Vec<InstalledClient>>
 struct Setup<'a> {
     app: &'a App,
     args: &'a InitArgs,
-    places: &'a Places,
+    paths: &'a Paths,
     environment: &'a ClientEnvironment,
     /// The entry of the hub.
     hub: ClientServer,
@@ -216,7 +216,7 @@ impl Setup<'_> {
             settings = NEW_SETTINGS.to_owned();
         }
         let mut planner = Planner {
-            places: self.places,
+            paths: self.paths,
             environment: self.environment,
             hub: &self.hub,
             import: !self.args.no_import,
@@ -244,7 +244,7 @@ impl Setup<'_> {
     /// server is in at least one of them.
     fn apply(&self, chosen: &[InstalledClient], preview: &Plan) -> anyhow::Result<Plan> {
         let (servers, settings) =
-            (LockedFile::open(&self.places.servers)?, LockedFile::open(&self.places.config)?);
+            (LockedFile::open(&self.paths.servers)?, LockedFile::open(&self.paths.config)?);
         let mut locked: Vec<(PathBuf, Result<LockedFile, ConfigError>)> = Vec::new();
         for found in chosen {
             locked.push((found.location.file.clone(), LockedFile::open(&found.location.file)));
@@ -258,8 +258,8 @@ impl Setup<'_> {
         self.refuse_other_decisions(preview, &mut planned)?;
         let mut changes = Vec::new();
         let own = [
-            (Role::Servers, &self.places.servers, servers.text(), &planned.servers),
-            (Role::Settings, &self.places.config, settings.text(), &planned.settings),
+            (Role::Servers, &self.paths.servers, servers.text(), &planned.servers),
+            (Role::Settings, &self.paths.config, settings.text(), &planned.settings),
         ];
         for (role, file, before, after) in own {
             self.note_change(&mut changes, role, None, file, before, after)?;
@@ -283,10 +283,10 @@ impl Setup<'_> {
         if changes.is_empty() {
             return Ok(planned);
         }
-        let mut record = Record::read(&self.places.home)?;
+        let mut record = Record::read(&self.paths.data_dir)?;
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         record.runs.push(Run { at, files: changes });
-        record.write(&self.places.home)?;
+        record.write(&self.paths.data_dir)?;
         servers.write(&planned.servers)?;
         if settings.text() != planned.settings {
             settings.write(&planned.settings)?;

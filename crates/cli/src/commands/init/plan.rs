@@ -3,7 +3,7 @@
 //! A server is removed from its client's file only if the user's own `mcp.json` contains the same server afterwards and the
 //! client's file contains the hub; otherwise it is kept.
 
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
     Client, ClientEnvironment, ClientServer, ConfigError, ConfigLocation, EditError, OWN_FORMAT, ReadResult,
@@ -82,7 +82,7 @@ pub(crate) struct ClientPlan {
 
 /// The state of planning, shared by all clients.
 pub(crate) struct Planner<'a> {
-    pub(crate) places: &'a Places,
+    pub(crate) paths: &'a Paths,
     pub(crate) environment: &'a ClientEnvironment,
     /// The entry of the hub.
     pub(crate) hub: &'a ClientServer,
@@ -221,7 +221,7 @@ impl Planner<'_> {
             );
             return Ok(stays(why, summary));
         }
-        let own = clients::entries(OWN_FORMAT, &self.places.servers, &self.servers)?;
+        let own = clients::entries(OWN_FORMAT, &self.paths.servers, &self.servers)?;
         let mut left_out = server.left_out.clone();
         let is_new = match own.get(&id) {
             Some(entry) if Some(entry) == clients::entry_of(OWN_FORMAT, &server).as_ref() => false,
@@ -256,7 +256,7 @@ impl Planner<'_> {
     /// Adds a server to the texts. Returns the settings that were left out, or why it cannot be added.
     fn add(&mut self, server: &ClientServer) -> Result<Result<Vec<String>, LocalizedText>, ConfigError> {
         let target =
-            Target { file: &self.places.servers, text: &self.servers, format: OWN_FORMAT, replace: false };
+            Target { file: &self.paths.servers, text: &self.servers, format: OWN_FORMAT, replace: false };
         let edited = match clients::merge(&target, std::slice::from_ref(server)) {
             Ok(edited) => edited,
             Err(EditError::Config(error) | EditError::Unsafe { why: error, .. }) => return Err(error),
@@ -265,7 +265,7 @@ impl Planner<'_> {
             return Ok(Err(why));
         }
         let mut extras: Vec<ExtraSettings> = ExtraSettings::of(server).into_iter().collect();
-        self.settings = extras::written(&self.places.config, &self.settings, &mut extras, false)?;
+        self.settings = extras::written(&self.paths.config, &self.settings, &mut extras, false)?;
         self.servers = edited.text;
         Ok(Ok(extras.into_iter().flat_map(|extra| extra.left_out).collect()))
     }

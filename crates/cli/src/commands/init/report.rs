@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub_client_config::{Client, ClientEnvironment};
 use toolhub_core::{Lang, Localize as _, RawJson};
 
@@ -137,13 +137,13 @@ pub(crate) fn no_clients(app: &App, environment: &ClientEnvironment) -> Exit {
     Exit::Done
 }
 
-pub(crate) fn dry_run(app: &App, places: &Places, planned: &Plan) -> Exit {
+pub(crate) fn dry_run(app: &App, paths: &Paths, planned: &Plan) -> Exit {
     let lang = app.lang();
     if app.screen.json {
         let report_json = json!({
             "dry_run": true,
             "clients": planned.as_json(lang),
-            "servers": places.servers.to_string_lossy(),
+            "servers": paths.servers.to_string_lossy(),
         });
         app.screen.json(&RawJson::of(&report_json));
         return planned.exit();
@@ -211,7 +211,7 @@ fn server_row(server: &ServerPlan, lang: Lang, future: bool) -> Vec<Cell> {
 }
 
 /// Prints the changes, the result of the trial call, and the next steps.
-pub(crate) fn done(app: &App, places: &Places, planned: &Plan, shows: bool, trial: &Trial) -> Exit {
+pub(crate) fn done(app: &App, paths: &Paths, planned: &Plan, shows: bool, trial: &Trial) -> Exit {
     let lang = app.lang();
     let (imported, connected) = (planned.imported(), planned.connected());
     let mut next = Vec::new();
@@ -241,10 +241,10 @@ pub(crate) fn done(app: &App, places: &Places, planned: &Plan, shows: bool, tria
         let report_json = json!({
             "dry_run": false,
             "clients": planned.as_json(lang),
-            "servers": places.servers.to_string_lossy(),
+            "servers": paths.servers.to_string_lossy(),
             "imported": imported,
             "changed": changed,
-            "record": Record::path(&places.home).to_string_lossy(),
+            "record": Record::path(&paths.data_dir).to_string_lossy(),
             "trial": trial.as_json(),
             "next": next,
         });
@@ -255,7 +255,7 @@ pub(crate) fn done(app: &App, places: &Places, planned: &Plan, shows: bool, tria
         show(app, planned, false);
     }
     if changed {
-        let file = places.servers.display();
+        let file = paths.servers.display();
         let text = match connected.len() {
             1 => lang.choose("1 client uses toolhub".to_owned(), "1 个客户端使用 toolhub".to_owned()),
             many => {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, TableLike};
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
     Client, ConfigError, EditError, Format, LockedFile, OWN_FORMAT, RevertResult, Target, write_atomically,
@@ -22,10 +22,10 @@ use crate::commands::init::report::show_undo;
 use crate::commands::init::undone_file::{UndoStatus, UndoneFile};
 use crate::exit::Exit;
 
-pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<Exit> {
+pub(crate) fn run(app: &App, paths: &Paths, dry_run: bool) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let mut record = Record::read(&places.home)?;
-    let undo = Undo { lang, dry_run, user: places.user.as_deref() };
+    let mut record = Record::read(&paths.data_dir)?;
+    let undo = Undo { lang, dry_run, user: paths.home_dir.as_deref() };
     let mut rows = Vec::new();
     let mut keep = BTreeSet::new();
     let mut left = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<E
     let complete = left.is_empty();
     record.runs = left;
     if !dry_run && !rows.is_empty() {
-        record.write(&places.home)?;
+        record.write(&paths.data_dir)?;
     }
     if app.screen.json {
         let files: Vec<RawObject> = rows.iter().map(UndoneFile::as_json).collect();
@@ -60,7 +60,7 @@ pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<E
             .with("files", RawJson::of(&files));
         app.screen.json(&json.into_raw());
     } else {
-        show_undo(app, &rows, dry_run, &Record::path(&places.home));
+        show_undo(app, &rows, dry_run, &Record::path(&paths.data_dir));
     }
     Ok(if complete { Exit::Done } else { Exit::Failed })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolhub::settings::{ConfigError, Places};
+use toolhub::settings::{ConfigError, Paths};
 use toolhub_client_config as clients;
 use toolhub_client_config::{Client, ClientEnvironment, ConfigLocation, Scope};
 use toolhub_core::lang::LocalizedText;
@@ -16,7 +16,7 @@ pub(crate) fn find(
     app: &App,
     args: &ImportArgs,
     environment: &ClientEnvironment,
-    places: &Places,
+    paths: &Paths,
 ) -> anyhow::Result<Vec<(Client, Vec<ConfigLocation>)>> {
     let lang = app.lang();
     // Files of a project are imported only if they are named or the folder is trusted, since an import makes their servers
@@ -24,7 +24,7 @@ pub(crate) fn find(
     let allowed = |location: &ConfigLocation| match &location.scope {
         Scope::User => true,
         Scope::Project(folder) => {
-            app.run_trust().covers_run(folder) || places.workspace.has_trusted(&location.file)
+            app.run_trust().covers_run(folder) || paths.workspace.has_trusted(&location.file)
         }
     };
     let present_files = |client: Client| -> Vec<ConfigLocation> {

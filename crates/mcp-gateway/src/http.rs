@@ -24,7 +24,7 @@ use crate::reply::{Reply, session_ended, with_permit};
 use crate::request_context::{RequestContext, StepUp};
 use crate::rpc_error::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::session::{Reason, Session};
-use crate::session_place::{Incoming, Instead, SessionUse};
+use crate::session_lookup::{EarlyReply, Incoming, SessionUse};
 use crate::streams::run_to_log;
 use crate::{Client, Gateway, PrincipalHandle, modern};
 
@@ -403,7 +403,7 @@ impl Gateway {
                 Ok(Some(reply)) => return reply,
                 // What waited there has ended with it: the state is not known any more, which is answered below.
                 Ok(None) => {}
-                Err(error) => return Instead::of_link(error).for_request(&request.id),
+                Err(error) => return EarlyReply::of_link(error).for_request(&request.id),
             }
         }
         let identity = RequestIdentity::of(principal, &request, &params);

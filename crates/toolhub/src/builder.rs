@@ -39,7 +39,7 @@ use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns, SkillScripts};
 use crate::server_hosts::{add_host, cached_lists, limits_of, server_for, stored_failure_history};
 use crate::server_set::ServerSet;
-use crate::settings::{Paths, PathsError, ScriptPlace, Settings, load_servers};
+use crate::settings::{Paths, PathsError, ScriptLocation, Settings, load_servers};
 use crate::skills::servers::ServerSkills;
 use crate::skills::{has_skills_needing_approval, read_approvals};
 use crate::unavailable_call_log::UnavailableCallLog;
@@ -285,7 +285,7 @@ impl HubBuilder {
             let native = Arc::new(native_host(&settings, deps, self.tools));
             let script_host =
                 self.script_host.map(|host| ScriptHost { protected: paths.private_folders(), ..host });
-            let waits = settings.cluster.scripts == ScriptPlace::Workers;
+            let waits = settings.cluster.scripts == ScriptLocation::Workers;
             let script_workers = replica.as_ref().map(|replica| replica.script_hosts(SCRIPT_PROTOCOL, waits));
             let scripts = script_host.and_then(|host| {
                 ScriptRuns::new(host, &settings, &paths.data_dir, self.one_shot, script_workers)

@@ -116,9 +116,9 @@ impl ClusterWorker {
         script_host: Option<ScriptHost>,
     ) -> Result<Self, ClusterError> {
         let join = join_options(&settings, &paths).await?;
-        let script_places = overrides.scripts.unwrap_or_else(|| settings.worker.scripts());
+        let script_slots = overrides.scripts.unwrap_or_else(|| settings.worker.scripts());
         let script_hosts = match script_host {
-            Some(host) if settings.script.is_enabled() && script_places > 0 => {
+            Some(host) if settings.script.is_enabled() && script_slots > 0 => {
                 Some(Arc::new(script_hosts(host, &settings, &paths)))
             }
             _ => None,
@@ -129,7 +129,7 @@ impl ClusterWorker {
             scripts: script_hosts.clone().map(|hosts| ScriptOffer {
                 hosts,
                 version: protocol::VERSION,
-                places: script_places,
+                slots: script_slots,
                 max_time: settings.script.limits().wall,
             }),
             drain: settings.serve.drain(),
@@ -173,7 +173,7 @@ impl ClusterWorker {
 
     /// How many scripts it runs at most.
     pub fn scripts(&self) -> usize {
-        self.options.scripts.as_ref().map_or(0, |offer| offer.places)
+        self.options.scripts.as_ref().map_or(0, |offer| offer.slots)
     }
 
     /// Warnings about the configuration.

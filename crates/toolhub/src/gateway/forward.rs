@@ -16,7 +16,7 @@ use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
 use super::item_use::{Answer, AnswerSource, ItemUse};
 use super::login_links::CallerLogin;
-use super::own_task::TaskPlace;
+use super::principal_task::TaskLocation;
 use super::profile_access::ProfileAccess;
 use super::prompt_names::OfferedItem;
 use super::view::Principals;
@@ -137,10 +137,11 @@ impl HubBackend {
                 let task = text("taskId").ok_or_else(|| missing("taskId"))?;
                 // The error is the same for a task of another principal and for a task that does not exist.
                 let none = RpcError::invalid_params(format!("Unknown task: {task}"));
-                let own = self.task_places(&task, caller.principal()).await?;
-                let servers: Vec<_> = own.iter().filter_map(|place| place.server().cloned()).collect();
-                if let (true, Some(place)) = (servers.is_empty(), own.first()) {
-                    return self.unreachable_task(&task, method, place).map(Answer::of_hub);
+                let locations = self.task_locations(&task, caller.principal()).await?;
+                let servers: Vec<_> =
+                    locations.iter().filter_map(|location| location.server().cloned()).collect();
+                if let (true, Some(location)) = (servers.is_empty(), locations.first()) {
+                    return self.unreachable_task(&task, method, location).map(Answer::of_hub);
                 }
                 self.first_found(servers, &forwarded(params.clone(), Some(task)), none).await
             }
@@ -150,16 +151,20 @@ impl HubBackend {
 
     /// Where a task may be: at the servers where the caller's principal created it. With a single principal every task belongs
     /// to it, so all servers are tried if none is recorded: the task may have been created before the hub started.
-    async fn task_places(&self, task: &str, principal: Option<&str>) -> Result<Vec<TaskPlace>, RpcError> {
+    async fn task_locations(
+        &self,
+        task: &str,
+        principal: Option<&str>,
+    ) -> Result<Vec<TaskLocation>, RpcError> {
         let servers = self.servers();
         let is_admitted = |server: &Arc<Server>| servers.iter().any(|admitted| admitted.id() == server.id());
-        let own = self.tasks.find(task, principal).await.map_err(|error| tasks_unavailable(&error))?;
-        let mut own: Vec<TaskPlace> = own.into_iter().map(|own| own.place).collect();
-        own.retain(|place| place.server().is_none_or(is_admitted));
-        if own.is_empty() && self.principals() == Principals::One {
-            return Ok(servers.into_iter().map(TaskPlace::Here).collect());
+        let tasks = self.tasks.find(task, principal).await.map_err(|error| tasks_unavailable(&error))?;
+        let mut locations: Vec<TaskLocation> = tasks.into_iter().map(|task| task.location).collect();
+        locations.retain(|location| location.server().is_none_or(is_admitted));
+        if locations.is_empty() && self.principals() == Principals::One {
+            return Ok(servers.into_iter().map(TaskLocation::Here).collect());
         }
-        Ok(own)
+        Ok(locations)
     }
 
     /// The response about a task at a child process of another hub.
@@ -167,20 +172,20 @@ impl HubBackend {
         &self,
         task: &str,
         method: BackendMethod,
-        place: &TaskPlace,
+        location: &TaskLocation,
     ) -> Result<RawJson, RpcError> {
-        let why = match place {
-            TaskPlace::EndedHub => LocalizedText::new(
+        let why = match location {
+            TaskLocation::EndedHub => LocalizedText::new(
                 "the replica of the hub that ran this task has ended: it is unknown whether the task took effect",
                 "执行此任务的 hub 副本已终止：无法确定任务是否已生效",
             ),
-            TaskPlace::Here(_) | TaskPlace::OtherHub => LocalizedText::new(
+            TaskLocation::Here(_) | TaskLocation::OtherHub => LocalizedText::new(
                 "this task runs at a program that another replica of the hub has started: ask again until that replica answers",
                 "此任务由另一 hub 副本启动的程序执行：请重试，直到由该副本应答",
             ),
         };
         let why = why.localize(self.lang);
-        if method != BackendMethod::GetTask || !matches!(place, TaskPlace::EndedHub) {
+        if method != BackendMethod::GetTask || !matches!(location, TaskLocation::EndedHub) {
             return Err(RpcError::new(FAILED, why));
         }
         Ok(RawObject::default()
@@ -200,12 +205,12 @@ impl HubBackend {
                 .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
         };
         let servers = self.servers();
-        let own = self.tasks.all(caller.principal()).await.map_err(|error| tasks_unavailable(&error))?;
-        let reachable = own.iter().filter_map(|own| Some((own.place.server()?, &own.task)));
-        let own: Vec<_> = reachable
+        let recorded = self.tasks.all(caller.principal()).await.map_err(|error| tasks_unavailable(&error))?;
+        let reachable = recorded.iter().filter_map(|task| Some((task.location.server()?, &task.task)));
+        let listed: Vec<_> = reachable
             .filter(|(server, _)| servers.iter().any(|admitted| admitted.id() == server.id()))
             .collect();
-        let requested = own.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
+        let requested = listed.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
             server.forward(ForwardedRequest {
                 method: BackendMethod::GetTask.name().to_owned(),
                 params: RawObject::default().with("taskId", &***task),
@@ -224,7 +229,7 @@ impl HubBackend {
             .collect();
         let result = RawObject::default().with("tasks", RawJson::of(&tasks));
         let next = start.saturating_add(TASKS_PER_PAGE);
-        Ok(match next < own.len() {
+        Ok(match next < listed.len() {
             true => result.with("nextCursor", next.to_string()).into_raw(),
             false => result.into_raw(),
         })

@@ -12,10 +12,10 @@ use toolhub_server::Authenticator as _;
 use super::answers::{Refusal, tool_error};
 use super::backend::HubBackend;
 use super::hold::HoldRequest;
-use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::profile_access::ProfileAccess;
 use super::service::CallOutcome;
+use super::target_kind::TargetKind;
 use super::view::Target;
 use crate::access_control::DailyBudgetExceeded;
 use crate::audit_trail::{CALL, RefusalReason, refusal};
@@ -79,7 +79,7 @@ impl HubBackend {
             Authorized { among, authorization: Authorization { principal, rule, approver } }
         };
         // The skill was checked by its own name.
-        if access.permissions().is_none() || target.kind == Kind::UseSkill {
+        if access.permissions().is_none() || target.kind == TargetKind::UseSkill {
             self.spend(principal, target).await?;
             return Ok(authorized(Arc::clone(&target.among), None, None));
         }
@@ -98,7 +98,9 @@ impl HubBackend {
                 }
                 Decision::NeedScope { scopes, .. } => decisions.missing_scopes.extend(scopes),
                 // No rule is needed for a script: each of its calls is decided by itself.
-                Decision::Forbid { rule: None } if target.kind == Kind::RunScript && access.may_use() => {
+                Decision::Forbid { rule: None }
+                    if target.kind == TargetKind::RunScript && access.may_use() =>
+                {
                     decisions.allowed.push(source);
                 }
                 Decision::Forbid { rule } => {

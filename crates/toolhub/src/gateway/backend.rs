@@ -21,7 +21,6 @@ use toolhub_mcp_wire::Offer;
 use super::answers::{Refusal, answered, tool_error};
 use super::approved_caller::ApprovedCaller;
 use super::ended_scripts::EndedScripts;
-use super::kind::Kind;
 use super::login_links::{CallerLogin, LoginLinks};
 use super::offers::{OfferCache, OfferedItems};
 use super::opened_pages::OpenedPages;
@@ -30,6 +29,7 @@ use super::profile_access::ProfileAccess;
 use super::prompt_names::{OfferedItem, PromptNames};
 use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::{CallCounts, CallOutcome};
+use super::target_kind::TargetKind;
 use super::tasks::TaskOwners;
 use super::view::{Principals, Target, View};
 use super::view_cache::{ViewCache, ViewInputs};
@@ -243,7 +243,7 @@ impl HubBackend {
         call: GatewayCall,
     ) -> Result<RawJson, RpcError> {
         match target.kind {
-            Kind::Plain => self.call_target(view, target, call).await,
+            TargetKind::Plain => self.call_target(view, target, call).await,
             _ => Box::pin(self.control(view, target, call)).await,
         }
     }

@@ -65,7 +65,8 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     if !app.screen.json {
         reviews.iter().for_each(|review| show(app, review));
     }
-    let trusted = reviews.iter().all(|review| review.status == TrustStatus::Trusted && review.is_own_current);
+    let trusted =
+        reviews.iter().all(|review| review.status == TrustStatus::Trusted && review.are_user_servers_current);
     let outcome = match trusted {
         true => Ok(true),
         false => ask_consent(app, args, &reviews).await?.map(|()| false),
@@ -235,17 +236,17 @@ fn show(app: &App, review: &Review) {
     for program in &review.programs {
         show_program(app, program);
     }
-    if !review.own_programs.is_empty() {
+    if !review.user_programs.is_empty() {
         section(lang.choose("Your own servers that would start in it", "你自己的服务器，会在其中启动"));
     }
-    for program in &review.own_programs {
+    for program in &review.user_programs {
         show_program(app, program);
     }
     texts(
         app,
         lang.choose("Your own servers that trust cannot cover", "信任无法覆盖的你自己的服务器"),
         ODD,
-        &review.own_problems,
+        &review.user_program_problems,
     );
     if !review.addresses.is_empty() {
         section(lang.choose("It would contact", "会连接"));
@@ -386,7 +387,7 @@ fn as_json(app: &App, review: &Review) -> RawObject {
             .with("sandbox", program.sandboxed)
     };
     let programs: Vec<RawObject> = review.programs.iter().map(program_json).collect();
-    let own_programs: Vec<RawObject> = review.own_programs.iter().map(program_json).collect();
+    let user_programs: Vec<RawObject> = review.user_programs.iter().map(program_json).collect();
     let addresses: Vec<RawObject> = review
         .addresses
         .iter()
@@ -424,8 +425,8 @@ fn as_json(app: &App, review: &Review) -> RawObject {
         .with("changes", RawJson::of(&changes))
         .with("brings", RawJson::of(&review.brings))
         .with("programs", RawJson::of(&programs))
-        .with("own_programs", RawJson::of(&own_programs))
-        .with("own_problems", RawJson::of(&localize(&review.own_problems)))
+        .with("own_programs", RawJson::of(&user_programs))
+        .with("own_problems", RawJson::of(&localize(&review.user_program_problems)))
         .with("variables", RawJson::of(&review.variables()))
         .with("addresses", RawJson::of(&addresses))
         .with("settings", settings)

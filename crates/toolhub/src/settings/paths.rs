@@ -87,8 +87,8 @@ impl Paths {
         let named_servers = named.as_ref().map(|file| file.with_file_name("mcp.json"));
         let search = Search {
             here: Path::new("."),
-            user: home_dir.as_deref(),
-            own_config: own.as_deref(),
+            home_dir: home_dir.as_deref(),
+            user_config: own.as_deref(),
             named_servers: named_servers.as_deref(),
             data: &data_dir,
         };

@@ -23,8 +23,8 @@ pub struct TrustRecord {
     #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// What the owner's own servers load from the folder: a digest of the files by a digest of the entry.
-    #[serde(default)]
-    pub own: BTreeMap<String, String>,
+    #[serde(default, rename = "own")]
+    pub user_servers: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -122,7 +122,7 @@ mod tests {
             uid: files::current_user(),
             at: 1,
             files: BTreeMap::new(),
-            own: BTreeMap::new(),
+            user_servers: BTreeMap::new(),
         }
     }
 

@@ -41,7 +41,7 @@ fn read_all(location: &ConfigLocation, text: &str) -> Value {
 }
 
 fn describe(server: &ClientServer) -> Value {
-    let mut described = Value::Object((OWN_FORMAT.write)(server).unwrap().members);
+    let mut described = Value::Object((TOOLHUB_FORMAT.write)(server).unwrap().members);
     let mut add = |key: &str, value: Value| {
         if !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()) {
             described[key] = value;

@@ -32,7 +32,7 @@ struct ListedSkill {
 }
 
 enum SkillSource {
-    Own(Arc<ServedSkill>),
+    Hub(Arc<ServedSkill>),
     Server(Arc<Server>, Arc<SkillEntry>),
 }
 
@@ -44,7 +44,7 @@ impl ListedSkill {
     /// A result from this skill.
     fn answer(&self, result: RawJson) -> Answer {
         let (server, name) = match &self.source {
-            SkillSource::Own(skill) => (None, skill.name.clone()),
+            SkillSource::Hub(skill) => (None, skill.name.clone()),
             SkillSource::Server(server, entry) => (Some(server.id().clone()), entry.name.clone()),
         };
         Answer { result, source: AnswerSource::Skill { server, name } }
@@ -53,7 +53,7 @@ impl ListedSkill {
     /// The URIs of its files at this gateway, with sizes in bytes.
     fn files(&self) -> Vec<(String, u64)> {
         match &self.source {
-            SkillSource::Own(skill) => skill.files.iter().map(|file| (file.uri.clone(), file.size)).collect(),
+            SkillSource::Hub(skill) => skill.files.iter().map(|file| (file.uri.clone(), file.size)).collect(),
             SkillSource::Server(_, entry) => {
                 let exposed_uri = |uri: &str| {
                     format!("{}{}", self.root(), uri.strip_prefix(entry.root()).unwrap_or_default())
@@ -75,7 +75,7 @@ impl HubBackend {
             .map(|skill| ListedSkill {
                 uri: skill.uri.clone(),
                 entry: skill.entry.clone(),
-                source: SkillSource::Own(Arc::new(skill)),
+                source: SkillSource::Hub(Arc::new(skill)),
             })
             .collect();
         for (server, entry) in self.hub.server_skills.all(&self.servers()).await {
@@ -209,7 +209,7 @@ impl HubBackend {
             }
         };
         let read = match &one.source {
-            SkillSource::Own(skill) => own_file(skill, &file)
+            SkillSource::Hub(skill) => hub_skill_file(skill, &file)
                 .await
                 .map(|result| if file == uri { result } else { renamed(&result, uri) }),
             // The files of such a skill are not listed: the server must not read another folder in the URI.
@@ -303,7 +303,7 @@ impl HubBackend {
     }
 }
 
-async fn own_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcError> {
+async fn hub_skill_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcError> {
     let unknown = || {
         RpcError::invalid_params(format!("Resource not found: {uri}"))
             .with_data(RawObject::default().with("uri", uri))

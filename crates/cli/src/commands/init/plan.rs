@@ -6,8 +6,8 @@
 use toolhub::settings::Paths;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Client, ClientEnvironment, ClientServer, ConfigError, ConfigLocation, EditError, OWN_FORMAT, ReadResult,
-    Target,
+    Client, ClientEnvironment, ClientServer, ConfigError, ConfigLocation, EditError, ReadResult,
+    TOOLHUB_FORMAT, Target,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, ServerId};
@@ -221,10 +221,10 @@ impl Planner<'_> {
             );
             return Ok(stays(why, summary));
         }
-        let own = clients::entries(OWN_FORMAT, &self.paths.servers, &self.servers)?;
+        let own = clients::entries(TOOLHUB_FORMAT, &self.paths.servers, &self.servers)?;
         let mut left_out = server.left_out.clone();
         let is_new = match own.get(&id) {
-            Some(entry) if Some(entry) == clients::entry_of(OWN_FORMAT, &server).as_ref() => false,
+            Some(entry) if Some(entry) == clients::entry_of(TOOLHUB_FORMAT, &server).as_ref() => false,
             Some(_) => {
                 let why = LocalizedText::new(
                     format!("toolhub has another server named `{id}`: rename one of them"),
@@ -256,7 +256,7 @@ impl Planner<'_> {
     /// Adds a server to the texts. Returns the settings that were left out, or why it cannot be added.
     fn add(&mut self, server: &ClientServer) -> Result<Result<Vec<String>, LocalizedText>, ConfigError> {
         let target =
-            Target { file: &self.paths.servers, text: &self.servers, format: OWN_FORMAT, replace: false };
+            Target { file: &self.paths.servers, text: &self.servers, format: TOOLHUB_FORMAT, replace: false };
         let edited = match clients::merge(&target, std::slice::from_ref(server)) {
             Ok(edited) => edited,
             Err(EditError::Config(error) | EditError::Unsafe { why: error, .. }) => return Err(error),

@@ -9,7 +9,8 @@ use toml_edit::{DocumentMut, Item, TableLike};
 use toolhub::settings::Paths;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Client, ConfigError, EditError, Format, LockedFile, OWN_FORMAT, RevertResult, Target, write_atomically,
+    Client, ConfigError, EditError, Format, LockedFile, RevertResult, TOOLHUB_FORMAT, Target,
+    write_atomically,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
@@ -162,7 +163,7 @@ fn format_of(role: Role, change: &FileChange) -> Result<Format, ConfigError> {
             &change.file,
             LocalizedText::new("its client is not known", "不认识其客户端"),
         )),
-        _ => Ok(OWN_FORMAT),
+        _ => Ok(TOOLHUB_FORMAT),
     }
 }
 
@@ -180,7 +181,7 @@ fn is_blank(role: Role, file: &Path, text: &str) -> bool {
     match role {
         Role::Settings => text.trim().is_empty() || text == NEW_SETTINGS,
         Role::Servers => {
-            clients::entries(OWN_FORMAT, file, text).is_ok_and(|entries| entries.is_empty())
+            clients::entries(TOOLHUB_FORMAT, file, text).is_ok_and(|entries| entries.is_empty())
                 && !text.contains("//")
         }
         Role::Client => false,

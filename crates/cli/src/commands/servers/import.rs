@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use toolhub::settings::{ConfigError, Paths, Settings, load_servers};
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Action, Client, ClientEnvironment, ClientServer, ConfigLocation, EditError, LockedFile, OWN_FORMAT,
-    Outcome, ReadResult, Scope, Target, TransportSpec,
+    Action, Client, ClientEnvironment, ClientServer, ConfigLocation, EditError, LockedFile, Outcome,
+    ReadResult, Scope, TOOLHUB_FORMAT, Target, TransportSpec,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, RawObject, ServerId};
@@ -110,7 +110,7 @@ impl Import<'_> {
         let target = Target {
             file: &self.paths.servers,
             text: &self.text,
-            format: OWN_FORMAT,
+            format: TOOLHUB_FORMAT,
             replace: self.args.replace,
         };
         let mut edited = match clients::merge(&target, std::slice::from_ref(&server)) {

@@ -57,8 +57,8 @@ impl Confirmation for PageConfirmation {
                 false => Ok(Some(false)),
             };
             match answer {
-                Ok(Some(true)) => PermissionDecision::Given,
-                Ok(_) => PermissionDecision::Refused,
+                Ok(Some(true)) => PermissionDecision::Granted,
+                Ok(_) => PermissionDecision::Denied,
                 Err(_) => PermissionDecision::NoUser,
             }
         })
@@ -186,10 +186,10 @@ mod tests {
             assert_eq!(pending.answer(&id, "local", true), Ok(false));
         };
         let (decision, ()) = tokio::join!(page.allow(&tool, &arguments), answer);
-        assert_eq!(decision, PermissionDecision::Given);
+        assert_eq!(decision, PermissionDecision::Granted);
         // A page that is gone allows nothing.
         drop(receiver);
-        assert_eq!(page.allow(&tool, &arguments).await, PermissionDecision::Refused);
+        assert_eq!(page.allow(&tool, &arguments).await, PermissionDecision::Denied);
         assert!(pending.is_empty());
         // A page that goes away while it is asked leaves nothing behind.
         let (sender, _receiver) = mpsc::channel(1);

@@ -162,7 +162,7 @@ impl Users {
     fn add(&self, origin: &RequestOrigin) {
         if !self.shared.load(Ordering::Relaxed) {
             let user = self.first.get_or_init(|| User::of(origin));
-            if !user.is(origin) {
+            if !user.is_of(origin) {
                 self.shared.store(true, Ordering::Release);
             }
         }
@@ -196,7 +196,7 @@ impl User {
         link.principal().map_or_else(|| Self::Client(link.client()), |name| Self::Principal(name.into()))
     }
 
-    fn is(&self, origin: &RequestOrigin) -> bool {
+    fn is_of(&self, origin: &RequestOrigin) -> bool {
         match self {
             Self::Owner => false,
             Self::Principal(own) => origin.link.principal() == Some(own),

@@ -131,7 +131,7 @@ impl NewHeldCall<'_> {
 
     /// Whether a held call decides about this one: it is the same call, of the same run if a script makes it. A denial is about
     /// the call in any run: a script that runs again does not ask again.
-    fn is(&self, held: &HeldCall) -> bool {
+    fn is_decided_by(&self, held: &HeldCall) -> bool {
         let is_same_run = held.script.as_deref() == self.script.map(CallId::as_str);
         self.has_request_of(held) && (is_same_run || matches!(held.state, HeldState::Denied { .. }))
     }

@@ -150,7 +150,7 @@ pub(crate) fn closeness(place: Place, parsed: &ParsedText<'_>, start: usize, end
             Kind::Mark if matches!(token.text, "." | "?" | "!" | "。" | "；" | ";" | "！" | "？") => 0.2,
             Kind::Mark if matches!(token.text, "," | "，" | "、") => 0.6,
             Kind::Mark => 1.0,
-            _ if token.is("and") || token.text == "和" => 0.6,
+            _ if token.is_word("and") || token.text == "和" => 0.6,
             _ if token.is_any(&FILLERS) => {
                 if before {
                     1.0

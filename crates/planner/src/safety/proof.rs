@@ -168,7 +168,7 @@ impl Claim<'_> {
         let things: Vec<String> = words(choice.tool.name().as_str()).into_iter().skip(1).collect();
         classes.contains("create")
             && choice.assignment.slots.iter().flatten().count() > 2
-            && head.iter().any(|token| things.iter().any(|thing| token.is(thing)))
+            && head.iter().any(|token| things.iter().any(|thing| token.is_word(thing)))
     }
 
     /// The byte ranges of arguments that cannot be verbs. Flags and choices are left out: a word such as `wrap` may be both.

@@ -162,7 +162,10 @@ fn with_others(parsed: &ParsedText<'_>, first: (usize, usize)) -> Vec<(usize, us
             Some(next)
                 if next.0 > end
                     && (!is_comma || found.len() > 1 || is_capital(parsed, next))
-                    && parsed.tokens.get(parsed.token_at(next.1)).is_none_or(|token| !token.is("sheet")) =>
+                    && parsed
+                        .tokens
+                        .get(parsed.token_at(next.1))
+                        .is_none_or(|token| !token.is_word("sheet")) =>
             {
                 found.push(next);
                 end = next.1;

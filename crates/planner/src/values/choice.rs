@@ -107,7 +107,7 @@ pub(crate) fn chosen(
         }
         // `Europe` for the listed value `European`.
         for token in
-            parsed.tokens.iter().filter(|token| labels::alike(&phrase, token.text) && !token.is(&phrase))
+            parsed.tokens.iter().filter(|token| labels::alike(&phrase, token.text) && !token.is_word(&phrase))
         {
             let place = Place { start: token.start, end: token.end, strength: 2.0 };
             found.push(EnumMatch { value: choice.clone(), place });

@@ -195,14 +195,14 @@ pub(crate) fn mail_folders(context: &MatchContext<'_>) -> Vec<Candidate> {
     };
     for pair in parsed.tokens.windows(2) {
         let [lead, name] = pair else { continue };
-        if name.is("folder")
+        if name.is_word("folder")
             && lead.kind == Kind::Word
             && !stop_words::is_stop(lead.text)
             && !lead.is_any(&["another", "mail", "email", "new", "right", "same", "given"])
         {
             add(lead.start, lead.end);
         }
-        let named = parsed.tokens.iter().any(|token| token.start > name.start && token.is("folder"));
+        let named = parsed.tokens.iter().any(|token| token.start > name.start && token.is_word("folder"));
         let folder = lead.is_any(&["folder"]) && name.kind == Kind::Word && !stop_words::is_stop(name.text);
         if lead.is_any(&["to", "into"]) && name.is_capital() && !named || folder {
             add(name.start, name.end);

@@ -81,7 +81,7 @@ pub(crate) fn after_label<'a>(place: Place, parsed: &ParsedText<'a>) -> Option<P
             let stops = token.kind == Kind::Mark
                 || token.kind == Kind::Han
                 || gap.contains('\n')
-                || (token.kind == Kind::Word && is_stop(token.text) && !token.is("of"));
+                || (token.kind == Kind::Word && is_stop(token.text) && !token.is_word("of"));
             if stops {
                 break;
             }

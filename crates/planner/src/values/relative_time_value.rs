@@ -186,7 +186,7 @@ fn shift_at(context: &MatchContext<'_>, at: usize) -> Option<(usize, usize, Stri
     let rest = text.get(end..).unwrap_or_default().trim_start();
     let last = text.get(tokens[at].start..end).unwrap_or_default();
     let is_span = SPANS.iter().any(|span| last.ends_with(span) || rest.starts_with(span));
-    let before = at.checked_sub(1).is_some_and(|at| tokens[at].is("in"));
+    let before = at.checked_sub(1).is_some_and(|at| tokens[at].is_word("in"));
     let skip = SPANS.iter().filter(|span| rest.starts_with(**span)).map(|span| span.len()).max().unwrap_or(0);
     let after = rest[skip..].trim_start();
     let tail = TAILS.iter().find(|tail| after.starts_with(**tail)).copied();

@@ -85,7 +85,7 @@ impl HubBackend {
         }
         let mut decisions = Decisions::default();
         let catalog = self.hub.catalog();
-        for entry in catalog.named(target.tool.as_str()).filter(|entry| target.is(&entry.tool)) {
+        for entry in catalog.named(target.tool.as_str()).filter(|entry| target.is_served_by(&entry.tool)) {
             let source = entry.tool.source.clone();
             match access.decide_call(entry, &call.arguments) {
                 Decision::Allow { rule } => {

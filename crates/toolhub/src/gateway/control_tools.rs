@@ -149,7 +149,8 @@ impl HubBackend {
     ) -> Result<RawJson, ToolError> {
         let arguments = target.with_fixed(call_arguments.clone());
         let catalog = self.hub.catalog();
-        let Some(entry) = catalog.named(target.tool.as_str()).find(|entry| target.is(&entry.tool)) else {
+        let Some(entry) = catalog.named(target.tool.as_str()).find(|entry| target.is_served_by(&entry.tool))
+        else {
             return Err(ToolError::Internal);
         };
         let checked = match entry.check(&arguments) {

@@ -20,7 +20,7 @@ use crate::held_calls::{HeldCall, HeldState, NewHeldCall, SeenDecisions};
 
 /// How long a decision is waited for after the client accepted to wait. A client that shows a form is asked again then; one that has
 /// opened the page gets the reference.
-const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
+const REPROMPT_INTERVAL: Duration = Duration::from_secs(20);
 
 /// A call that a rule holds.
 pub(super) struct HoldRequest<'a> {
@@ -136,7 +136,7 @@ impl HubBackend {
                 }
                 ClientAnswer::Unable => return Err(Ok(self.not_approved(&held, &HeldState::Waiting))),
             }
-            let decided = tokio::time::timeout(DECISION_TIMEOUT, self.decided(&held)).await;
+            let decided = tokio::time::timeout(REPROMPT_INTERVAL, self.decided(&held)).await;
             held.state = decided.unwrap_or_default();
             if held.state != HeldState::Waiting {
                 self.end_question(&held, principal, &call.caller);
@@ -156,7 +156,8 @@ impl HubBackend {
     fn identity_of(&self, target: &Target, sources: &[Source]) -> String {
         let catalog = self.hub.catalog();
         let entries = catalog.named(target.tool.as_str());
-        let own = entries.filter(|entry| target.is(&entry.tool) && sources.contains(&entry.tool.source));
+        let own =
+            entries.filter(|entry| target.is_served_by(&entry.tool) && sources.contains(&entry.tool.source));
         let identities: Vec<String> = own.map(|entry| self.hub.tool_identity(&entry.tool)).collect();
         identities.join("\n")
     }
@@ -173,7 +174,8 @@ impl HubBackend {
         let catalog = self.hub.catalog();
         let is_permitted = |source: &Source| {
             let mut entries = catalog.named(target.tool.as_str());
-            let entry = entries.find(|entry| target.is(&entry.tool) && entry.tool.source == *source);
+            let entry =
+                entries.find(|entry| target.is_served_by(&entry.tool) && entry.tool.source == *source);
             let decision = entry.map(|entry| access.decide_call(entry, &call.arguments));
             matches!(decision, Some(Decision::Allow { .. } | Decision::Ask { .. }))
         };

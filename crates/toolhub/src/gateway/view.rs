@@ -235,7 +235,7 @@ impl Target {
     }
 
     /// Whether that tool of the catalog is among those that serve it.
-    pub(super) fn is(&self, tool: &Tool) -> bool {
+    pub(super) fn is_served_by(&self, tool: &Tool) -> bool {
         *tool.name() == self.tool && self.among.contains(&tool.source)
     }
 

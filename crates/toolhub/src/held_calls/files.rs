@@ -66,7 +66,7 @@ impl HeldCallFiles {
         let (prefix, entries) = (new.prefix(), self.entries_of(&new.principal_prefix())?);
         for id in entries.calls.iter().filter(|id| id.starts_with(&prefix)) {
             let Some(known) = self.get(id)? else { continue };
-            if known.is_open() && new.is(&known) {
+            if known.is_open() && new.is_decided_by(&known) {
                 return Ok(known);
             }
         }

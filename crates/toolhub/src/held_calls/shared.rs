@@ -85,7 +85,7 @@ impl SharedHeldCalls {
             if let Some(entry) = self.store.entry_in_slot(KIND, &slot).await.map_err(failed)? {
                 let stored = StoredCall::of(&entry)?;
                 let known = self.call_of(&entry).await?;
-                if known.is_open() && new.is(&known) {
+                if known.is_open() && new.is_decided_by(&known) {
                     return Ok(HeldCall { is_new: false, ..known });
                 }
                 // It does not wait any more: the next equal call is another one.
@@ -122,7 +122,7 @@ impl SharedHeldCalls {
     /// Checks that another call of the principal may wait. Returns a denial of the same call outside of this run of a script.
     async fn check_waiting(&self, new: &NewHeldCall<'_>) -> io::Result<Option<HeldCall>> {
         let calls = self.list(Some(new.principal.id())).await?;
-        if let Some(denied) = calls.iter().find(|call| call.is_open() && new.is(call)) {
+        if let Some(denied) = calls.iter().find(|call| call.is_open() && new.is_decided_by(call)) {
             return Ok(Some(denied.clone()));
         }
         if calls.iter().filter(|call| call.state == HeldState::Waiting).count() >= MAX_WAITING {

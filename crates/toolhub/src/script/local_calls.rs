@@ -36,7 +36,7 @@ impl LocalTool {
     }
 
     /// Whether that tool of the catalog serves it.
-    pub(super) fn is(&self, tool: &Tool) -> bool {
+    pub(super) fn is_served_by(&self, tool: &Tool) -> bool {
         *tool.name() == self.tool && tool.source == self.source
     }
 

@@ -100,12 +100,12 @@ impl<T> PendingAnswers<T> {
     }
 
     /// Adds a question. Dropping it removes it. Returns `None` if the system has no random numbers.
-    pub(crate) fn ask(&self, principal: &Arc<str>, check: AnswerCheck<T>) -> Option<Question<'_, T>> {
+    pub(crate) fn ask(&self, principal: &Arc<str>, check: AnswerCheck<T>) -> Option<PendingQuestion<'_, T>> {
         let id = secret()?;
         let (sender, receiver) = oneshot::channel();
         let waiting = Waiting { principal: Arc::clone(principal), check, answer: sender };
         self.lock().insert(id.clone(), waiting);
-        Some(Question { pending: self, id, receiver })
+        Some(PendingQuestion { pending: self, id, receiver })
     }
 
     #[cfg(test)]
@@ -119,20 +119,20 @@ impl<T> PendingAnswers<T> {
 }
 
 /// A question that waits for its answer.
-pub(crate) struct Question<'a, T> {
+pub(crate) struct PendingQuestion<'a, T> {
     pending: &'a PendingAnswers<T>,
     pub(crate) id: String,
     receiver: oneshot::Receiver<T>,
 }
 
-impl<T> Question<'_, T> {
+impl<T> PendingQuestion<'_, T> {
     /// Waits for the answer.
     pub(crate) async fn answer(&mut self) -> Option<T> {
         (&mut self.receiver).await.ok()
     }
 }
 
-impl<T> Drop for Question<'_, T> {
+impl<T> Drop for PendingQuestion<'_, T> {
     fn drop(&mut self) {
         self.pending.lock().remove(&self.id);
     }

@@ -223,7 +223,7 @@ impl Gateway {
         if is_modern(headers) {
             return match message {
                 Message::Notification { .. } => Reply::empty(202),
-                Message::Request(..) | Message::Answer { .. } => {
+                Message::Request(..) | Message::Response { .. } => {
                     let wrong = RpcError::new(INVALID_REQUEST, "a modern client sends requests alone");
                     Reply::error_reply(400, None, &wrong)
                 }
@@ -231,7 +231,7 @@ impl Gateway {
         }
         // A question that the client answers is at the owner replica of its session, if anywhere.
         let usage = match &message {
-            Message::Answer { .. } => SessionUse::Continuation,
+            Message::Response { .. } => SessionUse::Continuation,
             Message::Notification { .. } | Message::Request(..) => SessionUse::Request,
         };
         let forwarded = (RequestMethod::Post, text.as_bytes().clone());
@@ -249,7 +249,7 @@ impl Gateway {
             Message::Notification { method, params } => {
                 self.handle_notification(session, &method, params.as_ref());
             }
-            Message::Answer { id, answer } => {
+            Message::Response { id, answer } => {
                 session.info.server_requests.deliver(id, answer);
             }
             Message::Request(..) => {}

@@ -18,7 +18,7 @@ use toolhub_server::{Authenticator as _, hash_of};
 
 use super::server_edit::check_editable;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// The configuration.
@@ -74,7 +74,7 @@ const MAX_TEXT_BYTES: usize = 512 << 10;
 /// Number of unchanged lines before and after a change.
 const CONTEXT_LINES: usize = 3;
 
-pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let config = read(context)?;
     let mut response = json(StatusCode::OK, &config);
     set_version(&mut response, &config.version);
@@ -82,7 +82,7 @@ pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 }
 
 /// The configuration as the file states it.
-pub(crate) fn read(context: &Context<'_>) -> Result<Config, Problem> {
+pub(crate) fn read(context: &ConsoleContext<'_>) -> Result<Config, Problem> {
     let paths = context.hub().paths();
     let text = current_text(context)?;
     let masked = masked(context, &text)?;
@@ -107,7 +107,7 @@ pub(crate) fn read(context: &Context<'_>) -> Result<Config, Problem> {
     })
 }
 
-pub(crate) fn preview(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn preview(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let text = new_text(context)?;
     let paths = context.hub().paths();
     let masked = masked(context, &current_text(context)?)?;
@@ -150,7 +150,7 @@ pub(crate) fn preview(context: &Context<'_>) -> Result<Response<Body>, Problem> 
     Ok(json(StatusCode::OK, &preview))
 }
 
-pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn put(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let text = new_text(context)?;
     let paths = context.hub().paths();
     check_editable(context, &paths.config)?;
@@ -178,7 +178,7 @@ pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem
 }
 
 /// The version of the text that a request changes.
-pub(super) fn expected_version<'a>(context: &'a Context<'_>) -> Result<&'a str, Problem> {
+pub(super) fn expected_version<'a>(context: &'a ConsoleContext<'_>) -> Result<&'a str, Problem> {
     let expected = context.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok());
     expected.filter(|expected| !expected.is_empty()).ok_or_else(|| {
         Problem::new(
@@ -207,7 +207,7 @@ pub(super) fn check_version(expected: &str, text: &str) -> Result<(), Problem> {
     ))
 }
 
-fn new_text(context: &Context<'_>) -> Result<String, Problem> {
+fn new_text(context: &ConsoleContext<'_>) -> Result<String, Problem> {
     let NewConfig { text } = context.json()?;
     if text.len() > MAX_TEXT_BYTES {
         return Err(Problem::bad_request(
@@ -223,7 +223,7 @@ pub(super) fn invalid(what: LocalizedText) -> Problem {
 }
 
 /// The text of the file. For a trusted workspace it is the text that was checked.
-fn current_text(context: &Context<'_>) -> Result<String, Problem> {
+fn current_text(context: &ConsoleContext<'_>) -> Result<String, Problem> {
     let paths = context.hub().paths();
     if check_editable(context, &paths.config).is_err() {
         return Ok(paths.text(&paths.config)?.unwrap_or_default());
@@ -236,7 +236,7 @@ fn current_text(context: &Context<'_>) -> Result<String, Problem> {
 }
 
 /// The text without its secrets.
-fn masked(context: &Context<'_>, text: &str) -> Result<MaskedConfig, Problem> {
+fn masked(context: &ConsoleContext<'_>, text: &str) -> Result<MaskedConfig, Problem> {
     let file = context.hub().paths().config.display();
     MaskedConfig::new(text).ok_or_else(|| {
         let detail = LocalizedText::new(

@@ -14,7 +14,7 @@ use toolhub_server::Authenticator as _;
 
 use super::{Page, timestamp};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// A held call.
@@ -45,13 +45,13 @@ pub(crate) struct Held {
     pub(crate) may_approve: bool,
 }
 
-pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let all = context.query.flag("all")?;
     Ok(json(StatusCode::OK, &Page { items: visible(context, all).await?, next: None }))
 }
 
 /// The held calls that the principal may see.
-pub(crate) async fn visible(context: &Context<'_>, all: bool) -> Result<Vec<Held>, Problem> {
+pub(crate) async fn visible(context: &ConsoleContext<'_>, all: bool) -> Result<Vec<Held>, Problem> {
     let deciders: Roles = [Role::Approver, Role::Owner].into_iter().collect();
     let sees_all = context.has_role(deciders);
     let principal = context.principal();
@@ -73,11 +73,11 @@ pub(crate) async fn visible(context: &Context<'_>, all: bool) -> Result<Vec<Held
     Ok(calls.iter().rev().map(|call| held(context, call)).collect())
 }
 
-fn is_alone(context: &Context<'_>) -> bool {
+fn is_alone(context: &ConsoleContext<'_>) -> bool {
     !context.gateways.access().is_required()
 }
 
-fn held(context: &Context<'_>, call: &HeldCall) -> Held {
+fn held(context: &ConsoleContext<'_>, call: &HeldCall) -> Held {
     let at = |ms: u64| timestamp(SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
     let principal = context.principal();
     let is_own = call.principal == **principal.id();
@@ -105,7 +105,7 @@ fn held(context: &Context<'_>, call: &HeldCall) -> Held {
     }
 }
 
-pub(crate) async fn decide(context: &Context<'_>, approved: bool) -> Result<Response<Body>, Problem> {
+pub(crate) async fn decide(context: &ConsoleContext<'_>, approved: bool) -> Result<Response<Body>, Problem> {
     let (id, hub) = (context.id(), context.hub());
     let decider = Decider { principal: context.principal(), is_alone: is_alone(context) };
     let call = hub.held_calls().decide(id, approved, decider).await.map_err(|error| {

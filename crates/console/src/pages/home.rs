@@ -8,14 +8,17 @@ use crate::api::overview::{DayCount, Stats, read_stats};
 use crate::api::servers::Server;
 use crate::api::{calls, servers, tools, waiting};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 const RECENT_CALLS: usize = 8;
 /// The size of the chart, in units of its view box.
 const CHART_WIDTH: f64 = 280.0;
 const CHART_HEIGHT: f64 = 64.0;
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let sees_states = NavItem::Servers.permission().allows(context.principal());
     let servers = if sees_states { servers::visible(context) } else { Vec::new() };
     let tools = tools::offered(context, None).map_or(0, |tools| tools.len());

@@ -5,7 +5,7 @@ use toolhub_core::{Lang, Principal};
 
 use crate::api::{ACCESS_READERS, AUDITORS, CLUSTER_READERS, OWNERS, SKILL_READERS, TOOL_USERS, VIEWERS};
 use crate::browser::{Preferences, Theme};
-use crate::request::{Context, Credential};
+use crate::request::{ConsoleContext, Credential};
 use crate::route::{Permission, encode};
 
 /// An item of the navigation.
@@ -159,11 +159,11 @@ pub(crate) struct Frame<'a> {
 impl<'a> Frame<'a> {
     pub(crate) async fn new(
         below: &'a str,
-        context: &'a Context<'_>,
+        context: &'a ConsoleContext<'_>,
         preferences: Preferences,
         nav: Option<NavItem>,
     ) -> Self {
-        let csrf = match &context.visitor.credential {
+        let csrf = match &context.caller.credential {
             Credential::Session { csrf } => csrf.as_str(),
             Credential::Key => "",
         };
@@ -399,7 +399,7 @@ pub(crate) fn first_line(text: &str, characters: usize) -> String {
 }
 
 /// The link to the next page of a list.
-pub(crate) fn next_link(context: &Context<'_>, next: Option<&str>, lang: Lang) -> Markup {
+pub(crate) fn next_link(context: &ConsoleContext<'_>, next: Option<&str>, lang: Lang) -> Markup {
     html! {
         @if let Some(next) = next {
             nav.pages aria-label=(lang.choose("Pages", "分页")) {

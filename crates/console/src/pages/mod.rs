@@ -29,13 +29,13 @@ use self::layout::{Frame, NavItem};
 use crate::api::visible_topics;
 use crate::browser::{self, Preferences};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::Route;
 
 /// The page for a path below the console.
 pub(crate) async fn respond(
     below: &str,
-    mut context: Context<'_>,
+    mut context: ConsoleContext<'_>,
     preferences: Preferences,
 ) -> Response<Body> {
     let mut segments: Vec<String> = below.split('/').map(str::to_owned).collect();

@@ -8,9 +8,12 @@ use super::layout::{Frame, state, time};
 use super::servers::fact;
 use crate::api::waiting::{self, Held};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let all = context.query.get("all") == Some("true");
     let held = waiting::visible(context, all).await?;
     let title = frame.text("Waiting", "待批准");
@@ -39,7 +42,10 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
 }
 
 /// One held call in any state: the page that clients open for their users.
-pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn item(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let held = waiting::visible(context, true).await?;
     let Some(call) = held.iter().find(|call| call.id == context.id()) else {
         return Err(Problem::not_found(
@@ -61,7 +67,7 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     Ok((call.tool.clone(), content))
 }
 
-fn decides(context: &Context<'_>) -> bool {
+fn decides(context: &ConsoleContext<'_>) -> bool {
     context.has_role(Role::Approver) || context.has_role(Role::Owner)
 }
 

@@ -14,7 +14,7 @@ use toolhub_mcp_wire::{McpError, Offer};
 
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
-use super::item_use::{Answer, AnswerSource, ItemUse};
+use super::item_use::{ItemUse, ResultSource, SourcedResult};
 use super::login_links::CallerLogin;
 use super::principal_task::TaskLocation;
 use super::profile_access::ProfileAccess;
@@ -52,7 +52,7 @@ impl HubBackend {
         let used = self.hub.audit().and_then(|_| ItemUse::of(&request));
         let caller = request.caller.clone();
         let access = self.access_of_caller(&caller);
-        let Answer { result, source } = self.answer_request(request, &access).await?;
+        let SourcedResult { result, source } = self.answer_request(request, &access).await?;
         if let (Some(used), Some(principal)) = (used, caller.identity()) {
             let recorded = self.hub.record_use(principal.id(), used.event(&source, &access)).await;
             recorded.map_err(|error| RpcError::new(FAILED, error.localize(self.lang)))?;
@@ -64,7 +64,7 @@ impl HubBackend {
         &self,
         request: BackendRequest,
         access: &ProfileAccess,
-    ) -> Result<Answer, RpcError> {
+    ) -> Result<SourcedResult, RpcError> {
         let BackendRequest { method, params, caller } = request;
         let text = |key: &str| params.get(key).and_then(|value| value.decode::<String>().ok());
         let forwarded = |params: RawObject, name: Option<String>| ForwardedRequest {
@@ -91,7 +91,7 @@ impl HubBackend {
                 read.map_err(|error| like_hidden(error, none, access))
             }
             BackendMethod::ListSkills => {
-                Box::pin(self.list_skills(&params, access)).await.map(Answer::of_hub)
+                Box::pin(self.list_skills(&params, access)).await.map(SourcedResult::of_hub)
             }
             BackendMethod::GetSkill => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
@@ -112,7 +112,7 @@ impl HubBackend {
                 let request = forwarded(params.clone(), None);
                 let read = self.first_found(servers.clone(), &request, none.clone()).await;
                 let mut answer = read.map_err(|error| like_hidden(error, none, access))?;
-                let is_source = |server: &&Arc<Server>| matches!(&answer.source, AnswerSource::Server(id) if id == server.id());
+                let is_source = |server: &&Arc<Server>| matches!(&answer.source, ResultSource::Server(id) if id == server.id());
                 if let Some(server) = servers.iter().find(is_source) {
                     answer.result = self.visible_content(answer.result, server, access).await;
                 }
@@ -124,7 +124,7 @@ impl HubBackend {
                 let params = params.clone().with("name", entry.key.as_str());
                 let answer =
                     self.forward_to(&entry.server, &forwarded(params, Some(entry.key.clone()))).await?;
-                Ok(Answer { source: AnswerSource::Prompt(Box::new(entry)), ..answer })
+                Ok(SourcedResult { source: ResultSource::Prompt(Box::new(entry)), ..answer })
             }
             BackendMethod::Complete => {
                 let (server, params) = self.completion_target(&params, access).await?;
@@ -141,11 +141,11 @@ impl HubBackend {
                 let servers: Vec<_> =
                     locations.iter().filter_map(|location| location.server().cloned()).collect();
                 if let (true, Some(location)) = (servers.is_empty(), locations.first()) {
-                    return self.unreachable_task(&task, method, location).map(Answer::of_hub);
+                    return self.unreachable_task(&task, method, location).map(SourcedResult::of_hub);
                 }
                 self.first_found(servers, &forwarded(params.clone(), Some(task)), none).await
             }
-            BackendMethod::ListTasks => self.list_tasks(&params, &caller).await.map(Answer::of_hub),
+            BackendMethod::ListTasks => self.list_tasks(&params, &caller).await.map(SourcedResult::of_hub),
         }
     }
 
@@ -376,9 +376,11 @@ impl HubBackend {
         &self,
         server: &Arc<Server>,
         forwarded: &ForwardedRequest,
-    ) -> Result<Answer, RpcError> {
+    ) -> Result<SourcedResult, RpcError> {
         let result = self.forward_once(server, forwarded).await?;
-        result.map(|result| Answer::of_server(result, server.id())).map_err(|error| rpc(error, server.id()))
+        result
+            .map(|result| SourcedResult::of_server(result, server.id()))
+            .map_err(|error| rpc(error, server.id()))
     }
 
     /// Forwards a request. If its caller has to log in to the server first, it may do so now.
@@ -405,12 +407,12 @@ impl HubBackend {
         servers: Vec<Arc<Server>>,
         forwarded: &ForwardedRequest,
         none: RpcError,
-    ) -> Result<Answer, RpcError> {
+    ) -> Result<SourcedResult, RpcError> {
         let alone = servers.len() == 1;
         for server in servers {
             match self.forward_once(&server, forwarded).await? {
                 Err(McpError::Rpc { code, .. }) if !alone && NOT_FOUND_CODES.contains(&code) => {}
-                Ok(result) => return Ok(Answer::of_server(result, server.id())),
+                Ok(result) => return Ok(SourcedResult::of_server(result, server.id())),
                 Err(error) => return Err(rpc(error, server.id())),
             }
         }

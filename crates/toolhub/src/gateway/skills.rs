@@ -13,7 +13,7 @@ use toolhub_mcp_gateway::RpcError;
 use toolhub_skills::resource;
 
 use super::backend::HubBackend;
-use super::item_use::{Answer, AnswerSource};
+use super::item_use::{ResultSource, SourcedResult};
 use super::profile_access::ProfileAccess;
 use super::resource_uri::{canonical, has_one_reading, is_within};
 use crate::skills::{ServedSkill, encoded, is_manifest};
@@ -42,12 +42,12 @@ impl ListedSkill {
     }
 
     /// A result from this skill.
-    fn answer(&self, result: RawJson) -> Answer {
+    fn answer(&self, result: RawJson) -> SourcedResult {
         let (server, name) = match &self.source {
             SkillSource::Hub(skill) => (None, skill.name.clone()),
             SkillSource::Server(server, entry) => (Some(server.id().clone()), entry.name.clone()),
         };
-        Answer { result, source: AnswerSource::Skill { server, name } }
+        SourcedResult { result, source: ResultSource::Skill { server, name } }
     }
 
     /// The URIs of its files at this gateway, with sizes in bytes.
@@ -147,7 +147,11 @@ impl HubBackend {
     }
 
     /// `skills/get`
-    pub(super) async fn get_skill(&self, uri: &str, access: &ProfileAccess) -> Result<Answer, RpcError> {
+    pub(super) async fn get_skill(
+        &self,
+        uri: &str,
+        access: &ProfileAccess,
+    ) -> Result<SourcedResult, RpcError> {
         let found = self.shown_skills(access).await.into_iter().find(|one| one.uri == uri);
         if let Some(found) = found {
             return Ok(found.answer(RawObject::default().with("skill", found.entry.clone()).into_raw()));
@@ -162,7 +166,7 @@ impl HubBackend {
                 {
                     let result = RawObject::default().with("skill", entry.raw).into_raw();
                     let (server, name) = (Some(server.id().clone()), entry.name);
-                    return Ok(Answer { result, source: AnswerSource::Skill { server, name } });
+                    return Ok(SourcedResult { result, source: ResultSource::Skill { server, name } });
                 }
             }
         }
@@ -180,7 +184,7 @@ impl HubBackend {
         &self,
         uri: &str,
         access: &ProfileAccess,
-    ) -> Option<Result<Answer, RpcError>> {
+    ) -> Option<Result<SourcedResult, RpcError>> {
         // Most URIs belong to no skill: skips listing the skills for them.
         let wanted = canonical(uri);
         let servers = self.servers();
@@ -232,7 +236,7 @@ impl HubBackend {
         &self,
         uri: &str,
         access: &ProfileAccess,
-    ) -> Option<Result<Answer, RpcError>> {
+    ) -> Option<Result<SourcedResult, RpcError>> {
         let listed = self.shown_skills(access).await;
         let files: Vec<(String, u64)> = listed.iter().flat_map(ListedSkill::files).collect();
         let not_a_folder = || RpcError::invalid_params(format!("{uri} is not a directory resource"));
@@ -286,7 +290,7 @@ impl HubBackend {
         let one = listed.iter().find(|one| is_below(&folder, one.root()));
         Some(Ok(match one {
             Some(one) => one.answer(result),
-            None => Answer::of_hub(result),
+            None => SourcedResult::of_hub(result),
         }))
     }
 

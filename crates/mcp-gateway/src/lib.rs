@@ -248,7 +248,7 @@ impl Gateway {
                 self.call(&params, caller(client_handle)).await.map(|result| with_result_type(result, era))
             }
             Method::ListTools => {
-                self.backend.settled().await;
+                self.backend.wait_until_listed().await;
                 let tools = self.backend.tools(client_handle.identity());
                 Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }

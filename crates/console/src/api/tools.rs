@@ -228,7 +228,7 @@ async fn find(
         return Ok(tool);
     }
     // It may belong to a server that has not been listed yet.
-    context.gateways.settled().await;
+    context.gateways.wait_until_listed().await;
     named()?.ok_or_else(|| unknown_tool(name))
 }
 
@@ -301,7 +301,7 @@ fn approval_name(status: ApprovalStatus) -> &'static str {
 }
 
 pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    context.gateways.settled().await;
+    context.gateways.wait_until_listed().await;
     let Page { items, next } = selected(context)?;
     let with_definitions = context.query.flag("definitions")?;
     let listed = |offered: &OfferedTool| ListedTool {
@@ -529,7 +529,7 @@ pub(crate) async fn explain_tool(
         context.gateways.sent_arguments(profile, context.principal(), &offered.name, arguments.clone())
     });
     let request = Request {
-        among: Some(&offered.sources),
+        sources: Some(&offered.sources),
         arguments: sent.as_ref().or(arguments),
         ..Request::named(offered.tool.as_str())
     };

@@ -129,7 +129,7 @@ impl Gateways {
         if let Some(why) = unreachable {
             return Err(TurnError::Unreachable(why));
         }
-        backend.settled().await;
+        backend.wait_until_listed().await;
         let tools = PrincipalTools::new(backend, &turn);
         let events = ReplyEvents { hub, replied: turn.replied };
         let agent = Agent {

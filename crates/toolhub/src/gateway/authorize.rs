@@ -29,7 +29,7 @@ const REFUSED: i64 = -32000;
 /// A call that may run.
 pub(super) struct Authorized {
     /// The sources that may serve it.
-    pub(super) among: Arc<[Source]>,
+    pub(super) sources: Arc<[Source]>,
     pub(super) authorization: Authorization,
 }
 
@@ -74,14 +74,14 @@ impl HubBackend {
         if (is_of_script || script.is_of_turn) && !self.access.is_valid(principal) {
             return Err(Err(RpcError::new(REFUSED, "the credential of this request is no longer valid")));
         }
-        let authorized = |among: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
+        let authorized = |sources: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
             let principal = Arc::clone(principal.id());
-            Authorized { among, authorization: Authorization { principal, rule, approver } }
+            Authorized { sources, authorization: Authorization { principal, rule, approver } }
         };
         // The skill was checked by its own name.
         if access.permissions().is_none() || target.kind == TargetKind::UseSkill {
             self.spend(principal, target).await?;
-            return Ok(authorized(Arc::clone(&target.among), None, None));
+            return Ok(authorized(Arc::clone(&target.sources), None, None));
         }
         let mut decisions = Decisions::default();
         let catalog = self.hub.catalog();

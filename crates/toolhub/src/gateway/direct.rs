@@ -78,7 +78,7 @@ impl Gateways {
             .map(|(name, target)| OfferedTool {
                 name: name.clone(),
                 tool: target.tool.clone(),
-                sources: Arc::clone(&target.among),
+                sources: Arc::clone(&target.sources),
                 definition: target.definition.clone(),
             })
             .collect();
@@ -141,9 +141,9 @@ impl Gateways {
     }
 
     /// Waits until the servers have been listed once, for a short time after the start.
-    pub async fn settled(&self) {
+    pub async fn wait_until_listed(&self) {
         if let Some((backend, _)) = self.profiles.get(&self.default) {
-            backend.settled().await;
+            backend.wait_until_listed().await;
         }
     }
 

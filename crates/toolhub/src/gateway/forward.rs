@@ -279,7 +279,7 @@ impl HubBackend {
     }
 
     async fn wait_until_settled(&self) {
-        toolhub_mcp_gateway::Backend::settled(self).await;
+        toolhub_mcp_gateway::Backend::wait_until_listed(self).await;
     }
 
     /// The prompts of all servers of the profile, under their names in the profile.

@@ -103,7 +103,7 @@ pub struct Gateways {
     offers: Arc<OfferCache>,
     profiles: BTreeMap<String, (Arc<HubBackend>, Arc<Gateway>)>,
     /// Whether all servers that were never listed have been listed or have failed once.
-    settled: watch::Sender<bool>,
+    all_listed: watch::Sender<bool>,
     counts: Arc<CallCounts>,
     access: Arc<AccessControl>,
     login_links: Arc<LoginLinks>,
@@ -114,7 +114,7 @@ pub struct Gateways {
     /// The profile of clients that name no profile.
     default: String,
     /// When the gateways were created. Earlier failures are not reported: they may be resolved.
-    since: SystemTime,
+    created_at: SystemTime,
 }
 
 impl Gateways {
@@ -127,7 +127,7 @@ impl Gateways {
         let (ended_scripts, opened_pages) = (Arc::<EndedScripts>::default(), Arc::<OpenedPages>::default());
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
-        let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
+        let (offers, all_listed) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
         let tasks = Arc::new(TaskOwners::of(hub.store(), Arc::clone(&hub.servers)));
         let resource_subscriptions = Arc::<ResourceSubscriptions>::default();
         let session_keys = hub.settings().cluster.session_keys(&|name| std::env::var(name).ok())?;
@@ -141,7 +141,7 @@ impl Gateways {
             .map(|(name, profile)| {
                 let parts = Shared {
                     offers: Arc::clone(&offers),
-                    settled: settled.subscribe(),
+                    all_listed: all_listed.subscribe(),
                     counts: Arc::clone(&counts),
                     tasks: Arc::clone(&tasks),
                     resource_subscriptions: Arc::clone(&resource_subscriptions),
@@ -162,21 +162,21 @@ impl Gateways {
         let limits = Limits { per_second: None, ..hub.settings().serve.limits_of_callers(&defaults) };
         let budgets_of_replicas = PrincipalTable::new(limits);
         let default = DEFAULT_PROFILE.to_owned();
-        let since = SystemTime::now();
+        let created_at = SystemTime::now();
         let gateways = Self {
             hub,
             record,
             notifications,
             offers,
             profiles,
-            settled,
+            all_listed,
             counts,
             access,
             login_links,
             ended_scripts,
             budgets_of_replicas,
             default,
-            since,
+            created_at,
         };
         #[cfg(feature = "postgres")]
         gateways.link_replicas();
@@ -257,7 +257,7 @@ impl Gateways {
         let swept = tokio::task::spawn_blocking(toolhub_mcp_client::kill_orphans);
         let first = async {
             self.hub.list_missing().await;
-            self.settled.send_replace(true);
+            self.all_listed.send_replace(true);
             // Servers that failed or timed out before get their full timeout now.
             self.hub.list_still_missing().await;
             std::future::pending::<()>().await;

@@ -44,7 +44,7 @@ fn is_in_scripts(target: &Target) -> bool {
 }
 
 fn script_tool(name: &str, target: &Target) -> NestedTool {
-    let member = match &*target.among {
+    let member = match &*target.sources {
         [Source::Server(id)] => {
             // A prefixed name repeats the server.
             let is_prefixed = name.strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with("__"));

@@ -29,7 +29,7 @@ impl HubBackend {
         let (caller, origin) = (prepared.call.caller.clone(), prepared.script.origin());
         Box::pin(async move {
             let script_caller = ScriptCaller::of(caller.clone());
-            self.settled().await;
+            self.wait_until_listed().await;
             let view = &*self.view(&self.access_of_caller(&caller));
             run_with_nested(
                 origin,

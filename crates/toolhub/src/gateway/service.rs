@@ -121,7 +121,7 @@ impl HubService for Gateways {
             .filter_map(|view| {
                 let list = view.list.as_ref()?;
                 // Failures of an earlier run are reported only if they occur again.
-                let new = |at: &SystemTime| *at >= self.since;
+                let new = |at: &SystemTime| *at >= self.created_at;
                 let known = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
                 let why = list.known_problem().filter(|_| known.is_some_and(new))?;
                 Some(format!("server `{}`: {}", view.spec.id, why.localize(Lang::En)))

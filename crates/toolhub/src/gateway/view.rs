@@ -41,7 +41,7 @@ pub(super) struct Target {
     /// Its name in the catalog.
     pub(super) tool: ToolName,
     /// The sources that may serve it.
-    pub(super) among: Arc<[Source]>,
+    pub(super) sources: Arc<[Source]>,
     /// Arguments fixed by the owner.
     fixed: Option<RawObject>,
     /// The definition as offered to clients.
@@ -147,8 +147,8 @@ impl View {
             }
         }
         let alias = |(name, (source, offered)): (&String, &(Source, String))| {
-            let target = targets.get(offered).filter(|target| target.among.contains(source))?;
-            Some((name.clone(), Target { among: Arc::from([source.clone()]), ..target.clone() }))
+            let target = targets.get(offered).filter(|target| target.sources.contains(source))?;
+            Some((name.clone(), Target { sources: Arc::from([source.clone()]), ..target.clone() }))
         };
         Self {
             list: Arc::new(list),
@@ -189,14 +189,14 @@ impl View {
     /// The target of a tool, at its source only.
     pub(super) fn target_of(&self, tool: &Tool) -> Option<Target> {
         let target = self.targets.get(self.name_of(tool)?)?;
-        Some(Target { among: Arc::from([tool.source.clone()]), ..target.clone() })
+        Some(Target { sources: Arc::from([tool.source.clone()]), ..target.clone() })
     }
 
     /// The tool with that offered name, or else with that catalog name, at one source.
     pub(super) fn target_at(&self, name: &str, source: &str) -> Option<Target> {
         let at_source = |target: &Target| {
-            let at = target.among.iter().find(|at| at.to_string() == source)?;
-            Some(Target { among: Arc::from([at.clone()]), ..target.clone() })
+            let at = target.sources.iter().find(|at| at.to_string() == source)?;
+            Some(Target { sources: Arc::from([at.clone()]), ..target.clone() })
         };
         if let Some(target) = self.target(name).and_then(at_source) {
             return Some(target);
@@ -231,12 +231,12 @@ impl View {
 impl Target {
     /// Whether a native tool serves it.
     pub(super) fn is_native(&self) -> bool {
-        *self.among == [Source::Native]
+        *self.sources == [Source::Native]
     }
 
     /// Whether that tool of the catalog is among those that serve it.
     pub(super) fn is_served_by(&self, tool: &Tool) -> bool {
-        *tool.name() == self.tool && self.among.contains(&tool.source)
+        *tool.name() == self.tool && self.sources.contains(&tool.source)
     }
 
     /// Adds the arguments fixed by the owner, exactly once and at the end. Removes arguments of the client with the same name,
@@ -274,7 +274,7 @@ fn target_of(visible: &VisibleTool<'_>, options: &ViewOptions<'_>) -> Option<Tar
             .find(|entry| entry.tool.is_script)
             .map_or(TargetKind::of(&first.tool), |entry| TargetKind::of(&entry.tool)),
         tool: first.tool.name().clone(),
-        among: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
+        sources: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
         fixed,
         definition,
     })

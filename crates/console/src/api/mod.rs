@@ -7,6 +7,7 @@ pub(crate) mod calls;
 pub(crate) mod clients;
 pub(crate) mod cluster;
 pub(crate) mod config;
+pub(crate) mod held_calls;
 pub(crate) mod overview;
 pub(crate) mod routes;
 pub(crate) mod run;
@@ -16,7 +17,6 @@ pub(crate) mod server_entry;
 pub(crate) mod servers;
 pub(crate) mod skills;
 pub(crate) mod tools;
-pub(crate) mod waiting;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};

@@ -6,7 +6,7 @@ use super::calls::call_table;
 use super::layout::{Frame, NavItem, duration, state};
 use crate::api::overview::{DayCount, Stats, read_stats};
 use crate::api::servers::Server;
-use crate::api::{calls, servers, tools, waiting};
+use crate::api::{calls, held_calls, servers, tools};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
 
@@ -22,7 +22,7 @@ pub(crate) async fn page(
     let sees_states = NavItem::Servers.permission().allows(context.principal());
     let servers = if sees_states { servers::visible(context) } else { Vec::new() };
     let tools = tools::offered(context, None).map_or(0, |tools| tools.len());
-    let held = waiting::visible(context, false).await?.len();
+    let held = held_calls::visible(context, false).await?.len();
     let stats = if sees_states { Some(read_stats(context).await?) } else { None };
     let mut recent = calls::page(context).await?.page.items;
     recent.truncate(RECENT_CALLS);

@@ -6,7 +6,7 @@ use toolhub_core::{Lang, Localize as _, Role};
 use super::json_view;
 use super::layout::{Frame, state, time};
 use super::servers::fact;
-use crate::api::waiting::{self, Held};
+use crate::api::held_calls::{self, Held};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
 
@@ -15,7 +15,7 @@ pub(crate) async fn page(
     frame: &Frame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let all = context.query.get("all") == Some("true");
-    let held = waiting::visible(context, all).await?;
+    let held = held_calls::visible(context, all).await?;
     let title = frame.text("Waiting", "待批准");
     let decides = decides(context);
     let content = html! {
@@ -46,7 +46,7 @@ pub(crate) async fn item(
     context: &ConsoleContext<'_>,
     frame: &Frame<'_>,
 ) -> Result<(String, Markup), Problem> {
-    let held = waiting::visible(context, true).await?;
+    let held = held_calls::visible(context, true).await?;
     let Some(call) = held.iter().find(|call| call.id == context.id()) else {
         return Err(Problem::not_found(
             "no held call that you may see has this reference; it may have expired",

@@ -60,15 +60,15 @@ pub(crate) async fn visible(context: &ConsoleContext<'_>, all: bool) -> Result<V
     let owner = (!reads_others).then(|| &**principal.id());
     let mut calls = context.hub().held_calls().list_of(owner).await?;
     calls.retain(|call| {
-        let is_waiting = call.state == HeldState::Waiting;
+        let is_held = call.state == HeldState::Held;
         let is_own = call.principal == **principal.id();
         // Decided calls are history: their arguments are for their callers, those who decided, and auditors.
         let was_decided_here = call.state.decided_by() == Some(&**principal.id());
-        let may_read = match is_waiting {
+        let may_read = match is_held {
             true => sees_all && principal.may_use_profile(&call.profile),
             false => was_decided_here || context.reads_all_calls(),
         };
-        (all || is_waiting) && (is_own || may_read)
+        (all || is_held) && (is_own || may_read)
     });
     Ok(calls.iter().rev().map(|call| held(context, call)).collect())
 }
@@ -101,7 +101,7 @@ fn held(context: &ConsoleContext<'_>, call: &HeldCall) -> Held {
         decided_by: call.state.decided_by().map(str::to_owned),
         at: at(call.at_ms),
         expires: at(call.expires_ms),
-        may_approve: call.state == HeldState::Waiting && may_decide && (!is_own || may_approve_own),
+        may_approve: call.state == HeldState::Held && may_decide && (!is_own || may_approve_own),
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn decide(context: &ConsoleContext<'_>, approved: bool) -> Resu
     let call = hub.held_calls().decide(id, approved, decider).await.map_err(|error| {
         let (status, kind) = match &error {
             DecideError::Unknown => (StatusCode::NOT_FOUND, "not-found"),
-            DecideError::NotWaiting(_) => (StatusCode::CONFLICT, "not-waiting"),
+            DecideError::NotHeld(_) => (StatusCode::CONFLICT, "not-waiting"),
             DecideError::NotApprover | DecideError::OwnCall => (StatusCode::FORBIDDEN, "forbidden"),
             DecideError::Io(_) => (StatusCode::INTERNAL_SERVER_ERROR, "io"),
         };

@@ -201,8 +201,8 @@ fn assign_labels_in_order(parameters: &[Parameter], assignment: &mut Assignment,
                 continue;
             }
             let last_before = |parameter: &Parameter| {
-                let places = labels::places(&parameter.labels, context.parsed, &context.stems);
-                places
+                let label_spans = labels::find_spans(&parameter.labels, context.parsed, &context.stems);
+                label_spans
                     .into_iter()
                     .filter(|index| index.end <= next && index.strength >= 1.9)
                     .max_by_key(|index| index.start)

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::labels::Place;
+use crate::lexer::labels::LabelSpan;
 use crate::lexer::mention::{Mention, Value};
 use crate::lexer::token::Kind;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
@@ -38,7 +38,7 @@ const SPANS: [&str; 24] = [
 ];
 
 /// `in 100 days`, `3 hours ago`, `三天后`, `tomorrow`.
-pub(crate) fn relative_times(context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+pub(crate) fn relative_times(context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
     let tokens = &context.parsed.tokens;
     let mut found = Vec::new();
     if countdown::is_beyond_clocks(context.parsed) {
@@ -65,7 +65,7 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, places: &[Place]) -> Ve
             && !is_counted(mention.start, mention.end)
         {
             let value = ArgumentValue::FromRequest(Json::from(written));
-            let score = GOOD + 0.4 + context.labelled(places, mention.start, mention.end);
+            let score = GOOD + 0.4 + context.labelled(label_spans, mention.start, mention.end);
             found.push(Candidate { value, start: mention.start, end: mention.end, score });
         }
     }
@@ -87,7 +87,7 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, places: &[Place]) -> Ve
         if let Some((start, end, text)) =
             shift_at(context, at).filter(|(start, end, _)| !is_counted(*start, *end))
         {
-            let score = GOOD + 0.5 + context.labelled(places, start, end);
+            let score = GOOD + 0.5 + context.labelled(label_spans, start, end);
             found.push(Candidate { value: ArgumentValue::FromRequest(Json::from(text)), start, end, score });
         }
     }

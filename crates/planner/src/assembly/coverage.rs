@@ -145,10 +145,10 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) ->
             let beside = |span: &labels::LabelSpan| {
                 slot.end > slot.start && labels::closeness(*span, parsed, start, end) > MIN_LABEL_CLOSENESS
             };
-            let named = labels::find_spans(&parameter.labels, parsed, &stems).into_iter().filter(beside);
+            let named = labels::find(&parameter.labels, parsed, &stems).into_iter().filter(beside);
             used.extend(named.map(|span| (span.start, span.end)));
             if parameter.shape == Shape::Boolean {
-                let stated = crate::values::flag::find_spans(parameter, parsed, &stems).into_iter();
+                let stated = crate::values::flag::find(parameter, parsed, &stems).into_iter();
                 used.extend(stated.map(|span| (span.start, span.end)));
             }
             // A search query may cover the rest of the request.

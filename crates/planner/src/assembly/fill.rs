@@ -201,7 +201,7 @@ fn assign_labels_in_order(parameters: &[Parameter], assignment: &mut Assignment,
                 continue;
             }
             let last_before = |parameter: &Parameter| {
-                let label_spans = labels::find_spans(&parameter.labels, context.parsed, &context.stems);
+                let label_spans = labels::find(&parameter.labels, context.parsed, &context.stems);
                 label_spans
                     .into_iter()
                     .filter(|index| index.end <= next && index.strength >= 1.9)

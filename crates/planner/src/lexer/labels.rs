@@ -87,7 +87,7 @@ fn in_longer(text: &str, start: usize, length: usize) -> bool {
 }
 
 /// Finds all spans of these labels in a text.
-pub(crate) fn find_spans(labels: &[Label], parsed: &ParsedText<'_>, stems: &[String]) -> Vec<LabelSpan> {
+pub(crate) fn find(labels: &[Label], parsed: &ParsedText<'_>, stems: &[String]) -> Vec<LabelSpan> {
     let mut found = Vec::new();
     for label in labels {
         let Some(first) = label.words.first() else { continue };

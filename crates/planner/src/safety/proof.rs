@@ -318,7 +318,7 @@ impl Claim<'_> {
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.assignment.slots));
         let flags = slots.filter(|(parameter, slot)| parameter.shape == Shape::Boolean && slot.is_some());
         flags
-            .flat_map(|(parameter, _)| flag::find_spans(parameter, self.parsed, &stems))
+            .flat_map(|(parameter, _)| flag::find(parameter, self.parsed, &stems))
             .filter(|span| span.strength > MIN_FLAG_STRENGTH)
             .map(|span| (span.start, span.end))
             .collect()
@@ -540,11 +540,11 @@ impl Claim<'_> {
                     let last = member.words.last().cloned().unwrap_or_default();
                     let mut all = vec![labels::Label::new(&last, 1.0)];
                     all.extend(labels::family(&last).iter().map(|name| labels::Label::new(name, 1.0)));
-                    labels::find_spans(&all, self.parsed, &context.stems)
+                    labels::find(&all, self.parsed, &context.stems)
                 });
                 found.extend(named.map(|span| (span.start, span.end)));
             }
-            for span in labels::find_spans(&parameter.labels, self.parsed, &context.stems) {
+            for span in labels::find(&parameter.labels, self.parsed, &context.stems) {
                 let is_close = slot.end <= slot.start
                     || labels::closeness(span, self.parsed, slot.start, slot.end) > 0.8;
                 if is_close && span.strength >= 1.0 {

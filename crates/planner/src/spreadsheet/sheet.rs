@@ -43,7 +43,7 @@ pub(crate) fn find<'a>(context: &MatchContext<'a>) -> Vec<Phrase<'a>> {
         }
     }
     let markers: Vec<Label> = MARKERS.iter().map(|name| Label::new(name, 1.0)).collect();
-    let mut label_spans = labels::find_spans(&markers, parsed, &context.stems);
+    let mut label_spans = labels::find(&markers, parsed, &context.stems);
     label_spans.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
     label_spans.dedup_by(|later, first| later.start < first.end);
     for span in label_spans {

@@ -102,7 +102,7 @@ pub(crate) fn chosen(
             Value::Number(number) => number.to_string(),
             _ => continue,
         };
-        for span in labels::find_spans(&value_labels(&phrase, description), parsed, stems) {
+        for span in labels::find(&value_labels(&phrase, description), parsed, stems) {
             found.push(EnumMatch { value: choice.clone(), span });
         }
         // `Europe` for the listed value `European`.

@@ -247,7 +247,7 @@ pub(crate) fn folders(context: &MatchContext<'_>) -> Vec<Candidate> {
     let labels: Vec<Label> =
         ["folder", "directory", "文件夹", "目录", "under"].iter().map(|name| Label::new(name, 1.0)).collect();
     let mut found = Vec::new();
-    for span in labels::find_spans(&labels, context.parsed, &context.stems) {
+    for span in labels::find(&labels, context.parsed, &context.stems) {
         let at = context.parsed.token_at(span.start);
         let before = at.checked_sub(1).and_then(|at| context.parsed.tokens.get(at));
         let after = context.parsed.tokens.get(context.parsed.token_at(span.end));

@@ -88,8 +88,8 @@ fn labels_of(parameter: &Parameter) -> Vec<Label> {
 }
 
 /// The spans of a request that mention a flag, the longest phrase first.
-pub(crate) fn find_spans(parameter: &Parameter, parsed: &ParsedText<'_>, stems: &[String]) -> Vec<LabelSpan> {
-    let mut found = labels::find_spans(&labels_of(parameter), parsed, stems);
+pub(crate) fn find(parameter: &Parameter, parsed: &ParsedText<'_>, stems: &[String]) -> Vec<LabelSpan> {
+    let mut found = labels::find(&labels_of(parameter), parsed, stems);
     found.sort_by_key(|span| std::cmp::Reverse(span.end - span.start));
     found
 }
@@ -97,7 +97,7 @@ pub(crate) fn find_spans(parameter: &Parameter, parsed: &ParsedText<'_>, stems: 
 pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     let distinctive: Vec<&String> =
         parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
-    let mut found: Vec<Candidate> = find_spans(parameter, context.parsed, &context.stems)
+    let mut found: Vec<Candidate> = find(parameter, context.parsed, &context.stems)
         .into_iter()
         .map(|span| {
             let value = Json::from(!denied(context, span.start));

@@ -14,7 +14,7 @@ use crate::values::text_value;
 
 /// All candidate values of a parameter.
 pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
-    let label_spans = labels::find_spans(&parameter.labels, context.parsed, &context.stems);
+    let label_spans = labels::find(&parameter.labels, context.parsed, &context.stems);
     let mut found = match &parameter.shape {
         _ if !parameter.choices.is_empty() && !matches!(parameter.shape, Shape::List(_)) => {
             text_value::chosen(parameter, context, &label_spans)

@@ -32,7 +32,7 @@ const FALLBACK_SCORE: f32 = 0.9;
 pub(crate) fn chosen(
     parameter: &Parameter,
     context: &MatchContext<'_>,
-    label_spans: &[LabelSpan],
+    spans: &[LabelSpan],
 ) -> Vec<Candidate> {
     let found = choice::chosen(&parameter.choices, &parameter.description, context.parsed, &context.stems);
     // `Accept, decline or …`: if the tool's description contains several of the values, each of them identifies a choice.
@@ -42,14 +42,13 @@ pub(crate) fn chosen(
         .map(|chosen| {
             let (start, end) = (chosen.span.start, chosen.span.end);
             // A value that is also a word of the tool is weak evidence: `search` for a tool that searches.
-            let stated = context.parsed.text.get(start..end).unwrap_or_default();
+            let stem = labels::stem(context.parsed.text.get(start..end).unwrap_or_default());
             let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
-            let stem = labels::stem(stated);
             // `sorted by size`: the word after `by` is a choice.
             let before = context.parsed.text.get(..start).unwrap_or_default().trim_end();
             let by = before.ends_with(" by") || before.ends_with('按');
             let own = context.tool_words.contains(&stem) && (!named || stem == value) && !by;
-            let label = context.labelled(label_spans, start, end) * 0.5;
+            let label = context.labelled(spans, start, end) * 0.5;
             let score = chosen.span.strength + label - if own { 2.2 } else { 0.0 };
             Candidate { value: ArgumentValue::FromRequest(chosen.value), start, end, score }
         })
@@ -59,13 +58,13 @@ pub(crate) fn chosen(
 pub(crate) fn candidates(
     parameter: &Parameter,
     context: &MatchContext<'_>,
-    label_spans: &[LabelSpan],
+    spans: &[LabelSpan],
 ) -> Vec<Candidate> {
     if let Some(found) = transfer_value::candidates(parameter, context) {
         return found;
     }
-    let mut found = by_role(parameter, context, label_spans);
-    found.extend(format_value::number_format(parameter, context, label_spans));
+    let mut found = by_role(parameter, context, spans);
+    found.extend(format_value::number_format(parameter, context, spans));
     found.extend(format_value::number_formats(parameter, context));
     found.extend(file_value::current_folder(parameter, context));
     if parameter.role == Role::Place
@@ -77,12 +76,11 @@ pub(crate) fn candidates(
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
         let plain = Parameter { choices: kinds, ..parameter.clone() };
-        found.extend(chosen(&plain, context, label_spans));
+        found.extend(chosen(&plain, context, spans));
     }
     for mention in &context.parsed.mentions {
         let Some((text, base)) = by_mention(parameter, context, mention) else { continue };
-        let mut label =
-            context.labelled(label_spans, mention.start, mention.end).max(within(label_spans, mention));
+        let mut label = context.labelled(spans, mention.start, mention.end).max(within(spans, mention));
         if parameter.examples.iter().any(|example| example.eq_ignore_ascii_case(&text)) {
             label += 0.8;
         }
@@ -97,9 +95,9 @@ pub(crate) fn candidates(
     }
     if is_free(parameter.role) {
         found.extend(examples(parameter, context));
-        found.extend(assigned(parameter, context, label_spans));
-        found.extend(labelled(parameter, context, label_spans));
-        found.extend(message_value::candidates(parameter, context, label_spans));
+        found.extend(assigned(parameter, context, spans));
+        found.extend(labelled(parameter, context, spans));
+        found.extend(message_value::candidates(parameter, context, spans));
         found.extend(chunks(parameter, context));
     }
     found
@@ -288,12 +286,12 @@ fn is_rooted(text: &str) -> bool {
 }
 
 /// `Premier League`: the score of a name that contains a label of the parameter.
-fn within(label_spans: &[LabelSpan], mention: &Mention) -> f32 {
+fn within(spans: &[LabelSpan], mention: &Mention) -> f32 {
     let named = matches!(mention.value, Value::Name | Value::Place);
     let inside = |span: &&LabelSpan| {
         named && span.strength >= 1.4 && mention.start < span.start && span.end <= mention.end
     };
-    label_spans.iter().filter(inside).map(|span| span.strength * 0.8).fold(0.0, f32::max)
+    spans.iter().filter(inside).map(|span| span.strength * 0.8).fold(0.0, f32::max)
 }
 
 /// The digits, sign and decimal point of a number, without its unit.
@@ -310,7 +308,7 @@ fn topic<'a>(context: &MatchContext<'a>) -> Option<(usize, &'a str)> {
     (!other).then(|| crate::values::topic::topic(context.parsed)).flatten()
 }
 
-fn by_role(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
+fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
     let parsed = context.parsed;
     let stated = |value: &str, start: usize, end: usize, score: f32| Candidate {
         value: ArgumentValue::FromRequest(Json::from(value)),
@@ -327,7 +325,7 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[Lab
         Role::Sheet => sheet::find(context)
             .into_iter()
             .map(|found| {
-                let label = context.labelled(label_spans, found.start, found.end).min(1.5);
+                let label = context.labelled(spans, found.start, found.end).min(1.5);
                 stated(found.text, found.start, found.end, GOOD + 0.3 + label)
             })
             .collect(),
@@ -344,9 +342,7 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[Lab
             .map(|(start, end)| stated(&parsed.text[start..end], start, end, GOOD))
             .collect(),
         Role::Cell => cell_value::corners(parameter, context),
-        Role::Date | Role::Time | Role::DateTime => {
-            date_time_value::candidates(parameter, context, label_spans)
-        }
+        Role::Date | Role::Time | Role::DateTime => date_time_value::candidates(parameter, context, spans),
         // An empty range: the query does not block other arguments. Their text is removed from it later.
         Role::Query if topic(context).is_some() => {
             topic(context).map(|(start, text)| stated(text, start, start, GOOD + 0.3)).into_iter().collect()
@@ -365,7 +361,7 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[Lab
             })
             .into_iter()
             .collect(),
-        Role::Shift => relative_time_value::relative_times(context, label_spans),
+        Role::Shift => relative_time_value::relative_times(context, spans),
         Role::Until => date_time_value::until(context),
         Role::Pattern => {
             let mut found = file_value::patterns(context);
@@ -373,8 +369,8 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[Lab
             found.extend(file_value::ending(context));
             found
         }
-        Role::Language => spoken(&choice::LANGUAGES, parameter, context, label_spans),
-        Role::Currency => spoken(&choice::CURRENCIES, parameter, context, label_spans),
+        Role::Language => spoken(&choice::LANGUAGES, parameter, context, spans),
+        Role::Currency => spoken(&choice::CURRENCIES, parameter, context, spans),
         Role::Folder => match file_value::is_mail(context) {
             true => file_value::mail_folders(context),
             false => file_value::folders(context),
@@ -403,7 +399,7 @@ fn spoken(
     codes: &[&'static str],
     parameter: &Parameter,
     context: &MatchContext<'_>,
-    label_spans: &[LabelSpan],
+    spans: &[LabelSpan],
 ) -> Vec<Candidate> {
     let shows = |example: &String| {
         let letters = example.chars().all(|c| c.is_ascii_alphabetic());
@@ -426,7 +422,7 @@ fn spoken(
                 (true, false) => code.to_owned(),
                 (false, _) => written.to_owned(),
             };
-            let score = GOOD + context.labelled(label_spans, start, end);
+            let score = GOOD + context.labelled(spans, start, end);
             Some(Candidate { value: ArgumentValue::FromRequest(Json::from(value)), start, end, score })
         })
         .collect()
@@ -453,9 +449,8 @@ fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate>
         }
     }
     for example in parameter.examples.iter().filter(|example| example.chars().count() > 2) {
-        for span in
-            labels::find_spans(&[Label::new(&example.replace(' ', "_"), 1.0)], context.parsed, &context.stems)
-        {
+        let label = Label::new(&example.replace(' ', "_"), 1.0);
+        for span in labels::find(&[label], context.parsed, &context.stems) {
             let stated = context.parsed.text.get(span.start..span.end).unwrap_or_default();
             let own = context.tool_words.contains(&labels::stem(stated));
             let score = if own { POOR } else { GOOD };
@@ -467,13 +462,13 @@ fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate>
 }
 
 /// `change the location of X to Y`, 把 X 的地点改成 Y: the new value of a labelled field.
-fn assigned(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
+fn assigned(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
     if !matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place) {
         return Vec::new();
     }
     let text = context.parsed.text;
     let mut found = Vec::new();
-    for span in label_spans.iter().filter(|span| span.strength >= 1.9) {
+    for span in spans.iter().filter(|span| span.strength >= 1.9) {
         let rest = text.get(span.end..).unwrap_or_default();
         let lower = rest.to_ascii_lowercase();
         let joints = [" to ", "改成", "改为", "改到", "设为", "设成", "换成", "更新为"];
@@ -508,10 +503,10 @@ fn assigned(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[La
 }
 
 /// The text after one of the parameter's labels.
-fn labelled(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
+fn labelled(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
     let free = matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place | Role::Id);
     let mut found = Vec::new();
-    for span in label_spans.iter().filter(|span| span.strength >= 1.2 && free) {
+    for span in spans.iter().filter(|span| span.strength >= 1.2 && free) {
         let Some(phrase) = phrase::after_label(*span, context.parsed) else { continue };
         let own = phrase.text.split_whitespace().all(|word| context.tool_words.contains(&labels::stem(word)));
         // An ID contains a digit or a capital letter.

@@ -20,7 +20,7 @@ use crate::model_plan::{self, PlanError};
 use crate::model_session::ModelSession;
 use crate::prompt::{PromptOptions, Purpose, prompt};
 use crate::step_result::StepResult;
-use crate::tool_loop::{Conversation, LoopResult, talk};
+use crate::tool_loop::{Conversation, LoopResult, run_tool_loop};
 use crate::withheld::offered;
 use crate::{greeting, named_call};
 
@@ -83,7 +83,8 @@ impl Agent<'_> {
             return Ok(self.plan_request(agent_request).await);
         };
         let model_session = ModelSession::new(model, &|_| {}, &self.agent_context);
-        let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, Purpose::Plan)).await;
+        let prompt =
+            prompt(&self.agent_context, self.prompt_options(agent_request.request, Purpose::Plan)).await;
         let plan =
             model_plan::plan(&model_session, &self.agent_context, prompt.system, messages(agent_request))
                 .await;
@@ -154,7 +155,7 @@ impl Agent<'_> {
         if is_complete { with_file } else { plan }
     }
 
-    pub(crate) fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> PromptOptions<'b> {
+    pub(crate) fn prompt_options<'b>(&'b self, request: &'b str, purpose: Purpose) -> PromptOptions<'b> {
         PromptOptions {
             purpose,
             query: Some(request),
@@ -176,16 +177,16 @@ impl Agent<'_> {
             AgentMode::Code if self.agent_context.signature.is_some() => Purpose::Code,
             _ => Purpose::Talk,
         };
-        let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, purpose)).await;
+        let prompt = prompt(&self.agent_context, self.prompt_options(agent_request.request, purpose)).await;
         let mut chat = ChatRequest::new(prompt.system);
         chat.tools = prompt.tools;
         chat.tool_presentation = prompt.tool_presentation;
         chat.max_tokens = self.max_tokens;
         chat.messages = messages(agent_request);
         let conversation = Conversation { chat, request: agent_request.request, client_tools: &[] };
-        let LoopResult { text, steps, broken, .. } =
-            talk(model_session, &self.agent_context, conversation).await;
-        match broken {
+        let LoopResult { text, steps, failure, .. } =
+            run_tool_loop(model_session, &self.agent_context, conversation).await;
+        match failure {
             // No call was made yet: fall back to rules.
             Some(why) if steps.is_empty() => {
                 self.answer_by_rules_after(model_session, agent_request, vec![fallback_note(&why.text())])
@@ -225,7 +226,8 @@ impl Agent<'_> {
         agent_request: AgentRequest<'_>,
         model_session: &ModelSession<'_>,
     ) -> Answer {
-        let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, Purpose::Plan)).await;
+        let prompt =
+            prompt(&self.agent_context, self.prompt_options(agent_request.request, Purpose::Plan)).await;
         let plan = match model_plan::plan(
             model_session,
             &self.agent_context,
@@ -234,7 +236,7 @@ impl Agent<'_> {
         )
         .await
         {
-            Ok(plan) => self.in_order(plan),
+            Ok(plan) => self.order_changes(plan),
             Err(none) => {
                 let why = match none {
                     PlanError::ReplyError(why) => fallback_note(&why.text()),
@@ -404,18 +406,18 @@ impl Agent<'_> {
             let run: Vec<Step> = plan.runnable().cloned().collect();
             plan.steps = run;
         }
-        if let Some(problem) = plan.steps.iter().find_map(|step| self.would_replace(step)) {
+        if let Some(problem) = plan.steps.iter().find_map(|step| self.overwrite_problem(step)) {
             return Plan { problems: vec![problem], ..Plan::default() };
         }
         // Changes are made completely or not at all. A tool without hints counts as changing, whatever its name.
         if changes && !plan.problems.is_empty() {
             plan.steps.clear();
         }
-        self.in_order(plan)
+        self.order_changes(plan)
     }
 
     /// The reason not to run a step that creates a file: the file exists and would be overwritten.
-    fn would_replace(&self, step: &Step) -> Option<LocalizedText> {
+    fn overwrite_problem(&self, step: &Step) -> Option<LocalizedText> {
         let name = step.tool.as_ref()?;
         let tool = &self.agent_context.tool(name.as_str())?.tool;
         let creates =
@@ -441,7 +443,7 @@ impl Agent<'_> {
 
     /// Makes each changing step depend on all steps before it, and each later step depend on the last change: the order of a
     /// request may matter.
-    fn in_order(&self, mut plan: Plan) -> Plan {
+    fn order_changes(&self, mut plan: Plan) -> Plan {
         let mut since: Vec<StepId> = Vec::new();
         let mut last_change: Option<StepId> = None;
         let changes: Vec<bool> = plan.steps.iter().map(|step| self.changes(step)).collect();

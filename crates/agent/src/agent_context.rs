@@ -39,9 +39,9 @@ pub trait Confirmation: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionDecision {
     /// The call may be made.
-    Given,
+    Granted,
     /// The call may not be made.
-    Refused,
+    Denied,
     /// No user is connected to confirm the call.
     NoUser,
 }
@@ -62,7 +62,7 @@ pub struct AllowAll;
 
 impl Confirmation for AllowAll {
     fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
-        Box::pin(async { PermissionDecision::Given })
+        Box::pin(async { PermissionDecision::Granted })
     }
 }
 
@@ -257,8 +257,8 @@ impl AgentContext<'_> {
             LocalizedText::new(en(change.localize(Lang::En)), zh(change.localize(Lang::Zh)))
         };
         match self.confirmation.allow(&display_name, &call.arguments).await {
-            PermissionDecision::Given => Ok(()),
-            PermissionDecision::Refused => Err(ToolError::failed(refusal(
+            PermissionDecision::Granted => Ok(()),
+            PermissionDecision::Denied => Err(ToolError::failed(refusal(
                 |change| format!("not run: {change}, and you did not agree"),
                 |change| format!("没有执行：{change}，而你没有同意"),
             ))),

@@ -14,7 +14,7 @@ use crate::variables::{Variable, format_variable, is_variable_name, map_bare, ma
 
 /// The location of a file, as far as its values depend on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Context {
+pub(crate) struct ReadContext {
     /// The folder of the project that the file belongs to.
     pub(crate) workspace: Option<PathBuf>,
     /// The current folder.
@@ -62,7 +62,7 @@ impl ParsedEntry {
     }
 }
 
-impl Context {
+impl ReadContext {
     pub(crate) fn new(scope: &Scope, environment: &ClientEnvironment) -> Self {
         let workspace = match scope {
             Scope::User => None,
@@ -95,7 +95,7 @@ impl Context {
 
 /// Converts the values of one entry into our syntax.
 struct Translator<'a> {
-    context: &'a Context,
+    context: &'a ReadContext,
     variable_syntax: VariableSyntax,
     left_out: Vec<String>,
     notes: Vec<LocalizedText>,

@@ -51,7 +51,7 @@ impl<S> Call<S> {
 }
 
 #[derive(Debug)]
-struct Known<S> {
+struct CallEntry<S> {
     since: Instant,
     /// `None` once it has ended, or if it was cancelled before it came.
     running: Option<Arc<Call<S>>>,
@@ -63,21 +63,21 @@ pub(crate) struct Calls<S>(Mutex<Table<S>>);
 
 #[derive(Debug)]
 struct Table<S> {
-    known: HashMap<String, Known<S>>,
+    entries: HashMap<String, CallEntry<S>>,
     pruned: Instant,
 }
 
 impl<S> Default for Calls<S> {
     fn default() -> Self {
-        Self(Mutex::new(Table { known: HashMap::new(), pruned: Instant::now() }))
+        Self(Mutex::new(Table { entries: HashMap::new(), pruned: Instant::now() }))
     }
 }
 
 impl<S> Table<S> {
     /// Removes the ids that are no longer needed, at most once per interval.
     fn prune(&mut self) {
-        if self.known.len() > PRUNE_ABOVE && self.pruned.elapsed() >= PRUNE_INTERVAL {
-            self.known.retain(|_, known| known.running.is_some() || known.since.elapsed() < REMEMBER);
+        if self.entries.len() > PRUNE_ABOVE && self.pruned.elapsed() >= PRUNE_INTERVAL {
+            self.entries.retain(|_, entry| entry.running.is_some() || entry.since.elapsed() < REMEMBER);
             self.pruned = Instant::now();
         }
     }
@@ -87,12 +87,14 @@ impl<S: Default> Calls<S> {
     /// Begins a request; `None` if it came before, or was cancelled.
     pub(crate) fn begin(&self, id: &str) -> Option<Running<'_, S>> {
         let mut table = self.table();
-        if id.len() > MAX_ID_BYTES || table.known.contains_key(id) {
+        if id.len() > MAX_ID_BYTES || table.entries.contains_key(id) {
             return None;
         }
         table.prune();
         let call = Arc::new(Call::default());
-        table.known.insert(id.to_owned(), Known { since: Instant::now(), running: Some(Arc::clone(&call)) });
+        table
+            .entries
+            .insert(id.to_owned(), CallEntry { since: Instant::now(), running: Some(Arc::clone(&call)) });
         Some(Running { calls: self, id: id.to_owned(), call })
     }
 }
@@ -106,14 +108,14 @@ impl<S> Calls<S> {
     pub(crate) fn cancel(&self, id: &str) {
         let mut table = self.table();
         table.prune();
-        let is_full = table.known.len() >= MAX_IDS || id.len() > MAX_ID_BYTES;
-        if is_full && !table.known.contains_key(id) {
+        let is_full = table.entries.len() >= MAX_IDS || id.len() > MAX_ID_BYTES;
+        if is_full && !table.entries.contains_key(id) {
             return;
         }
         let entry = table
-            .known
+            .entries
             .entry(id.to_owned())
-            .or_insert_with(|| Known { since: Instant::now(), running: None });
+            .or_insert_with(|| CallEntry { since: Instant::now(), running: None });
         if let Some(call) = &entry.running {
             call.cancelled.cancel();
         }
@@ -125,7 +127,7 @@ impl<S> Calls<S> {
         let table = self.table();
         let mut ended = Vec::new();
         for id in ids {
-            match table.known.get(id).map(|known| &known.running) {
+            match table.entries.get(id).map(|entry| &entry.running) {
                 Some(Some(call)) => call.wait_for(),
                 Some(None) => ended.push(id.clone()),
                 // It may not have arrived yet.
@@ -137,7 +139,7 @@ impl<S> Calls<S> {
 
     /// A request that runs.
     pub(crate) fn find(&self, id: &str) -> Option<Arc<Call<S>>> {
-        self.table().known.get(id).and_then(|known| known.running.clone())
+        self.table().entries.get(id).and_then(|entry| entry.running.clone())
     }
 }
 
@@ -150,9 +152,9 @@ pub(crate) struct Running<'a, S> {
 
 impl<S> Drop for Running<'_, S> {
     fn drop(&mut self) {
-        if let Some(known) = self.calls.table().known.get_mut(&self.id) {
-            known.running = None;
-            known.since = Instant::now();
+        if let Some(entry) = self.calls.table().entries.get_mut(&self.id) {
+            entry.running = None;
+            entry.since = Instant::now();
         }
     }
 }

@@ -33,7 +33,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use toolhub::Gateways;
 use toolhub_core::audit::{AuditAction, AuditEvent, LoginEvent};
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::HubStore;
 use toolhub_core::{BoxFuture, Lang, Localize as _, Principal, Secret};
@@ -48,7 +48,7 @@ use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::login_limiter::LoginLimiter;
 use crate::problem::Problem;
-use crate::request::{Context, Credential, Query, Visitor};
+use crate::request::{AuthenticatedCaller, ConsoleContext, Credential, Query};
 use crate::session::SessionOwner;
 use crate::sessions::Sessions;
 
@@ -87,7 +87,7 @@ pub struct Console {
     events: EventSource,
     idempotency: IdempotencyKeys,
     confirmations: Arc<PendingAnswers<bool>>,
-    questions: Arc<PendingAnswers<Answer>>,
+    questions: Arc<PendingAnswers<ClientResponse>>,
     logins: LoginLimiter,
     local: Arc<Principal>,
     /// The language if a browser names none.
@@ -107,7 +107,7 @@ impl Console {
     pub fn new(gateways: Arc<Gateways>, lang: Lang) -> Self {
         let hub = gateways.hub();
         Self {
-            sessions: Arc::new(Sessions::open(&hub.places().home, hub.store())),
+            sessions: Arc::new(Sessions::open(&hub.paths().data_dir, hub.store())),
             events: EventSource::default(),
             idempotency: IdempotencyKeys::default(),
             confirmations: Arc::default(),
@@ -115,7 +115,7 @@ impl Console {
             logins: LoginLimiter::default(),
             local: Arc::new(Principal::local()),
             lang,
-            host: session::console_host(&hub.places().home).ok(),
+            host: session::console_host(&hub.paths().data_dir).ok(),
             gateways,
         }
     }
@@ -156,8 +156,8 @@ impl Console {
     /// Responds to a request of the API.
     async fn api(&self, path: &str, exchange: Exchange<'_, '_>) -> Result<Response<Body>, Problem> {
         let Exchange { parts, body, lang, web } = exchange;
-        let visitor = self.visitor(&parts.headers).await?.ok_or_else(Problem::unauthenticated)?;
-        let (handle, _permit) = match web.start_request(&visitor.principal) {
+        let caller = self.caller(&parts.headers).await?.ok_or_else(Problem::unauthenticated)?;
+        let (handle, _permit) = match web.start_request(&caller.principal) {
             Ok(started) => started,
             Err(refused) => return Ok(refused),
         };
@@ -180,12 +180,12 @@ impl Console {
                 return Ok(response);
             }
         };
-        if let Credential::Session { csrf } = &visitor.credential
+        if let Credential::Session { csrf } = &caller.credential
             && route.method.writes()
         {
             browser::check_write(&parts.headers, csrf)?;
         }
-        if !route.permission.allows(&visitor.principal) {
+        if !route.permission.allows(&caller.principal) {
             return Err(Problem::forbidden(
                 "the roles of this principal do not allow this",
                 "该主体的角色不允许此操作",
@@ -195,18 +195,18 @@ impl Console {
             true => read_body(&parts.headers, body, &handle).await?,
             false => (Bytes::new(), None),
         };
-        let context = Context { path: values, body, lang, ..self.context(visitor, parts, handle) };
+        let context = ConsoleContext { path: values, body, lang, ..self.context(caller, parts, handle) };
         (route.handler)(&context).await
     }
 
     /// The context of a request without path parameters and body.
     fn context<'a>(
         &'a self,
-        visitor: Visitor,
+        caller: AuthenticatedCaller,
         parts: &'a http::request::Parts,
         handle: PrincipalHandle,
-    ) -> Context<'a> {
-        Context {
+    ) -> ConsoleContext<'a> {
+        ConsoleContext {
             gateways: &self.gateways,
             events: &self.events,
             idempotency: &self.idempotency,
@@ -215,7 +215,7 @@ impl Console {
             sessions: &self.sessions,
             is_https: self.is_https(),
             own_host: self.host.as_deref(),
-            visitor,
+            caller,
             handle,
             lang: self.lang,
             query: Query::parse(parts.uri.query()),
@@ -225,10 +225,10 @@ impl Console {
         }
     }
 
-    /// The visitor of a request: the principal of its key, else that of its session. A wrong key is not replaced by a session.
-    async fn visitor(&self, headers: &HeaderMap) -> Result<Option<Visitor>, Problem> {
+    /// The caller of a request: the principal of its key, else that of its session. A wrong key is not replaced by a session.
+    async fn caller(&self, headers: &HeaderMap) -> Result<Option<AuthenticatedCaller>, Problem> {
         if headers.get_all(header::AUTHORIZATION).iter().any(browser::is_bearer) {
-            return Ok(self.key_visitor(headers));
+            return Ok(self.key_caller(headers));
         }
         if !self.accepts_sessions(headers) {
             return Ok(None);
@@ -245,16 +245,16 @@ impl Console {
             },
         };
         let credential = Credential::Session { csrf: session::csrf_token(token) };
-        Ok(Some(Visitor { principal, credential }))
+        Ok(Some(AuthenticatedCaller { principal, credential }))
     }
 
-    /// The visitor of a request with a key.
-    fn key_visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
+    /// The caller of a request with a key.
+    fn key_caller(&self, headers: &HeaderMap) -> Option<AuthenticatedCaller> {
         let mut values = headers.get_all(header::AUTHORIZATION).iter();
         let (value, None) = (values.next()?.to_str().ok()?, values.next()) else { return None };
         let (_, key) = value.split_once(' ')?;
         let principal = self.gateways.access().find_key(key.trim())?;
-        Some(Visitor { principal, credential: Credential::Key })
+        Some(AuthenticatedCaller { principal, credential: Credential::Key })
     }
 
     /// Whether the host of a request may have sessions: on this machine only the name that other programs do not know.
@@ -305,21 +305,21 @@ impl Console {
             _ => {}
         }
         // Keys are for programs; only a session opens pages.
-        let visitor = match self.visitor(&parts.headers).await {
-            Ok(visitor) => visitor,
+        let caller = match self.caller(&parts.headers).await {
+            Ok(caller) => caller,
             Err(problem) => {
                 return browser::plain(problem.status, &problem.detail.localize(preferences.lang));
             }
         };
-        let session = visitor.filter(|visitor| matches!(visitor.credential, Credential::Session { .. }));
-        let Some(visitor) = session else {
+        let session = caller.filter(|caller| matches!(caller.credential, Credential::Session { .. }));
+        let Some(caller) = session else {
             return pages::login(below, preferences, &self.gateways.access().login_issuers());
         };
-        let (handle, _permit) = match web.start_request(&visitor.principal) {
+        let (handle, _permit) = match web.start_request(&caller.principal) {
             Ok(started) => started,
             Err(refused) => return refused,
         };
-        let context = Context { lang: preferences.lang, ..self.context(visitor, parts, handle) };
+        let context = ConsoleContext { lang: preferences.lang, ..self.context(caller, parts, handle) };
         pages::respond(below, context, preferences).await
     }
 

@@ -29,10 +29,10 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// The sessions in the data folder, or in `store` if other replicas share it.
-    pub(crate) fn open(home: &Path, store: Option<&Arc<dyn HubStore>>) -> Self {
+    pub(crate) fn open(data_dir: &Path, store: Option<&Arc<dyn HubStore>>) -> Self {
         let shared = store.filter(|store| store.is_shared());
         let shared = shared.map(|store| SharedSessions { store: Arc::clone(store) });
-        Self { folder: FolderSessions::open(home), shared }
+        Self { folder: FolderSessions::open(data_dir), shared }
     }
 
     /// Uses a ticket, once at all replicas together. Returns the token of a new session.

@@ -53,7 +53,7 @@ pub struct ToolCall {
     /// The user's request in natural language that the call serves, if any.
     pub request: Option<String>,
     /// The sources that may serve the call; `None` allows all.
-    pub among: Option<Arc<[Source]>>,
+    pub sources: Option<Arc<[Source]>>,
     /// Handle to the caller, if it can receive messages while the call runs.
     pub caller: Option<CallerHandle>,
     /// Who makes the call, and what allowed it.
@@ -84,7 +84,7 @@ impl ToolCall {
             timeout: None,
             conversation: None,
             request: None,
-            among: None,
+            sources: None,
             caller: None,
             authorization: Authorization::default(),
             parent: None,

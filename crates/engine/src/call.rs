@@ -33,7 +33,7 @@ impl Engine {
             source: call.source.as_deref(),
             arguments: Some(&call.arguments),
             coercion: call.coercion,
-            among: call.among.as_deref(),
+            sources: call.sources.as_deref(),
             seed: if call.by == CallBy::Capability { seed(call) } else { 0 },
             with_reasons: has_listener,
         });

@@ -33,8 +33,8 @@ mod request_context;
 mod rpc_error;
 mod session;
 mod session_ids;
+mod session_lookup;
 mod session_owner;
-mod session_place;
 mod session_record;
 mod session_seal;
 mod shared_sessions;
@@ -248,7 +248,7 @@ impl Gateway {
                 self.call(&params, caller(client_handle)).await.map(|result| with_result_type(result, era))
             }
             Method::ListTools => {
-                self.backend.settled().await;
+                self.backend.wait_until_listed().await;
                 let tools = self.backend.tools(client_handle.identity());
                 Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }

@@ -23,7 +23,7 @@ const MAX_ATTEMPTS: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnerReplica {
     /// This replica, which may rebuild the session.
-    Own,
+    This,
     /// Another replica, which is alive.
     Other(ReplicaId),
     /// A replica that has ended.
@@ -53,7 +53,7 @@ impl SessionOwners {
         let entry = state.entry(StateKind::SessionOwner, &entry_id(id)).await?;
         let owner = entry.and_then(|entry| replica_of(&entry.value)).unwrap_or(issuer);
         if owner == state.replica() {
-            return Ok(OwnerReplica::Own);
+            return Ok(OwnerReplica::This);
         }
         if !state.is_alive(owner).await? {
             return Ok(OwnerReplica::Ended);
@@ -101,7 +101,7 @@ impl SessionOwners {
                 }
             };
             if is_adopted {
-                return Ok(OwnerReplica::Own);
+                return Ok(OwnerReplica::This);
             }
         }
         Ok(OwnerReplica::Ended)

@@ -61,8 +61,8 @@ async fn recover(
     if unfinished.is_empty() {
         return Ok(());
     }
-    let own = store.own_responses().await?.into_iter().filter(|own| !own.is_cancelled);
-    let wanted: HashSet<String> = own.map(|own| own.id).collect();
+    let owned = store.owned_responses().await?.into_iter().filter(|response| !response.is_cancelled);
+    let wanted: HashSet<String> = owned.map(|response| response.id).collect();
     for stored in unfinished.into_iter().filter(|stored| !jobs.has(&stored.id)) {
         if !wanted.contains(&stored.id) {
             store.update_response(cancelled(stored)).await?;

@@ -38,7 +38,7 @@ pub(crate) struct ApprovedCall {
 enum Approval {
     None,
     /// With the approval request of this id.
-    Given(String),
+    Granted(String),
     /// The tool is another one now.
     Outdated,
 }
@@ -84,7 +84,7 @@ impl TurnSupervisor {
         let Some(position) = approved.iter().position(matches) else { return Approval::None };
         let approval = approved.remove(position);
         match approval.identity == self.identity(supervised) {
-            true => Approval::Given(approval.id),
+            true => Approval::Granted(approval.id),
             false => Approval::Outdated,
         }
     }
@@ -107,7 +107,7 @@ impl TurnSupervisor {
     async fn decide_call(&self, call: SupervisedCall<'_>) -> CallDecision {
         let approval = match self.take_approval(call) {
             Approval::None => None,
-            Approval::Given(id) => Some(id),
+            Approval::Granted(id) => Some(id),
             Approval::Outdated => {
                 let (tool, source) = (&call.call.tool, call.source());
                 return CallDecision::Refuse(LocalizedText::new(

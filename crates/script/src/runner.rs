@@ -102,10 +102,10 @@ impl ScriptRunner {
         }
     }
 
-    /// A runner with the same hosts and limits, whose scripts have places of their own: a script of it may be called by one of
-    /// this runner, which keeps its place meanwhile.
+    /// A runner with the same hosts and limits, whose scripts have slots of their own: a script of it may be called by one of
+    /// this runner, which keeps its slot meanwhile.
     #[must_use]
-    pub fn with_own_places(&self, max_running: usize) -> Self {
+    pub fn with_separate_slots(&self, max_running: usize) -> Self {
         Self { running: Arc::new(Semaphore::new(max_running.max(1))), ..self.clone() }
     }
 
@@ -159,7 +159,7 @@ impl ScriptRunner {
         };
         let running = tokio::time::timeout_at(deadline, self.running.acquire()).await;
         let _permit = running.ok().and_then(Result::ok).ok_or_else(failure::busy)?;
-        // A run that waits for its place holds no list of tools, which may be long.
+        // A run that waits for its slot holds no list of tools, which may be long.
         let listed = by_name(tools.tools().await)?;
         let digest = digest(script, &listed);
         if replay.as_ref().is_some_and(|replay| replay.started.digest != digest) {

@@ -268,7 +268,7 @@ impl Access {
     fn accepts_host(&self, host: &Authority<'_>) -> bool {
         // A server on a non-loopback address requires a token, which a web page does not have.
         let anything = !self.local && self.hosts.is_empty();
-        anything || host.is_local() || self.hosts.iter().any(|known| host.is(known))
+        anything || host.is_local() || self.hosts.iter().any(|known| host.matches(known))
     }
 
     /// Returns whether web pages of that origin may call this server.

@@ -280,7 +280,7 @@ impl SkillRegistry {
             for (tool, name) in known.skill.tools.iter().zip(&known.tool_names) {
                 let Some(definition) = definition(known, tool, name) else { continue };
                 let trust = match known.approval {
-                    ApprovalState::Own => ApprovalStatus::Unseen,
+                    ApprovalState::NotRequired => ApprovalStatus::Unseen,
                     ApprovalState::Approved => ApprovalStatus::Approved,
                     _ => ApprovalStatus::Quarantined,
                 };

@@ -27,7 +27,7 @@ use shared::SharedHeldCalls;
 /// How long a call is kept after it has expired.
 const RETENTION: Duration = Duration::from_secs(7 * 86_400);
 /// Maximum number of calls of one principal that wait at the same time.
-const MAX_WAITING: usize = 1_000;
+const MAX_HELD: usize = 1_000;
 /// Maximum length of the arguments of a held call, in bytes: a person reads them before the decision.
 const MAX_ARGUMENT_BYTES: usize = 256 << 10;
 /// Maximum length of the arguments of all stored calls of one principal, in bytes. Ended calls give way to new ones.
@@ -80,7 +80,7 @@ fn ended_to_remove(mut stored: Vec<HeldCall>, length: usize) -> io::Result<Vec<H
         let has_ended = match call.state {
             HeldState::Used { .. } | HeldState::Expired | HeldState::Withdrawn => true,
             HeldState::Denied { .. } => call.expires_ms < now,
-            HeldState::Waiting | HeldState::Approved { .. } => false,
+            HeldState::Held | HeldState::Approved { .. } => false,
         };
         if bytes > MAX_STORED_BYTES && has_ended {
             bytes -= call.arguments.get().len();
@@ -109,7 +109,7 @@ impl NewHeldCall<'_> {
     }
 
     /// The call as it is stored first.
-    fn to_waiting(&self) -> HeldCall {
+    fn to_held_call(&self) -> HeldCall {
         let now = millis(SystemTime::now());
         HeldCall {
             id: format!("{}{:08x}", self.prefix(), fastrand::u32(..)),
@@ -123,7 +123,7 @@ impl NewHeldCall<'_> {
             script: self.script.map(ToString::to_string),
             at_ms: now,
             expires_ms: now.saturating_add(u64::try_from(self.hold.as_millis()).unwrap_or(u64::MAX)),
-            state: HeldState::Waiting,
+            state: HeldState::Held,
             is_new: true,
             holder: None,
         }
@@ -131,7 +131,7 @@ impl NewHeldCall<'_> {
 
     /// Whether a held call decides about this one: it is the same call, of the same run if a script makes it. A denial is about
     /// the call in any run: a script that runs again does not ask again.
-    fn is(&self, held: &HeldCall) -> bool {
+    fn is_decided_by(&self, held: &HeldCall) -> bool {
         let is_same_run = held.script.as_deref() == self.script.map(CallId::as_str);
         self.has_request_of(held) && (is_same_run || matches!(held.state, HeldState::Denied { .. }))
     }
@@ -208,7 +208,7 @@ pub struct HeldCall {
 pub enum HeldState {
     /// No decision yet.
     #[default]
-    Waiting,
+    Held,
     /// It may run, once.
     Approved {
         /// The id of the principal that decided.
@@ -234,7 +234,7 @@ impl HeldState {
     /// The name in output.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Waiting => "waiting",
+            Self::Held => "waiting",
             Self::Approved { .. } => "approved",
             Self::Denied { .. } => "denied",
             Self::Expired => "expired",
@@ -246,7 +246,7 @@ impl HeldState {
     /// What the state is called in messages for people.
     pub fn label(&self) -> LocalizedText {
         let (en, zh) = match self {
-            Self::Waiting => ("waiting", "等待中"),
+            Self::Held => ("waiting", "等待中"),
             Self::Approved { .. } => ("approved", "已批准"),
             Self::Denied { .. } => ("denied", "已拒绝"),
             Self::Expired => ("expired", "已过期"),
@@ -260,7 +260,7 @@ impl HeldState {
     pub fn decided_by(&self) -> Option<&str> {
         match self {
             Self::Approved { by } | Self::Denied { by } | Self::Used { by } => Some(by),
-            Self::Waiting | Self::Expired | Self::Withdrawn => None,
+            Self::Held | Self::Expired | Self::Withdrawn => None,
         }
     }
 }
@@ -281,7 +281,7 @@ impl HeldCall {
 
     /// Whether its state depends on whether the script that made it still runs.
     fn depends_on_script(&self) -> bool {
-        self.script.is_some() && matches!(self.state, HeldState::Waiting | HeldState::Approved { .. })
+        self.script.is_some() && matches!(self.state, HeldState::Held | HeldState::Approved { .. })
     }
 
     /// The state after this decision.
@@ -292,7 +292,7 @@ impl HeldCall {
             Some(StoredDecision { approved: false, by, .. }) => HeldState::Denied { by },
             _ if is_expired => HeldState::Expired,
             Some(StoredDecision { by, .. }) => HeldState::Approved { by },
-            None => HeldState::Waiting,
+            None => HeldState::Held,
         }
     }
 }
@@ -311,8 +311,8 @@ pub struct Decider<'a> {
 pub enum DecideError {
     /// There is no such call.
     Unknown,
-    /// The call is not waiting any more.
-    NotWaiting(HeldState),
+    /// The call is not held any more.
+    NotHeld(HeldState),
     /// The principal may not decide.
     NotApprover,
     /// A principal may not approve its own call.
@@ -329,11 +329,11 @@ impl DecideError {
                 format!("no call is held under `{id}`: `toolhub waiting` lists them"),
                 format!("没有编号为 `{id}` 的待批准调用：可用 `toolhub waiting` 查看"),
             ),
-            Self::NotWaiting(HeldState::Withdrawn) => LocalizedText::new(
+            Self::NotHeld(HeldState::Withdrawn) => LocalizedText::new(
                 format!("`{id}` was withdrawn: the script that made the call has ended"),
                 format!("`{id}` 已撤回：发起该调用的脚本已结束"),
             ),
-            Self::NotWaiting(state) => {
+            Self::NotHeld(state) => {
                 let label = state.label();
                 LocalizedText::new(
                     format!("`{id}` is no longer waiting: {}", label.localize(Lang::En)),
@@ -449,8 +449,8 @@ impl HeldCalls {
         if approved && is_own && !(is_alone && principal.roles.contains(Role::Owner)) {
             return Err(DecideError::OwnCall);
         }
-        if call.state != HeldState::Waiting {
-            return Err(DecideError::NotWaiting(call.state));
+        if call.state != HeldState::Held {
+            return Err(DecideError::NotHeld(call.state));
         }
         let by = principal.id().to_string();
         let decision = StoredDecision { approved, by, at_ms: millis(SystemTime::now()) };
@@ -462,7 +462,7 @@ impl HeldCalls {
         let decided = self.get(id).await.map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
         // Another decision was faster, or the script of the call has ended meanwhile.
         let has_effect = is_first && !matches!(decided.state, HeldState::Withdrawn | HeldState::Expired);
-        if has_effect { Ok(decided) } else { Err(DecideError::NotWaiting(decided.state)) }
+        if has_effect { Ok(decided) } else { Err(DecideError::NotHeld(decided.state)) }
     }
 
     /// Uses an approval. Returns whether this call may run: true exactly once.

@@ -39,7 +39,7 @@ use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns};
 use crate::server_set::ServerSet;
 use crate::server_view::ServerView;
-use crate::settings::{Places, ServerExtras, Settings};
+use crate::settings::{Paths, ServerExtras, Settings};
 use crate::skills::servers::ServerSkills;
 
 /// How long a server may take to stop when the hub is shut down.
@@ -91,7 +91,7 @@ pub struct Hub {
     pub(crate) declares: bool,
     /// When the hub was built.
     pub(crate) since: SystemTime,
-    pub(crate) places: Places,
+    pub(crate) paths: Paths,
     pub(crate) notes: Vec<LocalizedText>,
     pub(crate) store_problem: Option<LocalizedText>,
 }
@@ -172,7 +172,7 @@ impl Hub {
             return false;
         }
         // The gateway has resolved the name already.
-        if call.among.as_ref().is_some_and(|sources| sources.len() == 1) {
+        if call.sources.as_ref().is_some_and(|sources| sources.len() == 1) {
             return true;
         }
         let catalog = self.catalog();
@@ -193,7 +193,7 @@ impl Hub {
 
     /// The request for listing servers: `server__tool` restricts it to that server, so that no other server is listed.
     fn scoped<'r>(&self, request: Request<'r>) -> Request<'r> {
-        let unscoped = request.by == CallBy::Name && request.source.is_none() && request.among.is_none();
+        let unscoped = request.by == CallBy::Name && request.source.is_none() && request.sources.is_none();
         match request.tool.split_once("__").filter(|_| unscoped) {
             Some((id, tool))
                 if self.servers.contains(id) && self.catalog().named(request.tool).next().is_none() =>
@@ -376,13 +376,13 @@ impl Hub {
     pub fn held_calls(&self) -> HeldCalls {
         match &self.store {
             Some(store) if store.is_shared() => HeldCalls::in_store(Arc::clone(store)),
-            _ => HeldCalls::in_folder(&self.places.home),
+            _ => HeldCalls::in_folder(&self.paths.data_dir),
         }
     }
 
     /// The locations of the files.
-    pub fn places(&self) -> &Places {
-        &self.places
+    pub fn paths(&self) -> &Paths {
+        &self.paths
     }
 
     /// Warnings about the configuration or the store.
@@ -555,8 +555,8 @@ impl ToolCaller for Hub {
 /// The routing request of a call.
 fn request_of(call: &ToolCall) -> Request<'_> {
     let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
-    let among = call.among.as_deref();
-    Request { by, source, arguments, among, coercion: call.coercion, ..Request::named(call.tool.as_str()) }
+    let sources = call.sources.as_deref();
+    Request { by, source, arguments, sources, coercion: call.coercion, ..Request::named(call.tool.as_str()) }
 }
 
 fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<Tool> {

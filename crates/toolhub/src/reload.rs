@@ -16,7 +16,7 @@ use crate::hub::{Hub, SHUTDOWN_TIMEOUT};
 use crate::server_hosts::{
     add_host, cached_lists, deadlines_of, limits_of, server_for, stored_failure_history,
 };
-use crate::settings::{Places, Settings, load_servers};
+use crate::settings::{Paths, Settings, load_servers};
 
 /// Grace period for calls of a changed or removed server before it is disconnected.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,11 +50,11 @@ impl Hub {
     /// An error changes nothing. The result names the sections that need a restart.
     pub fn reload_servers<'a>(
         &'a self,
-        places: &'a Places,
+        paths: &'a Paths,
         settings: &'a Settings,
     ) -> BoxFuture<'a, Result<ServerChanges, ConfigError>> {
         Box::pin(async move {
-            let (specs, notes) = load_servers(places, settings)?;
+            let (specs, notes) = load_servers(paths, settings)?;
             let before = self.servers.snapshot();
             let restart = settings.restart_sections.changed_since(&self.settings.restart_sections);
             let mut changes = ServerChanges { notes, restart, ..ServerChanges::default() };
@@ -72,7 +72,7 @@ impl Hub {
                 let known = before.iter().any(|server| *server.id() == spec.id);
                 if known { &mut changes.changed } else { &mut changes.added }.push(spec.id.clone());
                 let failure_history = stored_failure_history(lists.get(&spec.id));
-                servers.push(server_for(spec, places, failure_history, &self.context));
+                servers.push(server_for(spec, paths, failure_history, &self.context));
             }
             let is_retired =
                 |server: &&Arc<Server>| !servers.iter().any(|current| Arc::ptr_eq(current, server));

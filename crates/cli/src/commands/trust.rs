@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub::trust::{ChangeKind, Program, Review, RunTrust, Scope, TrustList, TrustStatus};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, RawObject};
@@ -23,22 +23,22 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     // Uses the list of trusted folders only: `--trust` and `TOOLHUB_TRUST` are ignored. A named config decides which servers of
     // the owner are reviewed with the folder.
-    let places = Places::find_trusting(
+    let paths = Paths::find_trusting(
         app.global.config.as_deref(),
         app.global.home.as_deref(),
         &RunTrust { review: true, ..RunTrust::default() },
     )
     .map_err(toolhub::BuildError::from)?;
     if args.list {
-        return list(app, &places);
+        return list(app, &paths);
     }
     if let Some(path) = &args.revoke {
         // Without a path it applies to the folders that `toolhub trust` would trust here: in a subfolder, those of the
         // surrounding project.
-        let workspace_folders = || places.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
-        let paths = if path.as_os_str() == "." { workspace_folders() } else { Vec::new() };
-        let paths = if paths.is_empty() { vec![path.clone()] } else { paths };
-        return revoke(app, &places, &paths);
+        let workspace_folders = || paths.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
+        let folders = if path.as_os_str() == "." { workspace_folders() } else { Vec::new() };
+        let folders = if folders.is_empty() { vec![path.clone()] } else { folders };
+        return revoke(app, &paths, &folders);
     }
     if Path::new("mcp.json").exists() && !Path::new("toolhub.toml").exists() {
         app.screen.to_stderr(lang.choose(
@@ -46,7 +46,7 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
             "`mcp.json` 仅在与 `toolhub.toml`（可为空）放在一起时有效；也可改名为 `.mcp.json`",
         ));
     }
-    let reviews = places.workspace.reviews();
+    let reviews = paths.workspace.reviews();
     if reviews.is_empty() {
         if app.screen.json {
             app.screen.json(
@@ -65,14 +65,15 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     if !app.screen.json {
         reviews.iter().for_each(|review| show(app, review));
     }
-    let trusted = reviews.iter().all(|review| review.status == TrustStatus::Trusted && review.is_own_current);
+    let trusted =
+        reviews.iter().all(|review| review.status == TrustStatus::Trusted && review.are_user_servers_current);
     let outcome = match trusted {
         true => Ok(true),
         false => ask_consent(app, args, &reviews).await?.map(|()| false),
     };
     let outcome = outcome.and_then(|known| match known {
         true => Ok(true),
-        false => places.workspace.trust().map(|()| false).map_err(|why| UsageError(why.localize(lang))),
+        false => paths.workspace.trust().map(|()| false).map_err(|why| UsageError(why.localize(lang))),
     });
     if app.screen.json {
         let folders: Vec<RawObject> = reviews.iter().map(|review| as_json(app, review)).collect();
@@ -146,8 +147,8 @@ async fn ask_consent(
     })
 }
 
-fn list(app: &App, places: &Places) -> anyhow::Result<Exit> {
-    let list = TrustList::read(&places.home);
+fn list(app: &App, paths: &Paths) -> anyhow::Result<Exit> {
+    let list = TrustList::read(&paths.data_dir);
     if app.screen.json {
         let record = |(path, record): (&String, &toolhub::trust::TrustRecord)| {
             RawObject::default()
@@ -175,15 +176,15 @@ fn list(app: &App, places: &Places) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn revoke(app: &App, places: &Places, paths: &[PathBuf]) -> anyhow::Result<Exit> {
+fn revoke(app: &App, paths: &Paths, folders: &[PathBuf]) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let mut any = false;
-    for path in paths {
+    for path in folders {
         // A deleted folder is still on the list by its previous path.
         let real = path.canonicalize().or_else(|_| std::path::absolute(path))?;
         let key = real.display().to_string();
         let mut found = false;
-        let mut list = TrustList::read(&places.home);
+        let mut list = TrustList::read(&paths.data_dir);
         if list.folders.contains_key(&key) {
             let changed = list.change(|folders| found = folders.remove(&key).is_some());
             changed.map_err(|why| anyhow::anyhow!(why.localize(lang)))?;
@@ -235,17 +236,17 @@ fn show(app: &App, review: &Review) {
     for program in &review.programs {
         show_program(app, program);
     }
-    if !review.own_programs.is_empty() {
+    if !review.user_programs.is_empty() {
         section(lang.choose("Your own servers that would start in it", "你自己的服务器，会在其中启动"));
     }
-    for program in &review.own_programs {
+    for program in &review.user_programs {
         show_program(app, program);
     }
     texts(
         app,
         lang.choose("Your own servers that trust cannot cover", "信任无法覆盖的你自己的服务器"),
         ODD,
-        &review.own_problems,
+        &review.user_program_problems,
     );
     if !review.addresses.is_empty() {
         section(lang.choose("It would contact", "会连接"));
@@ -386,7 +387,7 @@ fn as_json(app: &App, review: &Review) -> RawObject {
             .with("sandbox", program.sandboxed)
     };
     let programs: Vec<RawObject> = review.programs.iter().map(program_json).collect();
-    let own_programs: Vec<RawObject> = review.own_programs.iter().map(program_json).collect();
+    let user_programs: Vec<RawObject> = review.user_programs.iter().map(program_json).collect();
     let addresses: Vec<RawObject> = review
         .addresses
         .iter()
@@ -424,8 +425,8 @@ fn as_json(app: &App, review: &Review) -> RawObject {
         .with("changes", RawJson::of(&changes))
         .with("brings", RawJson::of(&review.brings))
         .with("programs", RawJson::of(&programs))
-        .with("own_programs", RawJson::of(&own_programs))
-        .with("own_problems", RawJson::of(&localize(&review.own_problems)))
+        .with("own_programs", RawJson::of(&user_programs))
+        .with("own_problems", RawJson::of(&localize(&review.user_program_problems)))
         .with("variables", RawJson::of(&review.variables()))
         .with("addresses", RawJson::of(&addresses))
         .with("settings", settings)

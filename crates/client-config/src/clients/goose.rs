@@ -14,7 +14,7 @@ use crate::fields::{Fields, missing_transport, unsupported_type};
 use crate::format::Format;
 use crate::login;
 use crate::members::needs_variables;
-use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
 use crate::sample::{Content, Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
@@ -64,7 +64,7 @@ impl ClientProgram for Goose {
         found.then_some(Evidence::Fields)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
+    fn read(&self, document: &Value, context: &ReadContext) -> Vec<ReadResult> {
         let servers = object_at(document, &["extensions"]).into_iter().flatten();
         servers.map(|(id, value)| context.entry(id, value, server)).collect()
     }

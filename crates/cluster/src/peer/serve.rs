@@ -51,7 +51,7 @@ impl Peers {
     pub async fn serve(&self, service: Arc<dyn PeerService>, stop: CancellationToken) {
         let subject = Subjects(&self.shared.bus).replica(&self.own.to_string());
         let calls = Arc::new(Calls::<Window>::default());
-        let places = Places::default();
+        let slots = RequestSlots::default();
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
             let Ok(mut requests) = self.shared.bus.serve(&subject, None).await else {
@@ -73,13 +73,13 @@ impl Peers {
                 let Some((message, body)) = wire::read::<PeerMessage>(&payload) else { continue };
                 match message {
                     PeerMessage::Request { envelope, renewed, stream } => {
-                        let Some(place) = places.take(stream).filter(|_| is_open) else {
+                        let Some(slot) = slots.take(stream).filter(|_| is_open) else {
                             running.spawn(refuse(reply));
                             continue;
                         };
                         let (peers, service) = (self.clone(), Arc::clone(&service));
                         let incoming =
-                            IncomingPeerRequest { envelope, is_renewed: renewed, body, reply, _place: place };
+                            IncomingPeerRequest { envelope, is_renewed: renewed, body, reply, _slot: slot };
                         let calls = Arc::clone(&calls);
                         running.spawn(async move { peers.answer(incoming, &*service, &calls).await });
                     }
@@ -105,7 +105,7 @@ impl Peers {
     }
 
     async fn answer(&self, incoming: IncomingPeerRequest, service: &dyn PeerService, calls: &Calls<Window>) {
-        let IncomingPeerRequest { envelope, is_renewed, body, mut reply, _place } = incoming;
+        let IncomingPeerRequest { envelope, is_renewed, body, mut reply, _slot } = incoming;
         // A copy of a request gets no answer: the first one does.
         let Some(running) = calls.begin(&envelope.id) else { return };
         let is_late = || self.shared.member.clock.now().is_none_or(|now| now > envelope.begin_by);
@@ -176,7 +176,7 @@ struct IncomingPeerRequest {
     is_renewed: bool,
     body: Bytes,
     reply: ReplyWriter,
-    _place: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
 /// The replica that waits for an answer.
@@ -186,13 +186,13 @@ struct Sender {
     is_renewed: bool,
 }
 
-/// Places for requests and for streams: many open streams keep no request out.
-struct Places {
+/// Slots for requests and for streams: open streams take none from requests.
+struct RequestSlots {
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
 }
 
-impl Default for Places {
+impl Default for RequestSlots {
     fn default() -> Self {
         Self {
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
@@ -201,11 +201,11 @@ impl Default for Places {
     }
 }
 
-impl Places {
-    /// A place; `None` if all are taken.
+impl RequestSlots {
+    /// Takes a slot; `None` if all are taken.
     fn take(&self, is_stream: bool) -> Option<OwnedSemaphorePermit> {
-        let places = if is_stream { &self.streams } else { &self.requests };
-        Arc::clone(places).try_acquire_owned().ok()
+        let slots = if is_stream { &self.streams } else { &self.requests };
+        Arc::clone(slots).try_acquire_owned().ok()
     }
 }
 
@@ -231,11 +231,11 @@ mod tests {
 
     #[test]
     fn open_streams_keep_no_request_out() {
-        let places = Places::default();
-        let streams: Vec<_> = (0..MAX_STREAMS).map_while(|_| places.take(true)).collect();
+        let slots = RequestSlots::default();
+        let streams: Vec<_> = (0..MAX_STREAMS).map_while(|_| slots.take(true)).collect();
         assert_eq!(streams.len(), MAX_STREAMS);
-        assert!(places.take(true).is_none() && places.take(false).is_some());
+        assert!(slots.take(true).is_none() && slots.take(false).is_some());
         drop(streams);
-        assert!(places.take(true).is_some());
+        assert!(slots.take(true).is_some());
     }
 }

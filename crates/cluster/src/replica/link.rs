@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::cluster::{InstanceKey, Placement};
 use toolhub_core::error::Effect;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
@@ -169,7 +169,7 @@ impl Link {
     }
 
     /// Delivers the answer of the client.
-    async fn answer(&self, id: &str, number: u64, answer: Answer) {
+    async fn answer(&self, id: &str, number: u64, answer: ClientResponse) {
         let (is_error, body) = match answer {
             Ok(result) => (false, result),
             Err((code, message)) => (true, RawJson::of(&AnswerError { code, message })),

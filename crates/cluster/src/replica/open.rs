@@ -51,14 +51,14 @@ pub(super) async fn open(
             None => match place(shared, spec, &key).await {
                 Ok(placement) => placement,
                 // A worker may be about to start, or to end another server.
-                Err(PlaceError::NoWorker(why)) => {
+                Err(PlacementError::NoWorker(why)) => {
                     if none_since.get_or_insert_with(Instant::now).elapsed() >= NO_WORKER_TIMEOUT {
                         return Err(why);
                     }
                     tokio::time::sleep(RETRY_INTERVAL).await;
                     continue;
                 }
-                Err(PlaceError::Failed(error)) => return Err(error),
+                Err(PlacementError::Failed(error)) => return Err(error),
             },
         };
         match connect(shared, spec, &placement, inbox.clone()).await {
@@ -77,19 +77,23 @@ fn store_error(spec: &ServerSpec, error: &StoreError) -> McpError {
     ))
 }
 
-enum PlaceError {
+enum PlacementError {
     /// No worker can take it at present.
     NoWorker(McpError),
     Failed(McpError),
 }
 
 /// Lets a worker take the instance: the one with the most room first.
-async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Result<Placement, PlaceError> {
+async fn place(
+    shared: &Arc<Shared>,
+    spec: &ServerSpec,
+    key: &InstanceKey,
+) -> Result<Placement, PlacementError> {
     let members = shared.member.store.members(MEMBER_TIMEOUT).await;
-    let members = members.map_err(|error| PlaceError::Failed(store_error(spec, &error)))?;
+    let members = members.map_err(|error| PlacementError::Failed(store_error(spec, &error)))?;
     let mut workers = candidates(spec, members).map_err(|why| {
         let (id, both) = (&spec.id, |lang| why.localize(lang));
-        PlaceError::NoWorker(McpError::connect(LocalizedText::new(
+        PlacementError::NoWorker(McpError::connect(LocalizedText::new(
             format!("no worker can run `{id}`: {}", both(Lang::En)),
             format!("没有工作进程可以运行 `{id}`：{}", both(Lang::Zh)),
         )))
@@ -108,7 +112,7 @@ async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Re
             Ok(ControlReply::Refused { why }) => refusal = Some(why),
             Ok(ControlReply::Done | ControlReply::Waiting(_)) => {}
             Err(error @ BusError::Disconnected) => {
-                return Err(PlaceError::Failed(bus_error(&spec.id, &error)));
+                return Err(PlacementError::Failed(bus_error(&spec.id, &error)));
             }
             Err(error) => {
                 refusal = Some(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)));
@@ -116,7 +120,7 @@ async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Re
         }
     }
     let why = refusal.unwrap_or_else(|| LocalizedText::new("none answers", "没有响应"));
-    Err(PlaceError::NoWorker(McpError::connect(LocalizedText::new(
+    Err(PlacementError::NoWorker(McpError::connect(LocalizedText::new(
         format!("no worker takes `{}`: {}", spec.id, why.localize(Lang::En)),
         format!("没有工作进程接受 `{}`：{}", spec.id, why.localize(Lang::Zh)),
     ))))

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::cluster::{HeldPlacement, InstanceKey};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
@@ -315,7 +315,7 @@ impl RemoteClient for CallClient {
         let _ = self.out.try_send(wire::write(&head, params.get().as_bytes()));
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, ClientResponse> {
         Box::pin(async move {
             let unavailable = |why: &str| Err((-32000, why.to_owned()));
             let number = self.next.fetch_add(1, Ordering::Relaxed);

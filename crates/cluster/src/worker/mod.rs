@@ -142,8 +142,9 @@ impl Worker {
     /// Works until `stop` is cancelled, then finishes running requests. Dropping the future kills the processes of all servers.
     pub async fn run(self, stop: CancellationToken) {
         let Self { shared, mut control, scripts, events } = self;
-        let places = || shared.scripts.free_places().filter(|_| !shared.is_draining());
-        let liveness = Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), places);
+        let free_slots = || shared.scripts.free_slots().filter(|_| !shared.is_draining());
+        let liveness =
+            Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), free_slots);
         let serving = async {
             while let Some(request) = control.next().await {
                 let shared = Arc::clone(&shared);

@@ -19,7 +19,7 @@ use toolhub_mcp_client::config::{ServerEntry, add_server, parse_servers, remove_
 use super::Empty;
 use super::servers;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// How long a request waits until the hub has applied a change.
@@ -88,7 +88,7 @@ impl From<ConfigError> for Problem {
     }
 }
 
-pub(crate) async fn add(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn add(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let new: NewServer = context.json()?;
     let entries = entries(&new)?;
     for ServerEntry { id, .. } in &entries {
@@ -100,7 +100,7 @@ pub(crate) async fn add(context: &Context<'_>) -> Result<Response<Body>, Problem
             return Err(Problem::new(StatusCode::CONFLICT, "config", detail));
         }
     }
-    let file = &context.hub().places().servers;
+    let file = &context.hub().paths().servers;
     check_editable(context, file)?;
     // The file as a whole may contain secrets of other servers: only the new entries are shown.
     let added_lines = with_entries("", &entries)?.lines().map(str::to_owned).collect();
@@ -249,7 +249,7 @@ fn entries_of_json(text: &str, id: Option<&str>) -> Result<Vec<ServerEntry>, Pro
     Ok(specs.iter().map(entry).collect())
 }
 
-pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn patch(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let view = servers::find(context)?;
     let enabled = match context.json()? {
         ServerPatch { enabled: Some(enabled), switch_off: None, switch_on: None } => enabled,
@@ -283,9 +283,9 @@ pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Probl
 }
 
 /// Switches a tool of a server off or on. The server is connected again with the new list.
-async fn switch(context: &Context<'_>, tool: &str, enabled: bool) -> Result<Response<Body>, Problem> {
+async fn switch(context: &ConsoleContext<'_>, tool: &str, enabled: bool) -> Result<Response<Body>, Problem> {
     let view = servers::find(context)?;
-    let (id, config) = (view.spec.id.to_string(), &context.hub().places().config);
+    let (id, config) = (view.spec.id.to_string(), &context.hub().paths().config);
     check_editable(context, config)?;
     let is_disabled = |view: &ServerView| view.spec.disabled_tools.iter().any(|name| name == tool);
     let is_listed = || {
@@ -310,7 +310,7 @@ async fn switch(context: &Context<'_>, tool: &str, enabled: bool) -> Result<Resp
     Ok(json(StatusCode::OK, &servers::read(context)?))
 }
 
-pub(crate) async fn remove(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn remove(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let view = servers::find(context)?;
     let (id, origin) = (view.spec.id.to_string(), &view.spec.origin);
     check_editable(context, origin)?;
@@ -335,10 +335,10 @@ pub(super) fn not_in_file(id: &str, file: &Path) -> Problem {
 }
 
 /// Refuses changes of files in a trusted folder: a change from elsewhere, which was not reviewed yet, would be trusted with it.
-pub(crate) fn check_editable(context: &Context<'_>, file: &Path) -> Result<(), Problem> {
-    let places = context.hub().places();
-    let is_own = file == places.servers || file == places.config;
-    if is_own && !places.workspace.is_bound_config() {
+pub(crate) fn check_editable(context: &ConsoleContext<'_>, file: &Path) -> Result<(), Problem> {
+    let paths = context.hub().paths();
+    let is_own = file == paths.servers || file == paths.config;
+    if is_own && !paths.workspace.is_bound_config() {
         return Ok(());
     }
     let file = file.display();
@@ -352,7 +352,7 @@ pub(crate) fn check_editable(context: &Context<'_>, file: &Path) -> Result<(), P
 }
 
 /// Waits until the hub has applied a change, for a limited time: another error in the configuration keeps it from that.
-async fn await_servers(context: &Context<'_>, is_applied: impl Fn(&[String]) -> bool) {
+async fn await_servers(context: &ConsoleContext<'_>, is_applied: impl Fn(&[String]) -> bool) {
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
     loop {
         let known: Vec<String> =
@@ -365,7 +365,7 @@ async fn await_servers(context: &Context<'_>, is_applied: impl Fn(&[String]) -> 
 }
 
 pub(super) async fn record(
-    context: &Context<'_>,
+    context: &ConsoleContext<'_>,
     id: &str,
     change: ChangeKind,
     detail: Option<&str>,

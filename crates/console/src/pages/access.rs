@@ -9,14 +9,14 @@ use super::layout::{Frame, first_line, state, time};
 use super::table::{Column, foreign, table, text};
 use crate::api::access::{self, Key, Rule};
 use crate::api::tools;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::encode;
 
 /// Number of tools that the simulator offers.
 const MAX_CHOICES: usize = 500;
 const MAX_CRITERION_CHARACTERS: usize = 120;
 
-pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn page(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let (keys, rules) = (access::read_keys(context), access::read_rules(context));
     let is_owner = context.has_role(Role::Owner);
     let is_open = !context.gateways.access().is_required();
@@ -81,7 +81,7 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
 }
 
 /// Known callers and tools, which browsers offer in the fields of the simulator.
-fn choices(context: &Context<'_>, keys: &[Key]) -> Markup {
+fn choices(context: &ConsoleContext<'_>, keys: &[Key]) -> Markup {
     let tools = tools::offered(context, None).unwrap_or_default();
     html! {
         datalist #known-principals {

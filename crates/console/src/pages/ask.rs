@@ -5,9 +5,9 @@ use toolhub_core::principal::Origin;
 
 use super::layout::Frame;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
-pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) fn page(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     if context.principal().origin != Origin::Local {
         return Err(Problem::forbidden(
             "the agent acts as the local user: only the console of the local user may ask it",

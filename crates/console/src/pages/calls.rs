@@ -14,7 +14,7 @@ use crate::api::Page;
 use crate::api::calls::{self, Attempt, Call, CallDetail, CallPage};
 use crate::api::tools;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 /// The size of the chart of attempts, in units of its view box.
 const CHART_WIDTH: f64 = 600.0;
@@ -38,7 +38,7 @@ const ATTEMPT_COLUMNS: [Column; 4] = [
 ];
 
 /// A table of calls.
-pub(crate) fn call_table(context: &Context<'_>, frame: &Frame<'_>, calls: &[Call]) -> Markup {
+pub(crate) fn call_table(context: &ConsoleContext<'_>, frame: &Frame<'_>, calls: &[Call]) -> Markup {
     let known = known_tools(context);
     let row = |call: &Call| {
         vec![
@@ -57,7 +57,7 @@ pub(crate) fn call_table(context: &Context<'_>, frame: &Frame<'_>, calls: &[Call
 }
 
 /// The names of the tools that have a page for this principal.
-fn known_tools(context: &Context<'_>) -> HashSet<String> {
+fn known_tools(context: &ConsoleContext<'_>) -> HashSet<String> {
     let offered = tools::offered(context, None).unwrap_or_default();
     offered.into_iter().map(|tool| tool.name).collect()
 }
@@ -79,7 +79,10 @@ fn sources(call: &Call) -> String {
     shown.join(", ")
 }
 
-pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn list(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let CallPage { page, is_partial } = calls::page(context).await?;
     let title = frame.text("Calls", "调用");
     let query = &context.query;
@@ -137,7 +140,7 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
 }
 
 /// The link that continues a search. A script follows it while nothing was found.
-fn search_link(context: &Context<'_>, frame: &Frame<'_>, page: &Page<Call>) -> Markup {
+fn search_link(context: &ConsoleContext<'_>, frame: &Frame<'_>, page: &Page<Call>) -> Markup {
     let link = format!("?{}", context.query.with("cursor", page.next.as_deref()));
     html! {
         nav.pages aria-label=(frame.text("Pages", "分页")) {
@@ -148,7 +151,10 @@ fn search_link(context: &Context<'_>, frame: &Frame<'_>, page: &Page<Call>) -> M
     }
 }
 
-pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn item(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let detail = calls::read(context).await?;
     let call = &detail.call;
     let chosen = context.query.get("with");

@@ -7,7 +7,7 @@ use http::header;
 use maud::{Markup, html};
 use toolhub_client_config::{
     Action, Client, ClientEnvironment, ClientServer, Extras, HttpSpec, Scope, StdioSpec, System, Target,
-    TransportSpec, merge, places,
+    TransportSpec, config_locations, merge,
 };
 use toolhub_core::Role;
 use toolhub_core::principal::LOCAL;
@@ -19,7 +19,7 @@ use crate::api::calls::{self, SeenCaller};
 use crate::api::clients::{self, ConnectedClient};
 use crate::api::overview::usable_profiles;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 /// Stands for a key in snippets.
 const KEY_PLACEHOLDER: &str = "KEY";
@@ -39,7 +39,10 @@ const CALLER_COLUMNS: [Column; 3] = [
     Column::number("Calls", "调用次数"),
 ];
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let title = frame.text("Clients", "客户端");
     let public = public_url(context);
     let is_guessed = public.is_none();
@@ -90,13 +93,13 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
 }
 
 /// The address of `/mcp` in the configuration.
-fn public_url(context: &Context<'_>) -> Option<String> {
+fn public_url(context: &ConsoleContext<'_>) -> Option<String> {
     let public = context.gateways.access().public_url()?;
     Some(format!("{}/mcp", public.trim_end_matches('/').trim_end_matches("/mcp")))
 }
 
 /// The address of `/mcp` at the host that the browser uses.
-fn requested_url(context: &Context<'_>) -> String {
+fn requested_url(context: &ConsoleContext<'_>) -> String {
     // The server has checked the host.
     let host = context.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     // The name of the console is for browsers only.
@@ -107,7 +110,7 @@ fn requested_url(context: &Context<'_>) -> String {
 }
 
 /// What to do for one client: its file, the text for it, and a key.
-fn card(context: &Context<'_>, frame: &Frame<'_>, client: Client, url: &str) -> Markup {
+fn card(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, url: &str) -> Markup {
     let needs_key = context.gateways.access().is_required();
     let snippet_id = format!("snippet-{}", client.name());
     let snippet = snippet(client, url, needs_key);
@@ -137,7 +140,7 @@ fn card(context: &Context<'_>, frame: &Frame<'_>, client: Client, url: &str) -> 
 }
 
 /// The files of a client: on this machine for its user, otherwise on each system.
-fn files(context: &Context<'_>, frame: &Frame<'_>, client: Client) -> Markup {
+fn files(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client) -> Markup {
     let is_local = &**context.principal().id() == LOCAL;
     let file = |environment: &ClientEnvironment| user_file(client, environment);
     html! {
@@ -158,8 +161,9 @@ fn files(context: &Context<'_>, frame: &Frame<'_>, client: Client) -> Markup {
 
 /// The file of the user that a client reads first.
 fn user_file(client: Client, environment: &ClientEnvironment) -> Option<PathBuf> {
-    let place = places(client, environment).into_iter().find(|place| place.scope == Scope::User);
-    place.map(|place| place.file)
+    let location =
+        config_locations(client, environment).into_iter().find(|location| location.scope == Scope::User);
+    location.map(|location| location.file)
 }
 
 /// The environment of a machine that is not known.
@@ -205,7 +209,7 @@ fn written(client: Client, transport: TransportSpec) -> Option<String> {
 }
 
 /// The button that makes a key for a client.
-fn key_button(context: &Context<'_>, frame: &Frame<'_>, client: Client, snippet: &str) -> Markup {
+fn key_button(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, snippet: &str) -> Markup {
     let access = context.gateways.access();
     let known: Vec<String> = access.keys().into_iter().map(|key| key.principal.display.clone()).collect();
     let names = std::iter::once(client.name().to_owned())

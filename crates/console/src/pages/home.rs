@@ -6,20 +6,23 @@ use super::calls::call_table;
 use super::layout::{Frame, NavItem, duration, state};
 use crate::api::overview::{DayCount, Stats, read_stats};
 use crate::api::servers::Server;
-use crate::api::{calls, servers, tools, waiting};
+use crate::api::{calls, held_calls, servers, tools};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 const RECENT_CALLS: usize = 8;
 /// The size of the chart, in units of its view box.
 const CHART_WIDTH: f64 = 280.0;
 const CHART_HEIGHT: f64 = 64.0;
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let sees_states = NavItem::Servers.permission().allows(context.principal());
     let servers = if sees_states { servers::visible(context) } else { Vec::new() };
     let tools = tools::offered(context, None).map_or(0, |tools| tools.len());
-    let held = waiting::visible(context, false).await?.len();
+    let held = held_calls::visible(context, false).await?.len();
     let stats = if sees_states { Some(read_stats(context).await?) } else { None };
     let mut recent = calls::page(context).await?.page.items;
     recent.truncate(RECENT_CALLS);

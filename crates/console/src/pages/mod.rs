@@ -8,6 +8,7 @@ mod calls;
 mod clients;
 mod cluster;
 mod comparison;
+mod held_calls;
 mod home;
 mod json_view;
 mod labels;
@@ -17,7 +18,6 @@ mod settings;
 mod skills;
 mod table;
 mod tools;
-mod waiting;
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -29,13 +29,13 @@ use self::layout::{Frame, NavItem};
 use crate::api::visible_topics;
 use crate::browser::{self, Preferences};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::Route;
 
 /// The page for a path below the console.
 pub(crate) async fn respond(
     below: &str,
-    mut context: Context<'_>,
+    mut context: ConsoleContext<'_>,
     preferences: Preferences,
 ) -> Response<Body> {
     let mut segments: Vec<String> = below.split('/').map(str::to_owned).collect();
@@ -63,8 +63,8 @@ pub(crate) async fn respond(
         ("servers", true) => servers::item(&context, &frame),
         ("calls", false) => calls::list(&context, &frame).await,
         ("calls", true) => calls::item(&context, &frame).await,
-        ("waiting", false) => waiting::page(&context, &frame).await,
-        ("waiting", true) => waiting::item(&context, &frame).await,
+        ("waiting", false) => held_calls::page(&context, &frame).await,
+        ("waiting", true) => held_calls::item(&context, &frame).await,
         ("clients", false) => clients::page(&context, &frame).await,
         ("cluster", false) => cluster::page(&context, &frame).await,
         ("ask", false) => ask::page(&context, &frame),

@@ -8,7 +8,7 @@ use super::layout::{Frame, state, time};
 use super::table::{Column, foreign, table, text};
 use crate::api::servers::{self, Server, ServerDetail};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::encode;
 
 /// The columns of the list.
@@ -22,7 +22,7 @@ const COLUMNS: [Column; 7] = [
     Column::muted("Program", "程序"),
 ];
 
-pub(crate) fn list(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn list(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let servers = servers::visible(context);
     let title = frame.text("Servers", "服务器");
     let manages = context.has_role(Role::Operator) || context.has_role(Role::Owner);
@@ -103,7 +103,7 @@ fn how_to_add(frame: &Frame<'_>) -> Markup {
     }
 }
 
-pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) fn item(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     let detail = servers::read(context)?;
     let server = &detail.server;
     let manages = context.has_role(Role::Operator) || context.has_role(Role::Owner);

@@ -12,7 +12,7 @@ use crate::api::overview::ToolCount;
 use crate::api::search::{self, Hit};
 use crate::api::tools::{self, Explanation, Tool, ToolDetail};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::encode;
 
 const MAX_HITS: usize = 30;
@@ -40,7 +40,10 @@ fn labels(frame: &Frame<'_>, tool: &Tool) -> Markup {
     }
 }
 
-pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn list(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let title = frame.text("Tools", "工具");
     let query = &context.query;
     let all = tools::offered(context, query.get("profile"))?;
@@ -146,7 +149,10 @@ fn hit_table(frame: &Frame<'_>, hits: &[Hit], profile: Option<&str>) -> Markup {
     table(frame, frame.text("Hits", "结果"), &columns, hits.iter().map(row))
 }
 
-pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn item(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let detail = tools::read(context).await?;
     let name = &detail.tool.name;
     // A tool that cannot be routed now is still shown.
@@ -275,7 +281,7 @@ fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
 }
 
 /// What was approved and what is there now, with the button that approves it.
-fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+fn approval(context: &ConsoleContext<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
     let (Some(before), Some(after)) = (&detail.approved_definition, &detail.source_definition) else {
         return html! {};
     };

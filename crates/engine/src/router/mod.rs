@@ -40,7 +40,7 @@ pub struct Request<'a> {
     /// Whether arguments that do not match the schema are coerced.
     pub coercion: Coercion,
     /// The sources that may serve the call; `None` allows all.
-    pub among: Option<&'a [Source]>,
+    pub sources: Option<&'a [Source]>,
     /// Seed for shuffling equally ranked candidates of a capability.
     pub seed: u64,
     /// Whether reasons are collected.
@@ -50,7 +50,7 @@ pub struct Request<'a> {
 impl Request<'_> {
     /// Whether this source may serve the call.
     fn admits(&self, source: &Source) -> bool {
-        self.among.is_none_or(|among| among.contains(source))
+        self.sources.is_none_or(|sources| sources.contains(source))
     }
 }
 
@@ -58,7 +58,7 @@ impl<'a> Request<'a> {
     /// A request for a tool by name, with defaults for everything else.
     pub fn named(tool: &'a str) -> Self {
         let (by, coercion) = (CallBy::Name, Coercion::Off);
-        Self { tool, by, source: None, arguments: None, coercion, among: None, seed: 0, with_reasons: true }
+        Self { tool, by, source: None, arguments: None, coercion, sources: None, seed: 0, with_reasons: true }
     }
 }
 
@@ -202,7 +202,7 @@ fn by_name<'a>(
         return fitting(check, &without_quarantined(vec![entry], reasons)?, reasons);
     }
     let fitting = fitting(check, &without_quarantined(group, reasons)?, reasons)?;
-    Ok(match (request.among, only) {
+    Ok(match (request.sources, only) {
         (None, None) => of_one_server(fitting, known.policy, reasons),
         _ => fitting,
     })

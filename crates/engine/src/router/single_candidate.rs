@@ -73,7 +73,7 @@ mod tests {
         let (on_server, on_native) = ([server("a")], [Source::Native]);
         let mut short = 0;
         for name in ["one", "two", "changed", "held", "lost", "nobody"] {
-            for (coercion, among) in [
+            for (coercion, sources) in [
                 (Coercion::Off, None),
                 (Coercion::On, None),
                 (Coercion::On, Some(&on_server[..])),
@@ -81,7 +81,7 @@ mod tests {
             ] {
                 for arguments in arguments.clone() {
                     let named = Request::named(name);
-                    let request = Request { coercion, among, arguments, with_reasons: false, ..named };
+                    let request = Request { coercion, sources, arguments, with_reasons: false, ..named };
                     let (found, expect) = (route(request, known), route_among(request, known));
                     assert_eq!(format!("{found:?}"), format!("{expect:?}"), "{request:?}");
                     short += usize::from(single_candidate(request, known).is_some());

@@ -4,7 +4,7 @@
 
 use toolhub_core::{RawJson, RawObject};
 
-use super::expression::Context;
+use super::expression::ParseContext;
 use super::json_shape::arguments_in_text;
 use super::known_tools::ParameterKind;
 use super::parsed_call::{Group, Name, ParsedCall};
@@ -26,7 +26,7 @@ struct Body<'t> {
     closed: bool,
 }
 
-impl<'s, 't> Context<'s, 't> {
+impl<'s, 't> ParseContext<'s, 't> {
     /// Parses the call whose name is in the tag `open`.
     pub(super) fn named_tag(&self, open: &Tag<'t>) -> Option<Group> {
         let raw_name = open.value.or_else(|| open.attribute("name"))?;

@@ -142,14 +142,14 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) ->
             }
             // ，主题“会议”: the label of a value is used with it.
             let (start, end) = (part.start + slot.start, part.start + slot.end);
-            let beside = |place: &labels::Place| {
-                slot.end > slot.start && labels::closeness(*place, parsed, start, end) > MIN_LABEL_CLOSENESS
+            let beside = |span: &labels::LabelSpan| {
+                slot.end > slot.start && labels::closeness(*span, parsed, start, end) > MIN_LABEL_CLOSENESS
             };
-            let named = labels::places(&parameter.labels, parsed, &stems).into_iter().filter(beside);
-            used.extend(named.map(|place| (place.start, place.end)));
+            let named = labels::find(&parameter.labels, parsed, &stems).into_iter().filter(beside);
+            used.extend(named.map(|span| (span.start, span.end)));
             if parameter.shape == Shape::Boolean {
-                let stated = crate::values::flag::places(parameter, parsed, &stems).into_iter();
-                used.extend(stated.map(|place| (place.start, place.end)));
+                let stated = crate::values::flag::find(parameter, parsed, &stems).into_iter();
+                used.extend(stated.map(|span| (span.start, span.end)));
             }
             // A search query may cover the rest of the request.
             if let (Role::Query, ArgumentValue::FromRequest(value)) = (parameter.role, &slot.value)

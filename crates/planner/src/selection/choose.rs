@@ -24,7 +24,7 @@ use crate::selection::implied_need;
 use crate::selection::intent::{Agreement, Intent, Profile};
 use crate::selection::preferences::Options;
 use crate::selection::verb_class;
-use crate::selection::word_usage::{ALL_USED, known_words, used};
+use crate::selection::word_usage::{FULL_USE_THRESHOLD, known_words, used};
 use crate::values::candidate::MatchContext;
 use crate::values::parameter::{Parameter, parameters};
 
@@ -51,7 +51,7 @@ const MIN_SEARCH_CONFIDENCE: f64 = 0.2;
 /// Minimum score for a tool whose name contains both the verb and the object of the request.
 const MIN_SCORE_BY_NAME: f32 = 0.55;
 /// If more than this share of the words of a request is known from a tool, no further match by words is needed.
-const MOST_WORDS_KNOWN: f32 = 0.79;
+const KNOWN_WORDS_THRESHOLD: f32 = 0.79;
 /// Maximum length of a search text without names, in characters.
 const MAX_SHORT_SEARCH_CHARS: usize = 16;
 /// Tools within this distance of the best score are kept as rivals.
@@ -196,7 +196,7 @@ impl<'a> Chooser<'a> {
         let ClauseContext { parsed, parsed_clause, intent, earlier } = *clause;
         let does = choice.does == Agreement::Does;
         let searches = self.schemas.profile(&choice.tool).searches;
-        let uses_all = || used(&choice.assignment, parsed) > ALL_USED;
+        let uses_all = || used(&choice.assignment, parsed) > FULL_USE_THRESHOLD;
         let is_short_search = || {
             parsed.mentions.is_empty()
                 && searches
@@ -208,7 +208,7 @@ impl<'a> Chooser<'a> {
             || agrees(choice, confidence, parsed)
             || (intent.searches() && searches && does && choice.intent_score > 0.0)
             || follows(choice, confidence, earlier, parsed_clause.text)
-            || (choice.known > MOST_WORDS_KNOWN
+            || (choice.known > KNOWN_WORDS_THRESHOLD
                 && may_do
                 && choice.intent_score > 0.0
                 && choice.is_whole()
@@ -413,7 +413,7 @@ fn is_proven_by_arguments(choice: &Choice, confidence: f64, parsed: &ParsedText<
         && choice.does != Agreement::Doubtful
         && literals > 0
         && confidence >= if literals > 1 { MIN_SEARCH_CONFIDENCE / 2.0 } else { MIN_SEARCH_CONFIDENCE }
-        && used(&choice.assignment, parsed) > ALL_USED
+        && used(&choice.assignment, parsed) > FULL_USE_THRESHOLD
         && choice.assignment.certainty(&choice.parameters) >= MIN_CERTAINTY
 }
 

@@ -8,7 +8,7 @@ use crate::selection::choice::Choice;
 use crate::selection::choice_check::is_list_of_one;
 use crate::selection::intent::Agreement;
 use crate::selection::verb_class::is_harmless;
-use crate::selection::word_usage::{ALL_USED, used};
+use crate::selection::word_usage::{FULL_USE_THRESHOLD, used};
 use crate::values::candidate::ArgumentValue;
 
 /// Score by which an incomplete tool may be below one that gets no argument and still be preferred.
@@ -99,7 +99,7 @@ impl<'a> Options<'a> {
             choice.is_whole()
                 && !choice.is_empty()
                 && choice.does == Agreement::Does
-                && used(&choice.assignment, self.parsed) > ALL_USED
+                && used(&choice.assignment, self.parsed) > FULL_USE_THRESHOLD
         })
     }
 

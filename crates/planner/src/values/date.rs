@@ -48,7 +48,7 @@ pub(crate) fn read(tokens: &[Token<'_>], at: usize, today: Date) -> Option<DateM
         });
     }
     let (time, after) = time(tokens, at)?;
-    let joint = usize::from(tokens.get(after).is_some_and(|token| token.is("on")));
+    let joint = usize::from(tokens.get(after).is_some_and(|token| token.is_word("on")));
     Some(match day(tokens, after + joint, today) {
         Some((date, after)) => DateMatch { moment: Moment::DateTime(date.to_datetime(time)), after },
         None => DateMatch { moment: Moment::Time(time), after },

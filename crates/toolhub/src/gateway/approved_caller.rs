@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::caller::{Caller, ClientResponse};
 use toolhub_core::{BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, TraceContext};
 
 /// The members of `_meta` that the protocol defines for requests. Any other one is a message of the client to the server.
@@ -87,7 +87,7 @@ impl Caller for ApprovedCaller {
         self.client.trace()
     }
 
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         self.client.ask(method, params)
     }
 }

@@ -66,7 +66,7 @@ pub(super) struct NameInputs<'a> {
     pub(super) previous: Option<&'a ToolNames>,
     /// Whether all servers have been listed, or have failed once. Until then, which source has a name first depends on the order of
     /// their responses.
-    pub(super) settled: bool,
+    pub(super) all_listed: bool,
     /// The sources of the profile that were never listed: each may offer any tool.
     pub(super) unlisted: &'a [Source],
 }
@@ -186,7 +186,7 @@ pub(super) struct ToolNames {
     /// The overrides that are bound once certain servers have been listed.
     pub(super) awaited_overrides: Vec<AwaitedOverride>,
     /// Whether all servers had been listed, or had failed once.
-    pub(super) settled: bool,
+    pub(super) all_listed: bool,
 }
 
 impl ToolNames {
@@ -214,10 +214,10 @@ impl ToolNames {
             holders: inputs.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
             override_holders: bound.holders,
             awaited_overrides: bound.awaited,
-            settled: inputs.settled,
+            all_listed: inputs.all_listed,
             ..Self::default()
         };
-        if inputs.settled {
+        if inputs.all_listed {
             names.add_holders();
         }
         names.add_aliases(profile);
@@ -442,7 +442,7 @@ mod tests {
         let policy =
             Policy { servers: order.iter().map(|id| ServerId::new(*id)).collect(), ..Policy::default() };
         let sources = SERVERS.iter().map(ToString::to_string).collect();
-        let inputs = NameInputs { policy: &policy, profile, sources, previous, settled: true, unlisted };
+        let inputs = NameInputs { policy: &policy, profile, sources, previous, all_listed: true, unlisted };
         ToolNames::new(catalog, &inputs)
     }
 
@@ -594,7 +594,7 @@ mod tests {
             profile: &profile,
             sources: sources.to_vec(),
             previous: None,
-            settled: true,
+            all_listed: true,
             unlisted: &[],
         };
         let names = ToolNames::new(&catalog, &inputs);

@@ -12,10 +12,10 @@ use toolhub_server::Authenticator as _;
 use super::answers::{Refusal, tool_error};
 use super::backend::HubBackend;
 use super::hold::HoldRequest;
-use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::profile_access::ProfileAccess;
 use super::service::CallOutcome;
+use super::target_kind::TargetKind;
 use super::view::Target;
 use crate::access_control::DailyBudgetExceeded;
 use crate::audit_trail::{CALL, RefusalReason, refusal};
@@ -29,7 +29,7 @@ const REFUSED: i64 = -32000;
 /// A call that may run.
 pub(super) struct Authorized {
     /// The sources that may serve it.
-    pub(super) among: Arc<[Source]>,
+    pub(super) sources: Arc<[Source]>,
     pub(super) authorization: Authorization,
 }
 
@@ -74,18 +74,18 @@ impl HubBackend {
         if (is_of_script || script.is_of_turn) && !self.access.is_valid(principal) {
             return Err(Err(RpcError::new(REFUSED, "the credential of this request is no longer valid")));
         }
-        let authorized = |among: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
+        let authorized = |sources: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
             let principal = Arc::clone(principal.id());
-            Authorized { among, authorization: Authorization { principal, rule, approver } }
+            Authorized { sources, authorization: Authorization { principal, rule, approver } }
         };
         // The skill was checked by its own name.
-        if access.permissions().is_none() || target.kind == Kind::UseSkill {
+        if access.permissions().is_none() || target.kind == TargetKind::UseSkill {
             self.spend(principal, target).await?;
-            return Ok(authorized(Arc::clone(&target.among), None, None));
+            return Ok(authorized(Arc::clone(&target.sources), None, None));
         }
         let mut decisions = Decisions::default();
         let catalog = self.hub.catalog();
-        for entry in catalog.named(target.tool.as_str()).filter(|entry| target.is(&entry.tool)) {
+        for entry in catalog.named(target.tool.as_str()).filter(|entry| target.is_served_by(&entry.tool)) {
             let source = entry.tool.source.clone();
             match access.decide_call(entry, &call.arguments) {
                 Decision::Allow { rule } => {
@@ -98,7 +98,9 @@ impl HubBackend {
                 }
                 Decision::NeedScope { scopes, .. } => decisions.missing_scopes.extend(scopes),
                 // No rule is needed for a script: each of its calls is decided by itself.
-                Decision::Forbid { rule: None } if target.kind == Kind::RunScript && access.may_use() => {
+                Decision::Forbid { rule: None }
+                    if target.kind == TargetKind::RunScript && access.may_use() =>
+                {
                     decisions.allowed.push(source);
                 }
                 Decision::Forbid { rule } => {

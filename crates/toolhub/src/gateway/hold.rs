@@ -20,7 +20,7 @@ use crate::held_calls::{HeldCall, HeldState, NewHeldCall, SeenDecisions};
 
 /// How long a decision is waited for after the client accepted to wait. A client that shows a form is asked again then; one that has
 /// opened the page gets the reference.
-const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
+const REPROMPT_INTERVAL: Duration = Duration::from_secs(20);
 
 /// A call that a rule holds.
 pub(super) struct HoldRequest<'a> {
@@ -106,7 +106,7 @@ impl HubBackend {
         }
         loop {
             match std::mem::take(&mut held.state) {
-                HeldState::Waiting => {}
+                HeldState::Held => {}
                 HeldState::Approved { by } => {
                     // Keys and rules may have changed while the call waited. The approval is not used up then: the next call
                     // with valid credentials of the principal uses it.
@@ -134,11 +134,11 @@ impl HubBackend {
                     held_calls.withdraw(&held.id).await.map_err(unavailable)?;
                     return Err(Ok(self.withdrawn(&held)));
                 }
-                ClientAnswer::Unable => return Err(Ok(self.not_approved(&held, &HeldState::Waiting))),
+                ClientAnswer::Unable => return Err(Ok(self.not_approved(&held, &HeldState::Held))),
             }
-            let decided = tokio::time::timeout(DECISION_TIMEOUT, self.decided(&held)).await;
+            let decided = tokio::time::timeout(REPROMPT_INTERVAL, self.decided(&held)).await;
             held.state = decided.unwrap_or_default();
-            if held.state != HeldState::Waiting {
+            if held.state != HeldState::Held {
                 self.end_question(&held, principal, &call.caller);
             }
         }
@@ -156,7 +156,8 @@ impl HubBackend {
     fn identity_of(&self, target: &Target, sources: &[Source]) -> String {
         let catalog = self.hub.catalog();
         let entries = catalog.named(target.tool.as_str());
-        let own = entries.filter(|entry| target.is(&entry.tool) && sources.contains(&entry.tool.source));
+        let own =
+            entries.filter(|entry| target.is_served_by(&entry.tool) && sources.contains(&entry.tool.source));
         let identities: Vec<String> = own.map(|entry| self.hub.tool_identity(&entry.tool)).collect();
         identities.join("\n")
     }
@@ -173,7 +174,8 @@ impl HubBackend {
         let catalog = self.hub.catalog();
         let is_permitted = |source: &Source| {
             let mut entries = catalog.named(target.tool.as_str());
-            let entry = entries.find(|entry| target.is(&entry.tool) && entry.tool.source == *source);
+            let entry =
+                entries.find(|entry| target.is_served_by(&entry.tool) && entry.tool.source == *source);
             let decision = entry.map(|entry| access.decide_call(entry, &call.arguments));
             matches!(decision, Some(Decision::Allow { .. } | Decision::Ask { .. }))
         };
@@ -211,9 +213,9 @@ impl HubBackend {
             let state = match held_calls.get(&held.id).await {
                 Ok(Some(call)) => call.state,
                 Ok(None) => HeldState::Expired,
-                Err(_) => HeldState::Waiting,
+                Err(_) => HeldState::Held,
             };
-            if state != HeldState::Waiting {
+            if state != HeldState::Held {
                 return state;
             }
         }
@@ -226,7 +228,7 @@ impl HubBackend {
         principal: &Principal,
         caller: &CallerHandle,
     ) -> ClientAnswer {
-        let Some(question) = self.waiting_question(held, principal, caller) else {
+        let Some(question) = self.wait_question(held, principal, caller) else {
             return ClientAnswer::Unable;
         };
         let answer = tokio::select! {
@@ -244,7 +246,7 @@ impl HubBackend {
 
     /// The elicitation that shows that a call waits: the page of the call in the console if the client opens URLs and the principal
     /// can open the page, else a form without fields. `None` if the client supports neither, or the page was opened before.
-    fn waiting_question(
+    fn wait_question(
         &self,
         held: &HeldCall,
         principal: &Principal,
@@ -317,7 +319,7 @@ impl HubBackend {
     fn not_approved(&self, held: &HeldCall, state: &HeldState) -> RawJson {
         let id = &held.id;
         let text = match state {
-            HeldState::Waiting | HeldState::Approved { .. } => LocalizedText::new(
+            HeldState::Held | HeldState::Approved { .. } => LocalizedText::new(
                 format!(
                     "this call waits for approval (reference {id}): ask an approver, then repeat the call"
                 ),

@@ -171,7 +171,7 @@ fn digest_with_kind(digest: &str, kind: FileKind) -> String {
 
 /// Whether any skill requires an approval.
 pub(crate) fn has_skills_needing_approval(snapshot: &Snapshot) -> bool {
-    snapshot.skills.iter().any(|known| known.approval != ApprovalState::Own)
+    snapshot.skills.iter().any(|known| known.approval != ApprovalState::NotRequired)
 }
 
 /// Loads the approvals of skills into a registry.

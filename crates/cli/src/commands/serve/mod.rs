@@ -44,17 +44,17 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         return new_token(app, name);
     }
     let notifications = NotificationBus::default();
-    let places = app.places()?;
+    let paths = app.paths()?;
     if !args.stdio
         && app.global.config.is_none()
-        && let Some(why) = places.workspace.unused_access_rules()
+        && let Some(why) = paths.workspace.unused_access_rules()
     {
         return Err(UsageError(why.localize(app.lang())).into());
     }
-    let settings = Settings::read(&places)?;
+    let settings = Settings::read(&paths)?;
     if !args.stdio
         && app.global.config.is_none()
-        && let Some(why) = places.dropped_tokens(&settings)
+        && let Some(why) = paths.dropped_tokens(&settings)
     {
         return Err(UsageError(why.localize(app.lang())).into());
     }
@@ -65,11 +65,11 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     if app.global.trace || app.global.verbose > 0 {
         sinks.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
     }
-    sinks.open_log(app, settings.serve.access_log(&places.config))?;
+    sinks.open_log(app, settings.serve.access_log(&paths.config))?;
     let traces = settings.telemetry.options(|name| std::env::var(name).ok());
     sinks.open_telemetry(app, traces.map_err(|why| UsageError(why.localize(app.lang())))?);
     let mut builder = script_hosted(Hub::builder())
-        .places(places)
+        .paths(paths)
         .settings(settings)
         .handler(Arc::new(notifications.clone()))
         .join_cluster();
@@ -84,7 +84,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let hub = Arc::new(builder.build().await?);
     let servers = hub.servers();
-    let folder = folder_note(servers.iter().map(|view| &view.spec), hub.places());
+    let folder = folder_note(servers.iter().map(|view| &view.spec), hub.paths());
     for note in hub.notes().iter().chain(&folder).chain(&hub.unknown_names_in_rules()) {
         app.screen.warn(&note.localize(app.lang()));
     }
@@ -217,7 +217,7 @@ async fn http(
         true => serving.with_notice(NOTICE_TIME),
         false => serving,
     };
-    let published = PublishedAddress::publish(&gateways.hub().places().home, address);
+    let published = PublishedAddress::publish(&gateways.hub().paths().data_dir, address);
     if let Err(error) = &published {
         app.screen.warn(&lang.choose(
             format!("`toolhub console` will not find this hub: {error}"),
@@ -328,11 +328,11 @@ fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
             .choose("a token needs a name, of the person or program that uses it", "令牌需要使用者的名称");
         return Err(UsageError(why.to_owned()).into());
     }
-    let places = app.places()?;
-    if let Some(at) = Settings::read(&places)?.auth.revoked_at(name) {
+    let paths = app.paths()?;
+    if let Some(at) = Settings::read(&paths)?.auth.revoked_at(name) {
         return Err(UsageError(KeyError::Revoked(at.to_owned()).text(name).localize(lang)).into());
     }
-    let config = places.config.display();
+    let config = paths.config.display();
     let secret = secret().zip(secret()).map(|(one, other)| format!("th_{one}{other}"));
     let token = secret.context("the system has no random numbers to give")?;
     let hash = hash_of(&token);

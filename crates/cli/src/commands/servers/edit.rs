@@ -32,20 +32,20 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
         ))
         .into());
     }
-    let places = app.places()?;
+    let paths = app.paths()?;
     // An invalid configuration must not be written to.
-    let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
+    let (servers, _) = load_servers(&paths, &Settings::read(&paths)?)?;
     let mut actions = Vec::new();
     for entry in &entries {
         let id = entry.id.as_str();
-        let existed = servers.iter().any(|spec| spec.id.as_str() == id && spec.origin == places.servers);
-        add_server(&places.servers, entry, args.replace)?;
+        let existed = servers.iter().any(|spec| spec.id.as_str() == id && spec.origin == paths.servers);
+        add_server(&paths.servers, entry, args.replace)?;
         actions.push(if existed { "replaced" } else { "added" });
     }
-    app.keep_trust(&places, &[&places.servers]);
+    app.keep_trust(&paths, &[&paths.servers]);
     let added = || actions.iter().zip(entries.iter().map(|entry| entry.id.as_str()));
     if args.no_test || !app.screen.json {
-        added().for_each(|(action, id)| report_change(app, action, id, &places.servers));
+        added().for_each(|(action, id)| report_change(app, action, id, &paths.servers));
     }
     if args.no_test {
         return Ok(Exit::Done);
@@ -68,7 +68,7 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
             continue;
         }
         let tools: Vec<RawObject> = own.iter().map(|entry| findings::described(entry, lang)).collect();
-        let report = change(action, id, &places.servers).with("tools", RawJson::of(&tools));
+        let report = change(action, id, &paths.servers).with("tools", RawJson::of(&tools));
         let test = tests.iter().find(|test| test.id == id).map(|test| test.as_json());
         app.screen.json(&report.with("test", RawJson::of(&test)).into_raw());
     }
@@ -151,7 +151,7 @@ pub(crate) async fn remove(app: &App, args: ServerIdArgs) -> anyhow::Result<Exit
         return Err(unknown(app, hub, &args.id).into());
     };
     remove_server(&server.spec.origin, &args.id)?;
-    app.keep_trust(hub.places(), &[&server.spec.origin]);
+    app.keep_trust(hub.paths(), &[&server.spec.origin]);
     // A server without a login has nothing to revoke.
     let _ = hub.logout(&args.id).await;
     hub.forget_server(&args.id).await;
@@ -166,10 +166,10 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
         return Err(unknown(app, hub, id).into());
     };
     set_enabled(&server.spec.origin, id, on)?;
-    app.keep_trust(hub.places(), &[&server.spec.origin]);
+    app.keep_trust(hub.paths(), &[&server.spec.origin]);
     report_change(app, if on { "enabled" } else { "disabled" }, id, &server.spec.origin);
     if hub.settings().servers.iter().any(|extras| extras.id == id && extras.enabled == Some(!on)) {
-        let file = hub.places().config.display();
+        let file = hub.paths().config.display();
         app.screen.warn(&app.lang().choose(
             format!("`enabled` of `{id}` in `{file}` says otherwise, and wins"),
             format!("`{file}` 中 `{id}` 的 `enabled` 与此相反，以它为准"),

@@ -182,7 +182,7 @@ fn stderr(hub: &Hub, server: &ServerView) -> Vec<String> {
     if !server.stderr.is_empty() {
         return server.stderr.clone();
     }
-    let log = std::fs::read(hub.places().log_of(server.spec.id.as_str()));
+    let log = std::fs::read(hub.paths().log_of(server.spec.id.as_str()));
     log.map(|bytes| last_lines(&bytes)).unwrap_or_default()
 }
 

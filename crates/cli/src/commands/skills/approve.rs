@@ -63,7 +63,7 @@ fn matching_skill<'a>(
     let matching_skill: Vec<&RegisteredSkill> = of_name().filter(changes).collect();
     match &matching_skill[..] {
         [one] => Ok(one),
-        [] => match of_name().find(|known| known.approval != ApprovalState::Own) {
+        [] => match of_name().find(|known| known.approval != ApprovalState::NotRequired) {
             Some(known) => Ok(known),
             None => named(app, snapshot, word),
         },
@@ -103,7 +103,7 @@ async fn approve(
     yes: bool,
 ) -> anyhow::Result<(RawObject, Exit)> {
     let (lang, name) = (app.lang(), &known.skill.name);
-    if known.approval == ApprovalState::Own {
+    if known.approval == ApprovalState::NotRequired {
         if !app.screen.json {
             app.screen.note(&lang.choose(
                 format!("`{name}` is your own and asks for nothing: it needs no approval"),

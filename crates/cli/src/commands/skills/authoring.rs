@@ -19,11 +19,11 @@ use crate::render::screen::{BAD, GOOD, ODD};
 
 pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let before = app.places();
+    let before = app.paths();
     let place = match (&args.place, &before) {
         (Some(place), _) => expanded(place),
-        (None, Ok(places)) => places.config.with_file_name("skills"),
-        (None, Err(_)) => app.places()?.config.with_file_name("skills"),
+        (None, Ok(paths)) => paths.config.with_file_name("skills"),
+        (None, Err(_)) => app.paths()?.config.with_file_name("skills"),
     };
     let kind = if args.tool { TemplateKind::WithTool } else { TemplateKind::Instructions };
     let folder = match create_skill(&place, &args.name, kind, lang) {
@@ -182,7 +182,7 @@ fn place_of(app: &App, path: &Path) -> Option<PathBuf> {
     if expanded_path.exists() {
         return Some(expanded_path);
     }
-    let config = app.places().ok()?.config;
+    let config = app.paths().ok()?.config;
     let config_folder = config.parent()?;
     [config_folder.join(&expanded_path), config_folder.join("skills").join(&expanded_path)]
         .into_iter()

@@ -146,7 +146,7 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
             ));
         }
         match &known.approval {
-            ApprovalState::Own | ApprovalState::Approved => {}
+            ApprovalState::NotRequired | ApprovalState::Approved => {}
             // An unreadable skill cannot be approved; the reason contains the fix.
             ApprovalState::Unreadable(why) => {
                 let why = why.localize(lang);

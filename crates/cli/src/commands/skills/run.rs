@@ -37,7 +37,7 @@ pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> 
     };
     let mut requested = ToolCall::new(name.as_str(), arguments);
     requested.coercion = Coercion::On;
-    requested.among = Some([Source::Skill].into());
+    requested.sources = Some([Source::Skill].into());
     requested.timeout = args.timeout.map(|span| span.0);
     let outcome = app.interruptible(hub.call(requested)).await?;
     call::show(app, &outcome);

@@ -54,7 +54,7 @@ impl State {
             waiting_skills: waiting,
             calls: calls.unwrap_or_default(),
             running: running_hubs(hub).await,
-            is_set_up: Record::path(&hub.places().home).is_file(),
+            is_set_up: Record::path(&hub.paths().data_dir).is_file(),
         }
     }
 
@@ -128,7 +128,7 @@ impl State {
 
 #[cfg(unix)]
 async fn running_hubs(hub: &Hub) -> usize {
-    toolhub::running_hubs(&hub.places().home).await
+    toolhub::running_hubs(&hub.paths().data_dir).await
 }
 
 #[cfg(not(unix))]
@@ -161,7 +161,7 @@ fn as_json(app: &App, hub: &Hub, state: &State) -> RawObject {
     RawObject::default()
         .with("version", env!("CARGO_PKG_VERSION"))
         .with("configured", true)
-        .with("config", hub.places().config.to_string_lossy().into_owned())
+        .with("config", hub.paths().config.to_string_lossy().into_owned())
         .with("servers", RawJson::of(&servers))
         .with("tools", tools.into_raw())
         .with("skills", skills.into_raw())
@@ -172,7 +172,7 @@ fn as_json(app: &App, hub: &Hub, state: &State) -> RawObject {
 
 fn show(app: &App, hub: &Hub, state: &State) {
     let (lang, screen) = (app.lang(), &app.screen);
-    let (version, config) = (env!("CARGO_PKG_VERSION"), hub.places().config.display());
+    let (version, config) = (env!("CARGO_PKG_VERSION"), hub.paths().config.display());
     screen.line(&format!("{BOLD}toolhub{BOLD:#} {version}  {DIM}{config}{DIM:#}"));
     let head = |text: String| screen.line(&format!("{BOLD}{text}{BOLD:#}"));
     head(

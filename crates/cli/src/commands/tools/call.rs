@@ -98,12 +98,12 @@ async fn call(
     given: Option<RawJson>,
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();
-    let (source, among) = source_filter(hub, target.tool, args.source.as_deref());
+    let (source, sources) = source_filter(hub, target.tool, args.source.as_deref());
     // The type of a value such as `5` depends on the schema, so the tool is resolved before the pairs are parsed.
     let schema = if target.pairs.is_empty() {
         RawJson::empty_object()
     } else {
-        let request = Request { by: target.by, source, among, ..Request::named(target.tool) };
+        let request = Request { by: target.by, source, sources, ..Request::named(target.tool) };
         match hub.explain_within(request, time_left(app, args)).await {
             Ok(route) => schema_for(&route, &target.pairs),
             Err(error) => return Ok(failed(target.tool, error, started)),
@@ -120,7 +120,7 @@ async fn call(
     };
     let mut call = ToolCall::new(target.tool, arguments).with_coercion();
     call.by = target.by;
-    (call.source, call.among) = (source.map(str::to_owned), among.map(Into::into));
+    (call.source, call.sources) = (source.map(str::to_owned), sources.map(Into::into));
     call.timeout = time_left(app, args);
     call.request.clone_from(&args.request);
     let mut outcome = hub.call(call.clone()).await;

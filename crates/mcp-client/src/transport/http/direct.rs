@@ -69,7 +69,7 @@ struct HttpConnection {
 }
 
 /// A response.
-pub(super) enum Answer {
+pub(super) enum DirectResponse {
     /// The complete response, and its connection.
     Whole(ResponseHead, Bytes, ReusableConnection),
     /// The head, and the body as a stream.
@@ -92,7 +92,7 @@ impl ReusableConnection {
     }
 }
 
-impl Answer {
+impl DirectResponse {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::Whole(head, ..) => head.status,
@@ -374,7 +374,7 @@ impl DirectClient {
         self: &Arc<Self>,
         mut head: WriteBuffer,
         body: &str,
-    ) -> Result<Option<Answer>, McpError> {
+    ) -> Result<Option<DirectResponse>, McpError> {
         if self.disabled.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -410,14 +410,14 @@ impl DirectClient {
         self.answer(connection).await.map(Some).map_err(|error| self.with_host(error))
     }
 
-    async fn answer(self: &Arc<Self>, mut connection: HttpConnection) -> Result<Answer, McpError> {
+    async fn answer(self: &Arc<Self>, mut connection: HttpConnection) -> Result<DirectResponse, McpError> {
         let head = connection.head(self).await?;
         if !head.plain_json {
             return Box::pin(self.read_other_answer(head, connection)).await;
         }
         let body = connection.body(head.body).await?;
         let reusable = ReusableConnection::of(head.reusable, connection);
-        Ok(Answer::Whole(head, body, reusable))
+        Ok(DirectResponse::Whole(head, body, reusable))
     }
 
     /// Reads a response that is not plain JSON.
@@ -425,21 +425,21 @@ impl DirectClient {
         self: &Arc<Self>,
         head: ResponseHead,
         mut connection: HttpConnection,
-    ) -> Result<Answer, McpError> {
+    ) -> Result<DirectResponse, McpError> {
         let headers = head.headers();
         let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let endless = b"text/event-stream";
         if kind.get(..endless.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(endless)) {
             let pool = head.reusable.then(|| Arc::clone(self));
             let streaming_body = StreamingBody { connection: Some(connection), framing: head.body, pool };
-            return Ok(Answer::Stream(response(&head, Body::wrap(streaming_body))));
+            return Ok(DirectResponse::Stream(response(&head, Body::wrap(streaming_body))));
         }
         let body = connection.body(head.body).await?;
         if headers.contains_key(CONTENT_ENCODING) {
-            return Ok(Answer::Stream(decompress(response(&head, Body::from(body))).await?));
+            return Ok(DirectResponse::Stream(decompress(response(&head, Body::from(body))).await?));
         }
         let reusable = ReusableConnection::of(head.reusable, connection);
-        Ok(Answer::Whole(head, body, reusable))
+        Ok(DirectResponse::Whole(head, body, reusable))
     }
 
     /// Adds host and port to an error.

@@ -6,13 +6,16 @@ use toolhub_core::{Lang, Localize as _, Role};
 use super::json_view;
 use super::layout::{Frame, state, time};
 use super::servers::fact;
-use crate::api::waiting::{self, Held};
+use crate::api::held_calls::{self, Held};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let all = context.query.get("all") == Some("true");
-    let held = waiting::visible(context, all).await?;
+    let held = held_calls::visible(context, all).await?;
     let title = frame.text("Waiting", "待批准");
     let decides = decides(context);
     let content = html! {
@@ -39,8 +42,11 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
 }
 
 /// One held call in any state: the page that clients open for their users.
-pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
-    let held = waiting::visible(context, true).await?;
+pub(crate) async fn item(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
+    let held = held_calls::visible(context, true).await?;
     let Some(call) = held.iter().find(|call| call.id == context.id()) else {
         return Err(Problem::not_found(
             "no held call that you may see has this reference; it may have expired",
@@ -61,7 +67,7 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     Ok((call.tool.clone(), content))
 }
 
-fn decides(context: &Context<'_>) -> bool {
+fn decides(context: &ConsoleContext<'_>) -> bool {
     context.has_role(Role::Approver) || context.has_role(Role::Owner)
 }
 

@@ -18,6 +18,7 @@ pub mod fast_map;
 pub mod finder;
 mod fresh_folder;
 pub mod function;
+pub mod hex;
 pub mod instance;
 pub mod io_thread;
 pub mod json;

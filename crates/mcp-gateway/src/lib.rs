@@ -55,7 +55,7 @@ use toolhub_core::json::folded;
 use toolhub_core::ports::boxed;
 use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::text::cut;
-use toolhub_core::{CallerHandle, RawJson, RawObject};
+use toolhub_core::{CallerHandle, RawJson, RawObject, hex};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE, client_info};
 use toolhub_mcp_wire::{Era, Offer, scan};
 
@@ -410,7 +410,7 @@ fn capabilities(era: Era) -> RawObject {
 pub fn secret() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex::encode(&bytes))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::script_host::ScriptHosts;
 
@@ -299,7 +300,7 @@ fn digest(script: &Script, listed: &HashMap<String, ScriptTool>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hash.finalize())
 }
 
 fn now() -> i64 {

@@ -18,7 +18,7 @@ use toolhub_core::json::canonical;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::HubStore;
 use toolhub_core::shared_state::ChangeVersions;
-use toolhub_core::{CallId, Principal, RawJson, Role};
+use toolhub_core::{CallId, Principal, RawJson, Role, hex};
 
 use files::HeldCallFiles;
 pub use files::HolderLock;
@@ -160,7 +160,7 @@ fn digest(parts: &[&str], digits: usize) -> String {
         hash.update(part.len().to_le_bytes());
         hash.update(part.as_bytes());
     }
-    let mut text: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = hex::encode(&hash.finalize());
     text.truncate(digits);
     text
 }

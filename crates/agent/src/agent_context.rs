@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::millis::duration_millis;
 use toolhub_core::ports::ToolCaller;
 use toolhub_core::text::cut;
 use toolhub_core::{
@@ -153,7 +154,7 @@ impl AgentContext<'_> {
         let started = Instant::now();
         let permitted = self.permitted(&call, request).await;
         let waited = started.elapsed();
-        self.waited.fetch_add(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.waited.fetch_add(duration_millis(waited), Ordering::Relaxed);
         let outcome = match permitted {
             Ok(()) => {
                 let outcome = self.run(&mut call, request).await;

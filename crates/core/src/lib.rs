@@ -23,6 +23,7 @@ pub mod instance;
 pub mod io_thread;
 pub mod json;
 pub mod lang;
+pub mod millis;
 pub mod model;
 pub mod name_tables;
 mod nested;

@@ -3,6 +3,7 @@
 use std::io::{Write as _, stdout};
 
 use serde_json::value::RawValue;
+use toolhub_core::millis::duration_millis;
 use toolhub_script::protocol::{
     Call, Empty, Finish, FromHost, HostError, HostErrorKind, HostLimits, LogLevel, LogLine, NotAwaited,
     Ready, Sleep, ToolPath, VERSION, encode,
@@ -205,7 +206,7 @@ impl State {
     }
 
     fn send_end(&self, finished: Finish) {
-        let cpu_ms = u64::try_from(cpu_time::used().as_millis()).unwrap_or(u64::MAX);
+        let cpu_ms = duration_millis(cpu_time::used());
         let finished = Finish { dropped_lines: self.dropped_lines, cpu_ms, ..finished };
         send(&FromHost::Finished(Box::new(finished)));
     }
@@ -260,7 +261,7 @@ pub(crate) fn send_started() {
 /// The end of a script that the engine could not stop.
 pub(crate) fn send_out_of_time() {
     let error = HostError { kind: HostErrorKind::Cpu, ..HostError::default() };
-    let cpu_ms = u64::try_from(cpu_time::used().as_millis()).unwrap_or(u64::MAX);
+    let cpu_ms = duration_millis(cpu_time::used());
     send(&FromHost::Finished(Box::new(Finish { error: Some(error), cpu_ms, ..Finish::default() })));
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use toolhub_core::RawJson;
 use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::millis::{duration_millis, unix_millis};
 use toolhub_core::script_host::ScriptHosts;
 
 use crate::failure;
@@ -277,7 +278,7 @@ fn run_message(
         code: script.code.clone(),
         input: RawValue::from_string(script.input.get().to_owned()).map_err(failure::internal)?,
         limits: HostLimits {
-            cpu_ms: u64::try_from(limits.cpu.as_millis()).unwrap_or(u64::MAX),
+            cpu_ms: duration_millis(limits.cpu),
             memory: limits.memory,
             calls: limits.calls,
             output: limits.output,
@@ -304,6 +305,5 @@ fn digest(script: &Script, listed: &HashMap<String, ScriptTool>) -> String {
 }
 
 fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(unix_millis(SystemTime::now())).unwrap_or(i64::MAX)
 }

@@ -10,6 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use toolhub::settings::Places;
 use toolhub_client_config::{ClientServer, TransportSpec};
 use toolhub_core::RawJson;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::text::cut;
 
 use crate::app::App;
@@ -46,7 +47,7 @@ impl Trial {
             "success": self.result.is_ok(),
             "result": result,
             "error": error,
-            "duration_ms": u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+            "duration_ms": duration_millis(self.duration),
         })
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use toolhub::Hub;
 use toolhub_core::approval::Approval;
+use toolhub_core::millis::unix_millis;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 use toolhub_engine::Entry;
@@ -14,7 +15,7 @@ use crate::app::App;
 use crate::args::{ApproveArgs, ShowArgs};
 use crate::commands::servers::report::ago;
 use crate::commands::servers::unknown;
-use crate::commands::tools::diff::{difference, millis, show_difference};
+use crate::commands::tools::diff::{difference, show_difference};
 use crate::commands::tools::{first_line, named};
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
@@ -217,7 +218,7 @@ fn list(app: &App, hub: &Hub) {
                     .with("tool", approval.tool.as_str())
                     .with("source", approval.source.to_string())
                     .with("digest", approval.version.as_str())
-                    .with("approved_at_ms", millis(approval.at))
+                    .with("approved_at_ms", unix_millis(approval.at))
                     .with("trust", RawJson::of(&trust_of(approval).map(ApprovalStatus::name)))
                     .with("definition", approval.definition.clone())
             })

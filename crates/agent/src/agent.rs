@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::model::{ChatRequest, LanguageModel, Message, ReplyListener, Usage};
 use toolhub_core::outcome::Verification;
+use toolhub_core::shell;
 use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 use toolhub_planner::exceeds_limits;
 use toolhub_planner::plan::{Plan, Slot, Step, StepId};
@@ -428,8 +429,8 @@ impl Agent<'_> {
             && self.agent_context.folder.join(&path).exists();
         (creates && wanted == Some(1) && file_exists).then(|| {
             LocalizedText::new(
-                format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {name}`"),
-                format!("没有执行：`{path}` 已经存在，`{name}` 会覆盖它；请给出不存在的文件名，或使用 `toolhub call {name}`"),
+                format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {}`", shell::quote(name.as_str())),
+                format!("没有执行：`{path}` 已经存在，`{name}` 会覆盖它；请给出不存在的文件名，或使用 `toolhub call {}`", shell::quote(name.as_str())),
             )
         })
     }

@@ -41,6 +41,7 @@ pub mod schema_keywords;
 pub mod script_host;
 mod secret;
 pub mod shared_state;
+pub mod shell;
 pub mod source;
 pub mod statistics;
 mod store_error;

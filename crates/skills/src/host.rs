@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput, hex};
 use toolhub_sandbox::{Network, Policy, Program};
 
@@ -357,10 +358,12 @@ fn not_approved(known: &RegisteredSkill, approval: &ApprovalState) -> ToolError 
     }
     not_run(LocalizedText::new(
         format!(
-            "the skill `{name}` is held back: {en}; read it with `toolhub skills show {name}`, then `toolhub skills approve {name}`"
+            "the skill `{name}` is held back: {en}; read it with `toolhub skills show {0}`, then `toolhub skills approve {0}`",
+            shell::quote(name)
         ),
         format!(
-            "技能 `{name}` 已被搁置：{zh}；先用 `toolhub skills show {name}` 查看，再用 `toolhub skills approve {name}` 批准"
+            "技能 `{name}` 已被搁置：{zh}；先用 `toolhub skills show {0}` 查看，再用 `toolhub skills approve {0}` 批准",
+            shell::quote(name)
         ),
     ))
 }

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 use toolhub_core::{RawJson, ToolError, ToolOutput, hex};
 
 use crate::file_set::{FileSet, Stamp};
@@ -74,8 +75,11 @@ fn bytes_of(
     match approved.files.get(&plain.join("/")).is_some_and(|file| file.digest == hex::sha256(&bytes)) {
         true => Ok(bytes),
         false => Err(ToolError::failed(LocalizedText::new(
-            format!("`{path}` is not what was approved; see `toolhub skills show {}`", skill.name),
-            format!("`{path}` 与批准时不同；见 `toolhub skills show {}`", skill.name),
+            format!(
+                "`{path}` is not what was approved; see `toolhub skills show {}`",
+                shell::quote(&skill.name)
+            ),
+            format!("`{path}` 与批准时不同；见 `toolhub skills show {}`", shell::quote(&skill.name)),
         ))),
     }
 }

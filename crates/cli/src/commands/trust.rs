@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use toolhub::settings::Places;
 use toolhub::trust::{ChangeKind, Program, Review, RunTrust, Scope, TrustList, TrustStatus};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::escape_invisible;
 
@@ -317,8 +318,8 @@ fn show_summary(app: &App, review: &Review) {
 fn show_program(app: &App, program: &Program) {
     let lang = app.lang();
     let line = |text: &str| app.screen.line(text);
-    let arguments: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
-    line(&format!("  {NAME}{}{NAME:#}  {}", escape_invisible(&program.purpose), arguments.join(" ")));
+    let command = shell::command_line(program.command.iter().map(String::as_str));
+    line(&format!("  {NAME}{}{NAME:#}  {}", escape_invisible(&program.purpose), escape_invisible(&command)));
     let detail = |label: &str, text: String| {
         if !text.is_empty() {
             line(&format!("      {DIM}{label}{DIM:#} {}", escape_invisible(&text)));
@@ -330,7 +331,7 @@ fn show_program(app: &App, program: &Program) {
     detail(lang.choose("in:", "位于："), program.folder.display().to_string());
     detail(lang.choose("sees your:", "可见你的变量："), program.reads.join(", "));
     let sets: Vec<String> =
-        program.sets.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        program.sets.iter().map(|(name, value)| format!("{name}={}", shell::quote(value))).collect();
     detail(lang.choose("is given:", "设置变量："), sets.join(" "));
     let files = match program.scope {
         Scope::Named => {
@@ -355,15 +356,6 @@ fn texts(app: &App, title: &str, style: Style, all: &[LocalizedText]) {
     app.screen.line(&format!("{BOLD}{title}{BOLD:#}"));
     for text in all {
         app.screen.line(&format!("  {style}!{style:#} {}", escape_invisible(&text.localize(app.lang()))));
-    }
-}
-
-/// A word of a command, quoted if it has special characters.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => escape_invisible(&format!("{word:?}")).into_owned(),
     }
 }
 

@@ -6,6 +6,7 @@ use toolhub::settings::{ConfigError, Places};
 use toolhub_client_config as clients;
 use toolhub_client_config::{Client, ClientEnvironment, Place, Scope};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 
 use crate::app::App;
 use crate::args::ImportArgs;
@@ -32,10 +33,10 @@ pub(crate) fn find(
         let (used, left): (Vec<Place>, Vec<Place>) = found.partition(allowed);
         for place in left {
             let file = place.file.file_name().map(Path::new).unwrap_or(&place.file);
-            let file = place.file.strip_prefix(&environment.folder).unwrap_or(file).display();
+            let file = place.file.strip_prefix(&environment.folder).unwrap_or(file).display().to_string();
             app.screen.warn(&lang.choose(
-                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {file}"),
-                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {file}"),
+                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {}", shell::quote(&file)),
+                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {}", shell::quote(&file)),
             ));
         }
         used

@@ -10,7 +10,7 @@ use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::millis::duration_millis;
 use toolhub_core::ports::ToolCaller;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{
     BoxFuture, CallBy, CallId, Event, EventKind, EventSink, NestedTool, Outcome, RawJson, ToolCall,
     ToolError, ToolName,
@@ -176,7 +176,8 @@ impl AgentContext<'_> {
 
     async fn run(&self, call: &mut ToolCall, request: &str) -> Outcome {
         call.conversation.clone_from(&self.conversation);
-        call.request = Some(cut(request, MAX_STORED_REQUEST_CHARS).unwrap_or_else(|| request.to_owned()));
+        call.request =
+            Some(truncate(request, MAX_STORED_REQUEST_CHARS).unwrap_or_else(|| request.to_owned()));
         if self.runs_script(call) {
             return self.run_script(call, request).await;
         }

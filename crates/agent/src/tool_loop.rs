@@ -243,7 +243,8 @@ pub(crate) fn step(number: usize, call: ModelCall) -> PlannedCall {
     let description = match arguments.get() {
         "{}" => tool.to_string(),
         arguments => {
-            let displayed = toolhub_core::text::cut(arguments, 100).unwrap_or_else(|| arguments.to_owned());
+            let displayed =
+                toolhub_core::text::truncate(arguments, 100).unwrap_or_else(|| arguments.to_owned());
             format!("{tool} {displayed}")
         }
     };

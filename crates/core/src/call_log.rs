@@ -14,6 +14,7 @@ pub use crate::record_id::RecordId;
 use crate::source::Source;
 use crate::statistics::{StatisticsSummary, SummaryQuery, ToolStatistics};
 use crate::store_error::StoreError;
+use crate::text::byte_prefix;
 use crate::tool::ToolName;
 
 /// The status of a call.
@@ -74,7 +75,7 @@ pub fn stored_arguments(arguments: &RawJson) -> RawJson {
         return arguments.clone();
     }
     let digest = hex::sha256(text.as_bytes());
-    let prefix = &text[..text.floor_char_boundary(STORED_PREFIX_BYTES)];
+    let prefix = byte_prefix(text, STORED_PREFIX_BYTES);
     let cut = RawObject::default()
         .with("bytes", RawJson::of(&text.len()))
         .with("sha256", digest.as_str())

@@ -193,7 +193,7 @@ impl State {
     /// Ends the script with an error.
     pub(crate) fn fail(&mut self, mut error: HostError) {
         for text in [&mut error.name, &mut error.message].into_iter().chain(&mut error.hint) {
-            cut(text);
+            limit_text(text);
         }
         self.end(Finish { error: Some(error), ..Finish::default() });
     }
@@ -217,7 +217,8 @@ const MAX_SLEEP_MS: f64 = 1e12;
 /// Bytes of a text of an error.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
-fn cut(text: &mut String) {
+/// Drops what exceeds the bytes of a text of an error.
+fn limit_text(text: &mut String) {
     if text.len() > MAX_TEXT_BYTES {
         text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
     }

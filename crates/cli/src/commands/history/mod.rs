@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
 use toolhub_core::millis::duration_millis;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{CallId, Localize as _, RawJson, RawObject};
 
 use crate::app::App;
@@ -117,7 +117,7 @@ pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
         Cell::from(places),
         Cell::new(milliseconds(call.took), DIM),
         Cell::new(call.start.record.as_str(), DIM),
-        Cell::from(cut(&summary, 120).unwrap_or(summary)),
+        Cell::from(truncate(&summary, 120).unwrap_or(summary)),
     ]
 }
 

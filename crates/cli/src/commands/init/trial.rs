@@ -11,7 +11,7 @@ use toolhub::settings::Places;
 use toolhub_client_config::{ClientServer, TransportSpec};
 use toolhub_core::RawJson;
 use toolhub_core::millis::duration_millis;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 
 use crate::app::App;
 
@@ -106,7 +106,7 @@ async fn last_messages(child: &mut Child) -> String {
         let _ = tokio::time::timeout(END_TIMEOUT, limited.read_to_end(&mut bytes)).await;
     }
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-    cut(&text, 600).unwrap_or(text)
+    truncate(&text, 600).unwrap_or(text)
 }
 
 async fn converse(mut stdin: ChildStdin, mut stdout: BufReader<ChildStdout>) -> anyhow::Result<String> {

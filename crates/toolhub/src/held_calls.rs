@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use toolhub_access::may_decide_held_calls;
 use toolhub_core::json::canonical;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::millis::{duration_millis, unix_millis};
@@ -439,7 +440,7 @@ impl HeldCalls {
     ) -> Result<HeldCall, DecideError> {
         let call = self.get(id).await.map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
         let Decider { principal, is_alone } = decider;
-        if !principal.roles.contains(Role::Approver) && !principal.roles.contains(Role::Owner) {
+        if !may_decide_held_calls(principal.roles) {
             return Err(DecideError::NotApprover);
         }
         // A call of a profile that the principal may not use does not exist for it.

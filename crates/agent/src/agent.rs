@@ -189,8 +189,12 @@ impl Agent<'_> {
         match broken {
             // No call was made yet: fall back to rules.
             Some(why) if steps.is_empty() => {
-                self.answer_by_rules_after(model_session, agent_request, vec![fallback_note(&why.text())])
-                    .await
+                self.answer_by_rules_after(
+                    model_session,
+                    agent_request,
+                    vec![planned_by_rules_note(&why.text())],
+                )
+                .await
             }
             Some(why) => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
@@ -205,7 +209,8 @@ impl Agent<'_> {
             }
             None if steps.is_empty() && text.trim().is_empty() => {
                 let silent = LocalizedText::new("the model said nothing", "模型没有说任何话");
-                self.answer_by_rules_after(model_session, agent_request, vec![fallback_note(&silent)]).await
+                self.answer_by_rules_after(model_session, agent_request, vec![planned_by_rules_note(&silent)])
+                    .await
             }
             None => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
@@ -238,7 +243,7 @@ impl Agent<'_> {
             Ok(plan) => self.in_order(plan),
             Err(none) => {
                 let why = match none {
-                    PlanError::ReplyError(why) => fallback_note(&why.text()),
+                    PlanError::ReplyError(why) => planned_by_rules_note(&why.text()),
                     PlanError::Invalid(why) => why,
                 };
                 return self.answer_by_rules_after(model_session, agent_request, vec![why]).await;
@@ -493,7 +498,8 @@ fn messages(agent_request: AgentRequest<'_>) -> Vec<Message> {
     messages
 }
 
-fn fallback_note(why: &LocalizedText) -> LocalizedText {
+/// The note of an answer whose plan was made by rules, because the model could not be used.
+pub fn planned_by_rules_note(why: &LocalizedText) -> LocalizedText {
     use toolhub_core::Localize as _;
     let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
     LocalizedText::new(

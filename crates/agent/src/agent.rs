@@ -208,7 +208,7 @@ impl Agent<'_> {
                 )
             }
             None if steps.is_empty() && text.trim().is_empty() => {
-                let silent = LocalizedText::new("the model said nothing", "模型没有说任何话");
+                let silent = LocalizedText::new("the model returned an empty response", "模型返回了空响应");
                 self.answer_by_rules_after(model_session, agent_request, vec![planned_by_rules_note(&silent)])
                     .await
             }
@@ -311,8 +311,8 @@ impl Agent<'_> {
             verification.verified = false;
         } else if !worded {
             notes.push(LocalizedText::new(
-                "the model had no words of its own for this: what the tools said is shown",
-                "模型没有用自己的话作答：显示的是工具的结果",
+                "the model returned no text: the results of the tools are shown",
+                "模型没有返回文字：显示的是工具的结果",
             ));
         }
         Answer {
@@ -527,10 +527,10 @@ impl Reasoner for ModelReasoner<'_, '_> {
                 &known,
                 self.lang,
             ));
-            let purpose = LocalizedText::new("a thought", "思考");
+            let purpose = LocalizedText::new("a reasoning step", "推理步骤");
             let reply = self.model_session.ask_quietly(chat, purpose).await.map_err(|why| why.text())?;
             match reply.text.trim() {
-                "" => Err(LocalizedText::new("the model had nothing to say", "模型没有给出内容")),
+                "" => Err(LocalizedText::new("the model returned an empty response", "模型返回了空响应")),
                 text => Ok(text.to_owned()),
             }
         })

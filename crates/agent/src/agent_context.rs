@@ -265,8 +265,12 @@ impl AgentContext<'_> {
                 |change| format!("没有执行：{change}，而你没有同意"),
             ))),
             PermissionDecision::NoUser => Err(ToolError::failed(refusal(
-                |change| format!("not run: {change}, and there is no terminal to ask at; agree with `--yes`"),
-                |change| format!("没有执行：{change}，而这里没有可询问的终端；请用 `--yes` 表示同意"),
+                |change| {
+                    format!(
+                        "not run: {change}, and there is no terminal for the confirmation; confirm with `--yes`"
+                    )
+                },
+                |change| format!("没有执行：{change}，而这里没有可供确认的终端；请用 `--yes` 确认"),
             ))),
         }
     }

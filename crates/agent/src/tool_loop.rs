@@ -92,7 +92,7 @@ pub(crate) async fn talk(
         }
         if chat.choice == ToolChoice::Forbidden {
             let why = ReplyError::Budget(LocalizedText::new(
-                "the model may not be asked more often for this request, and has not come to an end",
+                "the limit of model requests for this request is reached before the model finished",
                 "该请求询问模型的次数已用完，模型还没有结束",
             ));
             return LoopResult::broken(reply.text, steps, why);

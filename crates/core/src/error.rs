@@ -404,7 +404,7 @@ impl Localize for ToolError {
                 }
                 let hint = match status {
                     401 | 403 => lang.choose(
-                        "; it wants to know who is calling: set `headers` for it in mcp.json",
+                        "; it requires authentication: set `headers` for it in mcp.json",
                         "；它要求身份验证：请在 mcp.json 中为它设置 `headers`",
                     ),
                     404 => lang.choose("; check the path of its url", "；请检查 url 的路径"),
@@ -416,7 +416,7 @@ impl Localize for ToolError {
                 )
             }
             Self::LoginNeeded { server } => lang.choose(
-                format!("server `{server}` wants you to log in: run `toolhub servers login {}`", shell::quote(server.as_str())),
+                format!("server `{server}` requires a login: run `toolhub servers login {}`", shell::quote(server.as_str())),
                 format!("服务器 `{server}` 需要登录：请运行 `toolhub servers login {}`", shell::quote(server.as_str())),
             ),
             Self::Protocol { server, code, message, .. } => lang.choose(
@@ -488,8 +488,8 @@ impl Localize for UnknownTool {
         if self.unlisted.len() > most {
             let more = self.unlisted.len() - most;
             text += &lang.choose(
-                format!("; {more} more servers could not be asked, see `toolhub servers test`"),
-                format!("；另有 {more} 个服务器无法询问，见 `toolhub servers test`"),
+                format!("; {more} more servers could not be listed, see `toolhub servers test`"),
+                format!("；另有 {more} 个服务器无法列出工具，见 `toolhub servers test`"),
             );
         }
         for (server, cause) in self.unlisted.iter().take(most) {

@@ -183,7 +183,7 @@ impl Localize for OAuthError {
                 format!("`{issuer}` 不支持 PKCE（S256），登录不安全"),
             ),
             Self::NoRegistration { issuer } => lang.choose(
-                format!("`{issuer}` wants to know its clients: register one there and set `oauth = {{ client_id = \"…\" }}` for the server under `[[servers]]` in toolhub.toml"),
+                format!("`{issuer}` requires registered clients: register one there and set `oauth = {{ client_id = \"…\" }}` for the server under `[[servers]]` in toolhub.toml"),
                 format!("`{issuer}` 只接受已注册的客户端：请在那里注册，并在 toolhub.toml 的 `[[servers]]` 中为该服务器设置 `oauth = {{ client_id = \"…\" }}`"),
             ),
             Self::Denied { code, description } => {

@@ -138,7 +138,7 @@ fn candidates(spec: &ServerSpec, members: Vec<Member>) -> Result<Vec<Member>, Lo
         let labels = spec.labels.join(",");
         return Err(LocalizedText::new(
             format!(
-                "it asks for the labels `{labels}`: start `toolhub work --labels {}`",
+                "it requires the labels `{labels}`: start `toolhub work --labels {}`",
                 shell::quote(&labels)
             ),
             format!("它要求标签 `{labels}`：请运行 `toolhub work --labels {}`", shell::quote(&labels)),

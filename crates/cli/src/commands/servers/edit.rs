@@ -172,7 +172,7 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
     if hub.settings().servers.iter().any(|extras| extras.id == id && extras.enabled == Some(!on)) {
         let file = hub.places().config.display();
         app.screen.warn(&app.lang().choose(
-            format!("`enabled` of `{id}` in `{file}` says otherwise, and wins"),
+            format!("`enabled` of `{id}` in `{file}` overrides this setting"),
             format!("`{file}` 中 `{id}` 的 `enabled` 与此相反，以它为准"),
         ));
     }

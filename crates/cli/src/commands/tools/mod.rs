@@ -195,7 +195,7 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
     }
     if let Some(names) = names_of(|entry| portable(entry.tool.definition.raw()).is_err()) {
         app.screen.warn(&lang.choose(
-            format!("not offered to clients of the gateway: {names}; `toolhub doctor` says why"),
+            format!("not offered to clients of the gateway: {names}; `toolhub doctor` shows why"),
             format!("不会提供给网关的客户端：{names}；原因见 `toolhub doctor`"),
         ));
     }

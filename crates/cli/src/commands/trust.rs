@@ -34,12 +34,7 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
         return list(app, &places);
     }
     if let Some(path) = &args.revoke {
-        // Without a path it applies to the folders that `toolhub trust` would trust here: in a subfolder, those of the
-        // surrounding project.
-        let workspace_folders = || places.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
-        let paths = if path.as_os_str() == "." { workspace_folders() } else { Vec::new() };
-        let paths = if paths.is_empty() { vec![path.clone()] } else { paths };
-        return revoke(app, &places, &paths);
+        return revoke(app, &places, &folders_to_revoke(&places, path));
     }
     if Path::new("mcp.json").exists() && !Path::new("toolhub.toml").exists() {
         app.screen.to_stderr(lang.choose(
@@ -49,18 +44,7 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     }
     let reviews = places.workspace.reviews();
     if reviews.is_empty() {
-        if app.screen.json {
-            app.screen.json(
-                &RawObject::default()
-                    .with("trusted", false)
-                    .with("folders", RawJson::of(&[""; 0]))
-                    .into_raw(),
-            );
-        }
-        app.screen.to_stderr(lang.choose(
-            "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",
-            "这里没有需要信任的内容：此文件夹没有 toolhub.toml、.mcp.json 或技能",
-        ));
+        report_nothing_to_trust(app);
         return Ok(Exit::Failed);
     }
     if !app.screen.json {
@@ -76,42 +60,72 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
         false => places.workspace.trust().map(|()| false).map_err(|why| UsageError(why.localize(lang))),
     });
     if app.screen.json {
-        let folders: Vec<RawObject> = reviews.iter().map(|review| as_json(app, review)).collect();
-        let displayed = RawObject::default()
-            .with("trusted", outcome.is_ok())
-            .with("error", RawJson::of(&outcome.as_ref().err().map(|error| error.0.clone())))
-            .with("folders", RawJson::of(&folders));
-        app.screen.json(&displayed.into_raw());
-        if let Err(error) = outcome {
-            app.screen.error(&error.0);
-            return Ok(Exit::Usage);
-        }
-        return Ok(Exit::Done);
+        return Ok(report_as_json(app, &reviews, &outcome));
     }
-    match outcome {
-        Ok(true) => app.screen.note(lang.choose("it is trusted already", "已经信任")),
-        Ok(false) => {
-            app.screen.note(lang.choose(
-                "trusted: it is used from now on, until something of it changes",
-                "已信任：从现在起会使用，直到其中有内容改动",
-            ));
-            if reviews.iter().any(|review| !review.skills.is_empty()) {
-                app.screen.note(lang.choose(
-                    "skills that you have not approved yet wait for `toolhub skills approve --all`, which shows each of them",
-                    "尚未批准的技能需运行 `toolhub skills approve --all`，会逐个显示",
-                ));
-            }
-            for review in reviews.iter().filter(|review| !review.is_here && review.has_config()) {
-                let folder = review.folder.display();
-                app.screen.note(&lang.choose(
-                    format!("settings and servers of `{folder}` are used in that folder itself; here only its skills are"),
-                    format!("`{folder}` 的设置和服务器只在该文件夹中使用；这里只使用它的技能"),
-                ));
-            }
-        }
-        Err(error) => return Err(error.into()),
+    match outcome? {
+        true => app.screen.note(lang.choose("it is trusted already", "已经信任")),
+        false => report_trusted(app, &reviews),
     }
     Ok(Exit::Done)
+}
+
+/// The folders whose trust is revoked. `.` means the folders that `toolhub trust` would trust here: in a subfolder, those of the
+/// surrounding project.
+fn folders_to_revoke(places: &Places, path: &Path) -> Vec<PathBuf> {
+    let workspace_folders = || places.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
+    let paths = if path.as_os_str() == "." { workspace_folders() } else { Vec::new() };
+    if paths.is_empty() { vec![path.to_owned()] } else { paths }
+}
+
+fn report_nothing_to_trust(app: &App) {
+    if app.screen.json {
+        app.screen.json(
+            &RawObject::default().with("trusted", false).with("folders", RawJson::of(&[""; 0])).into_raw(),
+        );
+    }
+    app.screen.to_stderr(app.lang().choose(
+        "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",
+        "这里没有需要信任的内容：此文件夹没有 toolhub.toml、.mcp.json 或技能",
+    ));
+}
+
+/// Prints the folders and whether they are trusted now.
+fn report_as_json(app: &App, reviews: &[Review], outcome: &Result<bool, UsageError>) -> Exit {
+    let folders: Vec<RawObject> = reviews.iter().map(|review| as_json(app, review)).collect();
+    let displayed = RawObject::default()
+        .with("trusted", outcome.is_ok())
+        .with("error", RawJson::of(&outcome.as_ref().err().map(|error| error.0.clone())))
+        .with("folders", RawJson::of(&folders));
+    app.screen.json(&displayed.into_raw());
+    if let Err(error) = outcome {
+        app.screen.error(&error.0);
+        return Exit::Usage;
+    }
+    Exit::Done
+}
+
+/// Prints what follows from the trust that was just given.
+fn report_trusted(app: &App, reviews: &[Review]) {
+    let lang = app.lang();
+    app.screen.note(lang.choose(
+        "trusted: it is used from now on, until something of it changes",
+        "已信任：从现在起会使用，直到其中有内容改动",
+    ));
+    if reviews.iter().any(|review| !review.skills.is_empty()) {
+        app.screen.note(lang.choose(
+            "skills that you have not approved yet wait for `toolhub skills approve --all`, which shows each of them",
+            "尚未批准的技能需运行 `toolhub skills approve --all`，会逐个显示",
+        ));
+    }
+    for review in reviews.iter().filter(|review| !review.is_here && review.has_config()) {
+        let folder = review.folder.display();
+        app.screen.note(&lang.choose(
+            format!(
+                "settings and servers of `{folder}` are used in that folder itself; here only its skills are"
+            ),
+            format!("`{folder}` 的设置和服务器只在该文件夹中使用；这里只使用它的技能"),
+        ));
+    }
 }
 
 /// Prompts the owner; the error is the reason for missing consent.

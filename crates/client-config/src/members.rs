@@ -1,7 +1,5 @@
 //! Writes one server as an object: the fields that most clients share, with rules for the differences.
 
-use std::time::Duration;
-
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::millis::duration_millis;
 

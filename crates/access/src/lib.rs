@@ -46,6 +46,7 @@ mod spellings;
 
 use toolhub_core::Principal;
 
+pub use self::abilities::{DECIDERS, may_decide_changed_tools, may_decide_held_calls};
 pub use self::cache::PermissionCache;
 pub use self::decision::{Decision, RuleId};
 pub use self::explain::{Explanation, RuleExplanation, explain};

@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::model::{ChatRequest, LanguageModel, Message, ReplyListener, Usage};
 use toolhub_core::outcome::Verification;
+use toolhub_core::shell;
 use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 use toolhub_planner::exceeds_limits;
 use toolhub_planner::plan::{Plan, Slot, Step, StepId};
@@ -189,8 +190,12 @@ impl Agent<'_> {
         match failure {
             // No call was made yet: fall back to rules.
             Some(why) if steps.is_empty() => {
-                self.answer_by_rules_after(model_session, agent_request, vec![fallback_note(&why.text())])
-                    .await
+                self.answer_by_rules_after(
+                    model_session,
+                    agent_request,
+                    vec![planned_by_rules_note(&why.text())],
+                )
+                .await
             }
             Some(why) => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
@@ -204,8 +209,9 @@ impl Agent<'_> {
                 )
             }
             None if steps.is_empty() && text.trim().is_empty() => {
-                let silent = LocalizedText::new("the model said nothing", "模型没有说任何话");
-                self.answer_by_rules_after(model_session, agent_request, vec![fallback_note(&silent)]).await
+                let silent = LocalizedText::new("the model returned an empty response", "模型返回了空响应");
+                self.answer_by_rules_after(model_session, agent_request, vec![planned_by_rules_note(&silent)])
+                    .await
             }
             None => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
@@ -239,7 +245,7 @@ impl Agent<'_> {
             Ok(plan) => self.order_changes(plan),
             Err(none) => {
                 let why = match none {
-                    PlanError::ReplyError(why) => fallback_note(&why.text()),
+                    PlanError::ReplyError(why) => planned_by_rules_note(&why.text()),
                     PlanError::Invalid(why) => why,
                 };
                 return self.answer_by_rules_after(model_session, agent_request, vec![why]).await;
@@ -307,8 +313,8 @@ impl Agent<'_> {
             verification.verified = false;
         } else if !worded {
             notes.push(LocalizedText::new(
-                "the model had no words of its own for this: what the tools said is shown",
-                "模型没有用自己的话作答：显示的是工具的结果",
+                "the model returned no text: the results of the tools are shown",
+                "模型没有返回文字：显示的是工具的结果",
             ));
         }
         Answer {
@@ -430,8 +436,8 @@ impl Agent<'_> {
             && self.agent_context.folder.join(&path).exists();
         (creates && wanted == Some(1) && file_exists).then(|| {
             LocalizedText::new(
-                format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {name}`"),
-                format!("没有执行：`{path}` 已经存在，`{name}` 会覆盖它；请给出不存在的文件名，或使用 `toolhub call {name}`"),
+                format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {}`", shell::quote(name.as_str())),
+                format!("没有执行：`{path}` 已经存在，`{name}` 会覆盖它；请给出不存在的文件名，或使用 `toolhub call {}`", shell::quote(name.as_str())),
             )
         })
     }
@@ -494,7 +500,8 @@ fn messages(agent_request: AgentRequest<'_>) -> Vec<Message> {
     messages
 }
 
-fn fallback_note(why: &LocalizedText) -> LocalizedText {
+/// The note of an answer whose plan was made by rules, because the model could not be used.
+pub fn planned_by_rules_note(why: &LocalizedText) -> LocalizedText {
     use toolhub_core::Localize as _;
     let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
     LocalizedText::new(
@@ -522,10 +529,10 @@ impl Reasoner for ModelReasoner<'_, '_> {
                 &known,
                 self.lang,
             ));
-            let purpose = LocalizedText::new("a thought", "思考");
+            let purpose = LocalizedText::new("a reasoning step", "推理步骤");
             let reply = self.model_session.ask_quietly(chat, purpose).await.map_err(|why| why.text())?;
             match reply.text.trim() {
-                "" => Err(LocalizedText::new("the model had nothing to say", "模型没有给出内容")),
+                "" => Err(LocalizedText::new("the model returned an empty response", "模型返回了空响应")),
                 text => Ok(text.to_owned()),
             }
         })

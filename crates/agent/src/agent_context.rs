@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::millis::duration_millis;
 use toolhub_core::ports::ToolCaller;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{
     BoxFuture, CallBy, CallId, Event, EventKind, EventSink, NestedTool, Outcome, RawJson, ToolCall,
     ToolError, ToolName,
@@ -153,7 +154,7 @@ impl AgentContext<'_> {
         let started = Instant::now();
         let permitted = self.permitted(&call, request).await;
         let waited = started.elapsed();
-        self.waited.fetch_add(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.waited.fetch_add(duration_millis(waited), Ordering::Relaxed);
         let outcome = match permitted {
             Ok(()) => {
                 let outcome = self.run(&mut call, request).await;
@@ -175,7 +176,8 @@ impl AgentContext<'_> {
 
     async fn run(&self, call: &mut ToolCall, request: &str) -> Outcome {
         call.conversation.clone_from(&self.conversation);
-        call.request = Some(cut(request, MAX_STORED_REQUEST_CHARS).unwrap_or_else(|| request.to_owned()));
+        call.request =
+            Some(truncate(request, MAX_STORED_REQUEST_CHARS).unwrap_or_else(|| request.to_owned()));
         if self.runs_script(call) {
             return self.run_script(call, request).await;
         }
@@ -263,8 +265,12 @@ impl AgentContext<'_> {
                 |change| format!("没有执行：{change}，而你没有同意"),
             ))),
             PermissionDecision::NoUser => Err(ToolError::failed(refusal(
-                |change| format!("not run: {change}, and there is no terminal to ask at; agree with `--yes`"),
-                |change| format!("没有执行：{change}，而这里没有可询问的终端；请用 `--yes` 表示同意"),
+                |change| {
+                    format!(
+                        "not run: {change}, and there is no terminal for the confirmation; confirm with `--yes`"
+                    )
+                },
+                |change| format!("没有执行：{change}，而这里没有可供确认的终端；请用 `--yes` 确认"),
             ))),
         }
     }

@@ -118,7 +118,7 @@ impl<'a> ModelSession<'a> {
         }
         if spent.rounds >= self.budget.rounds {
             return over(
-                "the model may not be asked more often for this request",
+                "the limit of model requests for this request is reached",
                 "该请求询问模型的次数已用完",
             );
         }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 use toolhub_core::{CallBy, RawJson, Source, ToolCall, ToolName};
 use toolhub_engine::{Catalog, Entry, Policy, SourceFilter};
 
@@ -229,13 +230,14 @@ impl<'a> ServerChoice<'a> {
         let tools = self.catalog.iter().filter(|entry| entry.tool.source.to_string() == server);
         let tools: Vec<String> =
             tools.take(MAX_SHOWN_TOOLS).map(|entry| format!("`{}`", entry.tool.name())).collect();
+        let shown = shell::quote(server);
         LocalizedText::new(
             format!(
-                "the request names the server `{server}`, but which of its tools is meant is not clear: {}; use `toolhub call TOOL --source {server}`",
+                "the request names the server `{server}`, but which of its tools is meant is not clear: {}; use `toolhub call TOOL --source {shown}`",
                 tools.join(", ")
             ),
             format!(
-                "请求指定了服务器 `{server}`，但不清楚要用它的哪个工具：{}；可使用 `toolhub call TOOL --source {server}`",
+                "请求指定了服务器 `{server}`，但不清楚要用它的哪个工具：{}；可使用 `toolhub call TOOL --source {shown}`",
                 tools.join("、")
             ),
         )
@@ -268,9 +270,13 @@ impl<'a> ServerChoice<'a> {
                 (None, _) if self.is_ambiguous(&tool) => self.ambiguity_message(&tool),
                 (None, Some(absent)) if changes => LocalizedText::new(
                     format!(
-                        "the request names the server `{absent}`, which is not available (`toolhub servers test {absent}`)"
+                        "the request names the server `{absent}`, which is not available (`toolhub servers test {}`)",
+                        shell::quote(absent)
                     ),
-                    format!("请求指定了服务器 `{absent}`，但它现在不可用（`toolhub servers test {absent}`）"),
+                    format!(
+                        "请求指定了服务器 `{absent}`，但它现在不可用（`toolhub servers test {}`）",
+                        shell::quote(absent)
+                    ),
                 ),
                 _ => continue,
             };

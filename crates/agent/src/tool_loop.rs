@@ -92,7 +92,7 @@ pub(crate) async fn run_tool_loop(
         }
         if chat.choice == ToolChoice::Forbidden {
             let why = ReplyError::Budget(LocalizedText::new(
-                "the model may not be asked more often for this request, and has not come to an end",
+                "the limit of model requests for this request is reached before the model finished",
                 "该请求询问模型的次数已用完，模型还没有结束",
             ));
             return LoopResult::failed(reply.text, steps, why);
@@ -243,7 +243,8 @@ pub(crate) fn step(number: usize, call: ModelCall) -> PlannedCall {
     let description = match arguments.get() {
         "{}" => tool.to_string(),
         arguments => {
-            let displayed = toolhub_core::text::cut(arguments, 100).unwrap_or_else(|| arguments.to_owned());
+            let displayed =
+                toolhub_core::text::truncate(arguments, 100).unwrap_or_else(|| arguments.to_owned());
             format!("{tool} {displayed}")
         }
     };

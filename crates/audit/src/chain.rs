@@ -7,8 +7,9 @@ use std::time::SystemTime;
 use ring::digest::{Context, SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use toolhub_core::audit::AuditEvent;
+use toolhub_core::hex;
 
-use crate::encoding::{put_number, to_hex};
+use crate::encoding::put_number;
 use crate::record::{AuditRecord, CallFields, VERSION, encode_call, encode_event};
 
 /// Begins the text whose hash precedes the first record of a log.
@@ -46,7 +47,7 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
@@ -80,7 +81,7 @@ impl LogId {
 
 impl fmt::Display for LogId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 

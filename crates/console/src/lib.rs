@@ -55,8 +55,10 @@ use crate::sessions::Sessions;
 /// The path of the console's pages.
 pub const CONSOLE_PATH: &str = "/console";
 const API_PREFIX: &str = "/api/v1/";
-/// The path below [`CONSOLE_PATH`] at which a one-time ticket opens a session.
-const OPEN_SEGMENT: &str = "open";
+/// The path below [`CONSOLE_PATH`] at which a one-time ticket, which follows it, opens a session.
+const OPEN_PREFIX: &str = "open/";
+/// What the access log shows for such a path.
+const OPEN_PATH_WITHOUT_TICKET: &str = "/console/open/…";
 /// Maximum time for receiving the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a body.
@@ -77,7 +79,7 @@ pub async fn one_time_link(
         true => format!("{}:{}", session::console_host(home)?, address.port()),
         false => address.to_string(),
     };
-    Ok(Secret::new(format!("http://{host}{CONSOLE_PATH}/{OPEN_SEGMENT}/{}", ticket.expose())))
+    Ok(Secret::new(format!("http://{host}{CONSOLE_PATH}/{OPEN_PREFIX}{}", ticket.expose())))
 }
 
 /// The console and the API of a hub.
@@ -283,7 +285,7 @@ impl Console {
         if let Some(name) = below.strip_prefix("assets/") {
             return assets::respond(name, &parts.headers);
         }
-        if let Some(ticket) = below.strip_prefix("open/") {
+        if let Some(ticket) = below.strip_prefix(OPEN_PREFIX) {
             // A probe must not use up the ticket.
             if parts.method == Method::HEAD || !self.accepts_sessions(&parts.headers) {
                 return pages::used_link(preferences);
@@ -370,7 +372,9 @@ impl WebApp for Console {
 
     fn loggable_path<'a>(&self, path: &'a str) -> &'a str {
         // A ticket is a secret until it is used. Queries, which may have a code, are not logged.
-        if path.starts_with("/console/open/") { "/console/open/…" } else { path }
+        let below = path.strip_prefix(CONSOLE_PATH).and_then(|rest| rest.strip_prefix('/'));
+        let has_ticket = below.is_some_and(|below| below.starts_with(OPEN_PREFIX));
+        if has_ticket { OPEN_PATH_WITHOUT_TICKET } else { path }
     }
 
     fn respond<'a>(

@@ -8,11 +8,12 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use toolhub::Person;
 use toolhub_core::Secret;
+use toolhub_core::millis::{duration_millis, unix_millis};
 use toolhub_mcp_gateway::secret;
 use toolhub_server::hash_of;
 use toolhub_store::private_file;
@@ -60,7 +61,7 @@ pub(crate) enum SessionOwner {
 impl StoredSession {
     /// When it ends in any case, in milliseconds since 1970.
     pub(crate) fn ends_ms(&self) -> u64 {
-        self.created_ms.saturating_add(as_millis(self.lifetime()))
+        self.created_ms.saturating_add(duration_millis(self.lifetime()))
     }
 
     fn lifetime(&self) -> Duration {
@@ -69,7 +70,7 @@ impl StoredSession {
 
     pub(crate) fn is_valid(&self, now_ms: u64) -> bool {
         // A clock that was set back must not extend a session without end.
-        let since = |then: u64, limit: Duration| now_ms.abs_diff(then) < as_millis(limit);
+        let since = |then: u64, limit: Duration| now_ms.abs_diff(then) < duration_millis(limit);
         since(self.used_ms, IDLE_TIMEOUT) && since(self.created_ms, self.lifetime())
     }
 
@@ -148,7 +149,7 @@ impl FolderSessions {
             return None;
         }
         let owner = session.owner();
-        let is_due = now.saturating_sub(session.used_ms) >= as_millis(USE_INTERVAL);
+        let is_due = now.saturating_sub(session.used_ms) >= duration_millis(USE_INTERVAL);
         session.used_ms = now.max(session.used_ms);
         if is_due {
             // The session is valid in any case; a failure shortens it after a restart.
@@ -265,12 +266,8 @@ pub(crate) fn is_token(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-pub(crate) fn as_millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 pub(crate) fn now_ms() -> u64 {
-    as_millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    unix_millis(SystemTime::now())
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
+use crate::hex;
 use crate::json::{self, KeyProblem, RawJson, RawObject};
 use crate::source::Source;
 
@@ -246,8 +246,7 @@ impl ToolDefinition {
 
 fn digest_of(raw: &RawJson) -> Arc<str> {
     let canonical = json::canonical(raw.get()).unwrap_or_else(|| raw.get().to_owned());
-    let digest = Sha256::digest(canonical.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    hex::sha256(canonical.as_bytes()).into()
 }
 
 fn kind_of(json: &str) -> &'static str {

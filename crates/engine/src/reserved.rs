@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
 use toolhub_core::source::SourceKind;
-use toolhub_core::{Source, Tool};
+use toolhub_core::{Source, Tool, hex};
 
 /// The longest name that all clients accept.
 const MAX_NAME_BYTES: usize = 64;
@@ -94,7 +94,7 @@ pub fn hashed(source: &Source, name: &str) -> String {
         true => Sha256::digest(full_name.as_bytes()),
         false => Sha256::digest(format!("\0{id}\0{name}").as_bytes()),
     };
-    let tail: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let tail = hex::encode(&digest[..4]);
     let stem: String = plain(&full_name).chars().take(MAX_NAME_BYTES - tail.len() - 1).collect();
     format!("{stem}_{tail}")
 }

@@ -51,7 +51,7 @@ fn source_selects_any_guessed_or_exact_source() {
     check(Some("native"), &["a", "b", "native"], "source `native` is often a model's guess");
     check(Some("appflowy"), &["a", "b", "native"], "source `appflowy` is often a model's guess");
     // A configured server: only that server.
-    check(Some("b"), &["b"], "only that server is asked");
+    check(Some("b"), &["b"], "only that server is used");
     // Values that mean "not specified".
     check(Some("auto"), &["a", "b", "native"], "tried in the order mcp, skill, native");
     check(Some(""), &["a", "b", "native"], "tried in the order mcp, skill, native");

@@ -4,10 +4,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::principal::{LOCAL, Origin};
-use toolhub_core::{CallerHandle, Principal, Secret};
+use toolhub_core::{CallerHandle, Principal, Secret, hex};
 use toolhub_mcp_wire::McpError;
 use toolhub_oauth::{CredentialOwner, OAuthError, TokenManager};
 
@@ -170,5 +169,5 @@ fn digest_of(token: &Secret) -> String {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::sha256(text.as_bytes())
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use toolhub_core::caller::ClientResponse;
 use toolhub_core::io_thread::PerIoThread;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::{CallContext, CallerHandle, EventKind, RawJson, Source, TraceContext};
 
 use crate::transport::Listener;
@@ -288,7 +289,7 @@ impl InFlightRequests {
 /// Milliseconds since the first call, plus one, so that 0 lies before all values.
 fn now() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+    duration_millis(START.elapsed()).saturating_add(1)
 }
 
 fn lock(thread_requests: &ThreadRequests) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
@@ -310,7 +311,7 @@ impl InFlightGuard<'_> {
     /// Records until when this session may still cause messages. Only relevant within one principal: shared streams used by two
     /// principals are never attributed.
     fn linger(&self) {
-        let until = now() + u64::try_from(UNANSWERED_LINGER.as_millis()).unwrap_or(u64::MAX);
+        let until = now() + duration_millis(UNANSWERED_LINGER);
         let latest = self.in_flight.session.load(Ordering::Relaxed) == self.session;
         let of = if latest { &self.in_flight.session_until } else { &self.in_flight.others_until };
         of.fetch_max(until, Ordering::Relaxed);

@@ -2,8 +2,9 @@
 //! cancellation (≤ 2025-11-25).
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
+use toolhub_core::millis::unix_millis;
 use toolhub_core::shared_state::{ChangeVersions, SharedState};
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
@@ -113,8 +114,7 @@ impl Gateway {
                 return None;
             }
             // Milliseconds increase faster than the number of restarts, streams and server requests of one client.
-            let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-            let epoch = u64::try_from(epoch).unwrap_or(u64::MAX).max(1);
+            let epoch = unix_millis(SystemTime::now()).max(1);
             let info = ClientInfo {
                 number: self.new_client(),
                 era: Era::Legacy,

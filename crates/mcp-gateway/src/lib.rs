@@ -54,8 +54,8 @@ use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::json::folded;
 use toolhub_core::ports::boxed;
 use toolhub_core::shared_state::ReplicaId;
-use toolhub_core::text::cut;
-use toolhub_core::{CallerHandle, RawJson, RawObject};
+use toolhub_core::text::truncate;
+use toolhub_core::{CallerHandle, RawJson, RawObject, hex};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE, client_info};
 use toolhub_mcp_wire::{Era, Offer, scan};
 
@@ -304,7 +304,7 @@ impl Gateway {
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for name in &names {
             let unknown = || {
-                let shown = cut(name, MAX_SHOWN_CHARS).unwrap_or_else(|| name.clone());
+                let shown = truncate(name, MAX_SHOWN_CHARS).unwrap_or_else(|| name.clone());
                 RpcError::invalid_params(format!("unknown tool: {shown}"))
             };
             let definition = tools.definitions.get(name).ok_or_else(unknown)?;
@@ -410,7 +410,7 @@ fn capabilities(era: Era) -> RawObject {
 pub fn secret() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex::encode(&bytes))
 }
 
 #[cfg(test)]

@@ -210,7 +210,7 @@ fn read_general(text: &ByteString) -> Result<Message, Rejection> {
             // Server requests have numeric ids; a response with any other id matches none.
             match id.as_ref().and_then(|id| id.decode().ok()) {
                 Some(id) => Ok(Message::Response { id, answer }),
-                None => refuse(id, "that was never asked"),
+                None => refuse(id, "the response matches no request of the server"),
             }
         }
     }

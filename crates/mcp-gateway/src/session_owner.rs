@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{NewEntry, Replacement, ReplicaId, SharedState, StateKind};
 
-use crate::ended_session::{RESUMABLE_FOR, hex};
+use crate::ended_session::RESUMABLE_FOR;
 
 /// How long the owner of a session is used without reading it again.
 const OWNER_CACHE_LIFETIME: Duration = Duration::from_secs(1);
@@ -128,7 +128,7 @@ pub(crate) async fn adopted_by(
 
 /// The id of the entry of a session. Ids of sessions are not stored: they would be of use to a reader of the database.
 fn entry_id(session: &str) -> String {
-    hex(&Sha256::digest(session))
+    hex::sha256(session.as_bytes())
 }
 
 fn replica_of(value: &RawJson) -> Option<ReplicaId> {

@@ -97,7 +97,7 @@ impl Index {
 }
 
 fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
-    let text = query::cut(request.text);
+    let text = query::used_part(request.text);
     let query = Query::read(text, &index.tables, &index.settings);
     let weights = term_weights(index, &query);
     let mut scores = scores_by_words(index, &query, &weights);

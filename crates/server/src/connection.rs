@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use toolhub_core::millis::duration_millis;
 
 /// Maximum idle time between two requests. Clients keep idle connections for up to 90 seconds, and a connection that is
 /// closed just as a request is sent fails that request.
@@ -93,7 +94,7 @@ impl ConnectionState {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX) << 2
+        duration_millis(self.started.elapsed()) << 2
     }
 
     /// Marks the connection as serving a request until the returned guard is dropped.

@@ -23,7 +23,7 @@ pub enum OpenError {
     Private(#[from] PrivateError),
     /// The database was written by a newer version of toolhub.
     #[error(
-        "the database has version {found}, this toolhub knows {known}: use a newer toolhub, or another `--home`"
+        "the database has version {found}, this toolhub supports up to {known}: use a newer toolhub, or another `--home`"
     )]
     Newer {
         /// The version of the database.

@@ -262,13 +262,8 @@ impl HubBuilder {
             let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
             let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
 
-            let call_log = match &store {
-                Some(store) => Some(Arc::clone(store) as Arc<dyn CallLog>),
-                None if !self.without_store && settings.store.required.unwrap_or(true) => {
-                    Some(Arc::new(UnavailableCallLog(store_problem.clone().unwrap_or_default())) as _)
-                }
-                None => None,
-            };
+            let is_required = !self.without_store && settings.store.required.unwrap_or(true);
+            let call_log = call_log(store.as_ref(), is_required, store_problem.as_ref());
             let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::provided));
             let engine = Arc::new(new_engine(&settings, &specs, &events, call_log, &models));
             let encoder = encoder(&settings, &paths, &mut notes);
@@ -363,6 +358,22 @@ impl HubBuilder {
             hub.refresh_catalog();
             Ok(hub)
         })
+    }
+}
+
+/// The log of calls. If it is required and there is no store, no call is executed.
+fn call_log(
+    store: Option<&Arc<dyn HubStore>>,
+    is_required: bool,
+    problem: Option<&LocalizedText>,
+) -> Option<Arc<dyn CallLog>> {
+    match store {
+        Some(store) => Some(Arc::clone(store) as Arc<dyn CallLog>),
+        None if is_required => {
+            let problem = problem.cloned().unwrap_or_default();
+            Some(Arc::new(UnavailableCallLog(problem)) as Arc<dyn CallLog>)
+        }
+        None => None,
     }
 }
 

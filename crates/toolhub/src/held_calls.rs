@@ -10,15 +10,17 @@ mod shared;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use toolhub_access::may_decide_held_calls;
 use toolhub_core::json::canonical;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::millis::{duration_millis, unix_millis};
 use toolhub_core::ports::HubStore;
 use toolhub_core::shared_state::ChangeVersions;
-use toolhub_core::{CallId, Principal, RawJson, Role};
+use toolhub_core::{CallId, Principal, RawJson, Role, hex};
 
 use files::HeldCallFiles;
 pub use files::HolderLock;
@@ -73,7 +75,7 @@ fn principal_prefix(principal: &str) -> String {
 fn ended_to_remove(mut stored: Vec<HeldCall>, length: usize) -> io::Result<Vec<HeldCall>> {
     let mut bytes: usize = length + stored.iter().map(|call| call.arguments.get().len()).sum::<usize>();
     stored.sort_by_key(|call| call.at_ms);
-    let now = millis(SystemTime::now());
+    let now = unix_millis(SystemTime::now());
     let mut removed = Vec::new();
     for call in stored {
         // A denial is in force until the call would have expired.
@@ -110,7 +112,7 @@ impl NewHeldCall<'_> {
 
     /// The call as it is stored first.
     fn to_held_call(&self) -> HeldCall {
-        let now = millis(SystemTime::now());
+        let now = unix_millis(SystemTime::now());
         HeldCall {
             id: format!("{}{:08x}", self.prefix(), fastrand::u32(..)),
             principal: self.principal.id().to_string(),
@@ -122,7 +124,7 @@ impl NewHeldCall<'_> {
             definition: self.definition.clone(),
             script: self.script.map(ToString::to_string),
             at_ms: now,
-            expires_ms: now.saturating_add(u64::try_from(self.hold.as_millis()).unwrap_or(u64::MAX)),
+            expires_ms: now.saturating_add(duration_millis(self.hold)),
             state: HeldState::Held,
             is_new: true,
             holder: None,
@@ -160,7 +162,7 @@ fn digest(parts: &[&str], digits: usize) -> String {
         hash.update(part.len().to_le_bytes());
         hash.update(part.as_bytes());
     }
-    let mut text: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = hex::encode(&hash.finalize());
     text.truncate(digits);
     text
 }
@@ -276,7 +278,7 @@ impl HeldCall {
     /// Whether an equal call shares it instead of being held anew. A denial holds until the call would have expired.
     fn is_open(&self) -> bool {
         !matches!(self.state, HeldState::Expired | HeldState::Used { .. } | HeldState::Withdrawn)
-            && self.expires_ms > millis(SystemTime::now())
+            && self.expires_ms > unix_millis(SystemTime::now())
     }
 
     /// Whether its state depends on whether the script that made it still runs.
@@ -286,7 +288,7 @@ impl HeldCall {
 
     /// The state after this decision.
     fn state_after(&self, decision: Option<StoredDecision>, is_used: bool) -> HeldState {
-        let is_expired = millis(SystemTime::now()) >= self.expires_ms;
+        let is_expired = unix_millis(SystemTime::now()) >= self.expires_ms;
         match decision {
             Some(StoredDecision { approved: true, by, .. }) if is_used => HeldState::Used { by },
             Some(StoredDecision { approved: false, by, .. }) => HeldState::Denied { by },
@@ -438,7 +440,7 @@ impl HeldCalls {
     ) -> Result<HeldCall, DecideError> {
         let call = self.get(id).await.map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
         let Decider { principal, is_alone } = decider;
-        if !principal.roles.contains(Role::Approver) && !principal.roles.contains(Role::Owner) {
+        if !may_decide_held_calls(principal.roles) {
             return Err(DecideError::NotApprover);
         }
         // A call of a profile that the principal may not use does not exist for it.
@@ -453,7 +455,7 @@ impl HeldCalls {
             return Err(DecideError::NotHeld(call.state));
         }
         let by = principal.id().to_string();
-        let decision = StoredDecision { approved, by, at_ms: millis(SystemTime::now()) };
+        let decision = StoredDecision { approved, by, at_ms: unix_millis(SystemTime::now()) };
         let stored = match &self.storage {
             Storage::Files(files) => files.store_decision(id, &decision),
             Storage::Shared(shared) => shared.store_decision(id, &decision).await,
@@ -517,11 +519,6 @@ impl HeldCalls {
             Storage::Shared(shared) => shared.wait_for_change(&mut seen.0).await,
         }
     }
-}
-
-fn millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use toolhub_core::finder::{SearchResult, ToolFinder as _};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Verification;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
+use toolhub_core::shell;
 use toolhub_core::{
     BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall,
     ToolDefinition, ToolError,
@@ -270,9 +271,13 @@ impl Hub {
                 return ToolError::NotStarted {
                     why: LocalizedText::new(
                         format!(
-                            "server `{name}` is disabled: enable it with `toolhub servers enable {name}`"
+                            "server `{name}` is disabled: enable it with `toolhub servers enable {}`",
+                            shell::quote(&name)
                         ),
-                        format!("服务器 `{name}` 已停用：可用 `toolhub servers enable {name}` 启用"),
+                        format!(
+                            "服务器 `{name}` 已停用：可用 `toolhub servers enable {}` 启用",
+                            shell::quote(&name)
+                        ),
                     ),
                 };
             }
@@ -283,9 +288,13 @@ impl Hub {
             return ToolError::NotStarted {
                 why: LocalizedText::new(
                     format!(
-                        "`{tool}` is a tool of server `{id}`, which is disabled: enable it with `toolhub servers enable {id}`"
+                        "`{tool}` is a tool of server `{id}`, which is disabled: enable it with `toolhub servers enable {}`",
+                        shell::quote(id.as_str())
                     ),
-                    format!("`{tool}` 属于已停用的服务器 `{id}`：可用 `toolhub servers enable {id}` 启用"),
+                    format!(
+                        "`{tool}` 属于已停用的服务器 `{id}`：可用 `toolhub servers enable {}` 启用",
+                        shell::quote(id.as_str())
+                    ),
                 ),
             };
         }

@@ -31,6 +31,7 @@ mod cluster;
 #[cfg(feature = "postgres")]
 mod cluster_reading;
 mod cluster_status;
+mod daily_budgets;
 mod discovery;
 mod disk_space;
 mod failures;

@@ -149,7 +149,7 @@ impl Link {
                 Reply::Notification { method } => events.notification(&method, json(&body).as_ref()),
                 Reply::Question { number, method } => {
                     if questions.len() >= MAX_QUESTIONS {
-                        let refusal = Err((-32000, "too many questions at once".to_owned()));
+                        let refusal = Err((-32000, "too many concurrent requests".to_owned()));
                         self.answer(id, number, refusal).await;
                     } else {
                         let asking = events.ask(method, json(&body));

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use toolhub_core::cluster::{InstanceKey, Member, MemberKind, Placement};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::StoreError;
+use toolhub_core::shell;
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox};
 use toolhub_mcp_wire::McpError;
@@ -140,8 +141,11 @@ fn candidates(spec: &ServerSpec, members: Vec<Member>) -> Result<Vec<Member>, Lo
     if workers.is_empty() {
         let labels = spec.labels.join(",");
         return Err(LocalizedText::new(
-            format!("it asks for the labels `{labels}`: start `toolhub work --labels {labels}`"),
-            format!("它要求标签 `{labels}`：请运行 `toolhub work --labels {labels}`"),
+            format!(
+                "it requires the labels `{labels}`: start `toolhub work --labels {}`",
+                shell::quote(&labels)
+            ),
+            format!("它要求标签 `{labels}`：请运行 `toolhub work --labels {}`", shell::quote(&labels)),
         ));
     }
     workers.retain(|worker| worker.load < worker.capacity);

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::script_host::{
     ScriptHost, ScriptHostEnd, ScriptHostEndCause, ScriptHostEvent, ScriptHosts,
 };
@@ -278,7 +279,7 @@ impl ScriptRun<'_> {
 }
 
 fn cpu_of(host: &dyn ScriptHost) -> Option<u64> {
-    host.cpu_time().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    host.cpu_time().map(duration_millis)
 }
 
 fn ended(end: ScriptHostEnd, cpu_ms: Option<u64>) -> Bytes {

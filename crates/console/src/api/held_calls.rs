@@ -7,9 +7,10 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub::held_calls::{DecideError, Decider, HeldCall, HeldState};
+use toolhub_access::may_decide_held_calls;
 use toolhub_core::audit::HeldCallDecision;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{RawJson, Role, Roles};
+use toolhub_core::{RawJson, Role};
 use toolhub_server::Authenticator as _;
 
 use super::{Page, timestamp};
@@ -52,9 +53,8 @@ pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>,
 
 /// The held calls that the principal may see.
 pub(crate) async fn visible(context: &ConsoleContext<'_>, all: bool) -> Result<Vec<Held>, Problem> {
-    let deciders: Roles = [Role::Approver, Role::Owner].into_iter().collect();
-    let sees_all = context.has_role(deciders);
     let principal = context.principal();
+    let sees_all = may_decide_held_calls(principal.roles);
     // Those of others are read only for principals that may see them.
     let reads_others = sees_all || context.reads_all_calls();
     let owner = (!reads_others).then(|| &**principal.id());
@@ -81,7 +81,7 @@ fn held(context: &ConsoleContext<'_>, call: &HeldCall) -> Held {
     let at = |ms: u64| timestamp(SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
     let principal = context.principal();
     let is_own = call.principal == **principal.id();
-    let may_decide = context.has_role([Role::Approver, Role::Owner].into_iter().collect::<Roles>());
+    let may_decide = may_decide_held_calls(principal.roles);
     let may_approve_own = is_alone(context) && principal.roles.contains(Role::Owner);
     Held {
         id: call.id.clone(),

@@ -27,6 +27,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub::Gateways;
+use toolhub_access::DECIDERS;
 use toolhub_core::{BoxFuture, Role, Roles, Secret};
 
 use crate::browser::Cookies;
@@ -44,7 +45,7 @@ pub(crate) const TOOL_USERS: &[Role] =
     &[Role::Viewer, Role::Caller, Role::Approver, Role::Operator, Role::Auditor, Role::Owner];
 const CALLERS: &[Role] = &[Role::Caller, Role::Owner];
 const OPERATORS: &[Role] = &[Role::Operator, Role::Owner];
-const APPROVERS: &[Role] = &[Role::Approver, Role::Owner];
+const APPROVERS: &[Role] = DECIDERS;
 pub(crate) const AUDITORS: &[Role] = &[Role::Auditor];
 /// The roles that see skills.
 pub(crate) const SKILL_READERS: &[Role] = &[Role::Operator, Role::Auditor, Role::Owner];

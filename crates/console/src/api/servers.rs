@@ -9,6 +9,7 @@ use serde::Serialize;
 use toolhub::ServerView;
 use toolhub_client_config::TransportSpec;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
+use toolhub_core::shell;
 use toolhub_core::{Lang, Localize as _, Role, Roles, Source, ToolError, ToolName};
 use toolhub_mcp_client::last_lines;
 
@@ -210,8 +211,11 @@ async fn connect(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem
             StatusCode::CONFLICT,
             "server-disabled",
             toolhub_core::lang::LocalizedText::new(
-                format!("server `{id}` is disabled: enable it with `toolhub servers enable {id}`"),
-                format!("服务器 `{id}` 已停用：可用 `toolhub servers enable {id}` 启用"),
+                format!(
+                    "server `{id}` is disabled: enable it with `toolhub servers enable {}`",
+                    shell::quote(id)
+                ),
+                format!("服务器 `{id}` 已停用：可用 `toolhub servers enable {}` 启用", shell::quote(id)),
             ),
         ));
     }

@@ -7,6 +7,7 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub::{DirectAnswer, DirectCall, OfferedTool, Request};
+use toolhub_access::may_decide_changed_tools;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
@@ -235,7 +236,7 @@ async fn find(
 /// The tools that are held back: no client is offered them, but those who may approve them see what has changed. An approver
 /// decides about the tools that profiles and rules would offer to it.
 fn held_back(context: &ConsoleContext<'_>) -> Vec<OfferedTool> {
-    if !context.has_role([Role::Approver, Role::Owner].into_iter().collect::<Roles>()) {
+    if !may_decide_changed_tools(context.principal().roles) {
         return Vec::new();
     }
     let entries = context.gateways.held_back_tools(context.principal());

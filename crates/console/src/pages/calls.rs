@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use maud::{Markup, PreEscaped, html};
 use toolhub::script_code;
+use toolhub_core::shell::quote;
 use toolhub_core::{RawJson, RawObject};
 
 use super::layout::{Frame, duration, first_line, next_link, state, time};
@@ -313,7 +314,7 @@ fn waterfall(detail: &CallDetail) -> Markup {
 /// The call as commands and as a message.
 fn copies(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
     let (tool, arguments) = (&detail.call.tool, &detail.arguments);
-    let command = format!("toolhub call {} --args {}", shell_quoted(tool), shell_quoted(arguments.get()));
+    let command = format!("toolhub call {} --args {}", quote(tool), quote(arguments.get()));
     let params = RawObject::default().with("name", tool.as_str()).with("arguments", arguments.clone());
     let message = RawObject::default()
         .with("jsonrpc", "2.0")
@@ -328,36 +329,6 @@ fn copies(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
             pre.command { (command) }
             h3 { (frame.text("MCP message", "MCP 消息")) }
             pre.command { (message.get()) }
-        }
-    }
-}
-
-/// A text as one word of a shell.
-fn shell_quoted(text: &str) -> String {
-    let is_plain = !text.is_empty()
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/'));
-    if is_plain && !text.starts_with('-') {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_a_shell_cannot_end_early() {
-        for (text, expected) in [
-            ("calculate", "calculate"),
-            ("{\"a\": 1}", "'{\"a\": 1}'"),
-            ("it's; rm -rf /", "'it'\\''s; rm -rf /'"),
-            ("", "''"),
-            ("--yes", "'--yes'"),
-            ("$(id)", "'$(id)'"),
-        ] {
-            assert_eq!(shell_quoted(text), expected);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The page of held calls.
 
 use maud::{Markup, html};
-use toolhub_core::{Lang, Localize as _, Role};
+use toolhub_access::may_decide_held_calls;
+use toolhub_core::{Lang, Localize as _};
 
 use super::json_view;
 use super::layout::{Frame, state, time};
@@ -68,7 +69,7 @@ pub(crate) async fn item(
 }
 
 fn decides(context: &ConsoleContext<'_>) -> bool {
-    context.has_role(Role::Approver) || context.has_role(Role::Owner)
+    may_decide_held_calls(context.principal().roles)
 }
 
 fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {

@@ -395,7 +395,7 @@ pub(crate) fn state(name: &str, label: &str) -> Markup {
 /// A short text of the first line.
 pub(crate) fn first_line(text: &str, characters: usize) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    toolhub_core::text::cut(line, characters).unwrap_or_else(|| line.to_owned())
+    toolhub_core::text::truncate(line, characters).unwrap_or_else(|| line.to_owned())
 }
 
 /// The link to the next page of a list.

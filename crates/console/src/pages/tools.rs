@@ -1,6 +1,7 @@
 //! The pages of tools: search, definition, trial, route and approval.
 
 use maud::{Markup, html};
+use toolhub_access::may_decide_changed_tools;
 use toolhub_core::{Lang, Localize as _, Role, ServerId};
 
 use super::layout::{Frame, duration, first_line, next_link, state, time};
@@ -285,7 +286,7 @@ fn approval(context: &ConsoleContext<'_>, frame: &Frame<'_>, detail: &ToolDetail
     let (Some(before), Some(after)) = (&detail.approved_definition, &detail.source_definition) else {
         return html! {};
     };
-    let may_approve = context.has_role(Role::Approver) || context.has_role(Role::Owner);
+    let may_approve = may_decide_changed_tools(context.principal().roles);
     let (old, new) = (json_view::indented(before), json_view::indented(after));
     let is_complete = old.is_complete && new.is_complete;
     let profile = context.query.get("profile").map(|profile| format!("?profile={}", encode(profile)));

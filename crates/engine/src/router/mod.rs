@@ -236,7 +236,7 @@ fn of_one_server<'a>(
     for entry in entries.iter().filter(|entry| !stays(entry)) {
         let place = &entry.tool.source;
         reasons.push(LocalizedText::new(
-            format!("{place} has a tool of that name, too, and is not asked: name it as the source, or declare both in `[routing] equivalent`"),
+            format!("{place} has a tool of that name, too, and is not used: name it as the source, or declare both in `[routing] equivalent`"),
             format!("{place} 也有同名工具，但不会使用：可将其指定为来源，或在 `[routing] equivalent` 中声明两者等价"),
         ));
     }
@@ -355,11 +355,11 @@ fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -
     match filter {
         SourceFilter::Any => None,
         SourceFilter::Only(Source::Server(id)) => Some(LocalizedText::new(
-            format!("the call names server `{id}`, so only that server is asked"),
+            format!("the call names server `{id}`, so only that server is used"),
             format!("调用指定了服务器 `{id}`，只用该服务器"),
         )),
         SourceFilter::Only(only) => Some(LocalizedText::new(
-            format!("the call names `{only}`, so no other source is asked"),
+            format!("the call names `{only}`, so no other source is used"),
             format!("调用指定了来源 `{only}`，不用其他来源"),
         )),
         SourceFilter::Guessed => {

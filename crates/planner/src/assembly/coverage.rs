@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 
 use crate::lexer::labels;
 use crate::lexer::lexicon;
@@ -90,13 +91,14 @@ impl Unused {
             SideEffect::Destroyed => self.lost >= WORD_WEIGHT,
         };
         let quoted = quoted(if too_much { &self.words } else { &[] })?;
+        let shown = shell::quote(tool);
         Some(LocalizedText::new(
             format!(
-                "nothing was run: `{tool}` changes something, and {} of the request was not understood; say it in other words, or use `toolhub call {tool}`",
+                "nothing was run: `{tool}` changes something, and {} of the request was not understood; say it in other words, or use `toolhub call {shown}`",
                 quoted.0
             ),
             format!(
-                "没有执行：`{tool}` 会改变数据，而请求中的 {} 没有看懂；请换个说法，或使用 `toolhub call {tool}`",
+                "没有执行：`{tool}` 会改变数据，而请求中的 {} 没有看懂；请换个说法，或使用 `toolhub call {shown}`",
                 quoted.1
             ),
         ))

@@ -34,7 +34,7 @@ impl Doubt {
                 )
             }
             Self::Guessed(parameter) => LocalizedText::new(
-                format!("the value of `{parameter}` is a guess: say it as `{parameter} = …`"),
+                format!("the value of `{parameter}` is a guess: write it as `{parameter} = …`"),
                 format!("`{parameter}` 的值是猜测的：请写成 `{parameter} = …`"),
             ),
             Self::Rival(other) => LocalizedText::new(

@@ -199,8 +199,8 @@ pub(crate) fn objection(request: &str) -> Option<LocalizedText> {
     }
     HOW.iter().find(has).map(|_| {
         LocalizedText::new(
-            "nothing was run: this asks how something is done, and what would be run changes something; say it as an order to have it done",
-            "没有执行：这是在问怎么做，而要执行的操作会改变数据；若要执行，请直接说要做的事",
+            "nothing was run: the request is a question about how to do something, and the tool would change something; write it as an instruction to run the tool",
+            "没有执行：请求是在问怎么做，而该工具会改变数据；若要执行，请写成指令",
         )
     })
 }

@@ -12,13 +12,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use toolhub_core::lang::{Lang, LocalizedText};
-use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson};
+use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson, hex};
 use toolhub_sandbox::{Policy, Program};
 
 use self::locate::{ANSWER_TIMEOUT, canonical_place, locate};
 use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::file_set::sha256;
 use crate::run::{self, Job, RunError};
 
 /// Lists and runs the classes of a file.
@@ -257,7 +256,7 @@ fn candidate(file: &Path) -> Option<(String, bool)> {
     let bytes =
         std::fs::read(file).ok().filter(|bytes| bytes.len() as u64 <= found.len().max(MAX_SCRIPT_BYTES))?;
     let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
-    Some((sha256(&bytes), has(b"class ") && has(b"def execute")))
+    Some((hex::sha256(&bytes), has(b"class ") && has(b"def execute")))
 }
 
 fn classes_of(file: &Path, inspection: Option<Inspection>, trouble: Option<&LocalizedText>) -> Classes {

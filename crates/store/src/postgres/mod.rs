@@ -41,6 +41,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use toolhub_core::BoxFuture;
+use toolhub_core::hex;
 use toolhub_core::ports::{HubStore, StoreError};
 
 use crate::audit::Auditor;
@@ -194,8 +195,7 @@ impl PgStore {
 /// The folder of the journals for the database at `location`.
 fn journal_folder(data: &Path, location: &str) -> PathBuf {
     let digest = Sha256::digest(location.as_bytes());
-    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    data.join(format!("postgres-{name}"))
+    data.join(format!("postgres-{}", hex::encode(&digest[..8])))
 }
 
 /// Starts a thread with its own runtime.

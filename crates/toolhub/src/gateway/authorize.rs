@@ -17,8 +17,8 @@ use super::profile_access::ProfileAccess;
 use super::service::CallOutcome;
 use super::target_kind::TargetKind;
 use super::view::Target;
-use crate::access_control::DailyBudgetExceeded;
 use crate::audit_trail::{CALL, RefusalReason, refusal};
+use crate::daily_budgets::DailyBudgetExceeded;
 
 /// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
 const INSUFFICIENT_SCOPE: i64 = -32003;

@@ -211,7 +211,7 @@ impl HubBackend {
             let what = definition.get("description").and_then(|what| what.decode::<String>().ok());
             let what = what.unwrap_or_default();
             let line = what.split_whitespace().collect::<Vec<_>>().join(" ");
-            let line = toolhub_core::text::cut(&line, 160).unwrap_or(line);
+            let line = toolhub_core::text::truncate(&line, 160).unwrap_or(line);
             match search_signature(name, target).filter(|_| self.is_code_mode()) {
                 Some(signature) => text.push_str(&format!("- {signature}: {line}\n")),
                 None => text.push_str(&format!("- {name}: {line}\n")),

@@ -77,18 +77,8 @@ impl HubBackend {
         match method {
             BackendMethod::ReadResource => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                if let Some(read) = Box::pin(self.read_skill_file(&uri, access)).await {
-                    return read;
-                }
-                let servers = self.owners(&uri, access, Action::Read).await;
-                if servers.is_empty() {
-                    self.note_hidden_resource(&uri, access, "read").await;
-                }
-                let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
-                let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
-                let read =
-                    self.first_found(servers, &forwarded(params.clone(), Some(uri)), none.clone()).await;
-                read.map_err(|error| like_hidden(error, none, access))
+                let request = forwarded(params.clone(), Some(uri.clone()));
+                self.read_resource(&uri, &request, access).await
             }
             BackendMethod::ListSkills => {
                 Box::pin(self.list_skills(&params, access)).await.map(SourcedResult::of_hub)
@@ -99,24 +89,8 @@ impl HubBackend {
             }
             BackendMethod::ReadDirectory => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                if let Some(read) = Box::pin(self.read_skill_folder(&uri, access)).await {
-                    return read;
-                }
-                let none = RpcError::invalid_params(format!("{uri} is not a directory resource"));
-                let mut servers = self.servers();
-                servers.retain(|server| server.supports_skills() == Some(true));
-                let servers = self.permitted_folders(servers, &uri, access).await;
-                if servers.is_empty() {
-                    self.note_hidden_resource(&uri, access, "read").await;
-                }
                 let request = forwarded(params.clone(), None);
-                let read = self.first_found(servers.clone(), &request, none.clone()).await;
-                let mut answer = read.map_err(|error| like_hidden(error, none, access))?;
-                let is_source = |server: &&Arc<Server>| matches!(&answer.source, ResultSource::Server(id) if id == server.id());
-                if let Some(server) = servers.iter().find(is_source) {
-                    answer.result = self.visible_content(answer.result, server, access).await;
-                }
-                Ok(answer)
+                self.read_directory(&uri, &request, access).await
             }
             BackendMethod::GetPrompt => {
                 let name = text("name").ok_or_else(|| missing("name"))?;
@@ -147,6 +121,53 @@ impl HubBackend {
             }
             BackendMethod::ListTasks => self.list_tasks(&params, &caller).await.map(SourcedResult::of_hub),
         }
+    }
+
+    /// Reads a resource: a file of the hub's skills, or from the servers that may own the URI.
+    async fn read_resource(
+        &self,
+        uri: &str,
+        request: &ForwardedRequest,
+        access: &ProfileAccess,
+    ) -> Result<SourcedResult, RpcError> {
+        if let Some(read) = Box::pin(self.read_skill_file(uri, access)).await {
+            return read;
+        }
+        let servers = self.owners(uri, access, Action::Read).await;
+        if servers.is_empty() {
+            self.note_hidden_resource(uri, access, "read").await;
+        }
+        let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
+        let none = none.with_data(RawObject::default().with("uri", uri));
+        let read = self.first_found(servers, request, none.clone()).await;
+        read.map_err(|error| like_hidden(error, none, access))
+    }
+
+    /// Lists a directory: of the hub's skills, or of servers with skills.
+    async fn read_directory(
+        &self,
+        uri: &str,
+        request: &ForwardedRequest,
+        access: &ProfileAccess,
+    ) -> Result<SourcedResult, RpcError> {
+        if let Some(read) = Box::pin(self.read_skill_folder(uri, access)).await {
+            return read;
+        }
+        let none = RpcError::invalid_params(format!("{uri} is not a directory resource"));
+        let mut servers = self.servers();
+        servers.retain(|server| server.supports_skills() == Some(true));
+        let servers = self.permitted_folders(servers, uri, access).await;
+        if servers.is_empty() {
+            self.note_hidden_resource(uri, access, "read").await;
+        }
+        let read = self.first_found(servers.clone(), request, none.clone()).await;
+        let mut answer = read.map_err(|error| like_hidden(error, none, access))?;
+        let is_source =
+            |server: &&Arc<Server>| matches!(&answer.source, ResultSource::Server(id) if id == server.id());
+        if let Some(server) = servers.iter().find(is_source) {
+            answer.result = self.visible_content(answer.result, server, access).await;
+        }
+        Ok(answer)
     }
 
     /// Where a task may be: at the servers where the caller's principal created it. With a single principal every task belongs

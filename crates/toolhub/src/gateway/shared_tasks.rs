@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toolhub_client_config::TransportSpec;
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, ReplicaId, StateEntry, StateKind};
 use toolhub_mcp_client::Server;
@@ -206,5 +207,5 @@ fn digest(parts: &[&str]) -> String {
         hash.update(part.len().to_le_bytes());
         hash.update(part.as_bytes());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hash.finalize())
 }

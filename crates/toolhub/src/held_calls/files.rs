@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolhub_core::Principal;
+use toolhub_core::millis::{duration_millis, unix_millis};
 
 use super::{
     HeldCall, HeldState, MAX_HELD, MAX_STORED_BYTES, NewHeldCall, RETENTION, StoredDecision, ended_to_remove,
-    millis, principal_prefix,
+    principal_prefix,
 };
 
 /// The folder of held calls in the data folder.
@@ -194,9 +195,8 @@ impl HeldCallFiles {
             if principal.is_some_and(|principal| call.principal != principal) {
                 continue;
             }
-            let kept_until =
-                call.expires_ms.saturating_add(u64::try_from(RETENTION.as_millis()).unwrap_or(0));
-            if kept_until < millis(SystemTime::now()) {
+            let kept_until = call.expires_ms.saturating_add(duration_millis(RETENTION));
+            if kept_until < unix_millis(SystemTime::now()) {
                 self.remove(id);
                 continue;
             }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::skills::{MAX_SKILL_BYTES, MAX_SKILL_FILES};
-use toolhub_skills::{FileKind, HardLinks, MANIFEST, SkillRegistry, resource, sha256};
+use toolhub_skills::{FileKind, HardLinks, MANIFEST, SkillRegistry, resource};
 
 /// A served file of a skill.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ impl ServedSkill {
     pub(crate) fn read(&self, file: &ServedFile) -> Result<Vec<u8>, LocalizedText> {
         let read = resource::read(&self.folder, &file.path, resource::MAX_RESOURCE_BYTES);
         let bytes = read.map_err(|error| error.text().clone())?;
-        if sha256(&bytes) == file.digest {
+        if hex::sha256(&bytes) == file.digest {
             return Ok(bytes);
         }
         let path = &file.path;

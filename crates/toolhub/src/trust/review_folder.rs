@@ -250,7 +250,7 @@ fn capabilities(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
         );
     }
     for (name, agent) in settings.agents.iter().filter(|(_, agent)| agent.instructions.is_some()) {
-        let text = cut(agent.instructions.as_deref().unwrap_or_default());
+        let text = with_length(agent.instructions.as_deref().unwrap_or_default());
         add(format!("the model would be told ({name}): {text}"), format!("会告诉模型（{name}）：{text}"));
     }
     let folders = manifests(scan).filter_map(|file| file.parent());
@@ -319,10 +319,15 @@ fn redacted(key: &str, value: &Value) -> String {
     let text = value.clone().decorated("", "").to_string();
     let last = key.rsplit('.').next().unwrap_or(key).to_lowercase();
     let secret = SECRET_KEYS.iter().any(|word| last.contains(word)) && value.is_str();
-    if secret && !text.contains("${") && !text.contains("://") { "\"…\"".to_owned() } else { cut(&text) }
+    if secret && !text.contains("${") && !text.contains("://") {
+        "\"…\"".to_owned()
+    } else {
+        with_length(&text)
+    }
 }
 
-fn cut(text: &str) -> String {
+/// The start of a long text, with `…` and the number of its characters.
+fn with_length(text: &str) -> String {
     let count = text.chars().count();
     if count <= MAX_SHOWN {
         return text.to_owned();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use toolhub_client_config::{StdioSpec, TransportSpec};
 use toolhub_core::ServerId;
+use toolhub_core::hex;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::parse_servers;
 
@@ -15,7 +16,7 @@ use super::launch::LaunchSite;
 use super::launch_form::Scope;
 use super::location::FolderLocation;
 use super::record::TrustList;
-use super::scan::{CONFIG, hexadecimal};
+use super::scan::CONFIG;
 use crate::settings::Settings;
 
 /// The reviewed state of a trusted folder.
@@ -115,7 +116,7 @@ pub(super) fn record_of(launches: &[UserServerLaunch]) -> BTreeMap<String, Strin
 fn key_of(spec: &StdioSpec) -> String {
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes());
     let entry = serde_json::json!([spec.command, spec.args, spec.env, cwd]);
-    hexadecimal(&Sha256::digest(entry.to_string().as_bytes()))
+    hex::sha256(entry.to_string().as_bytes())
 }
 
 fn digest_of(files: &BTreeMap<PathBuf, FileState>) -> String {
@@ -126,5 +127,5 @@ fn digest_of(files: &BTreeMap<PathBuf, FileState>) -> String {
             all.update(bytes);
         });
     }
-    hexadecimal(&all.finalize())
+    hex::encode(&all.finalize())
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use toolhub::held_calls::{Decider, HeldCall, HeldCalls, HeldState};
 use toolhub::settings::Settings;
 use toolhub_core::audit::HeldCallDecision;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{Localize as _, Principal, RawJson, RawObject};
 
 use crate::app::App;
@@ -115,7 +115,7 @@ fn row(app: &App, call: &HeldCall) -> Vec<Cell> {
         Cell::new(call.state.label().localize(app.lang()), style),
         Cell::from(call.principal.clone()),
         Cell::new(call.tool.as_str(), NAME),
-        Cell::from(cut(arguments, MAX_ARGUMENTS).unwrap_or_else(|| arguments.to_owned())),
+        Cell::from(truncate(arguments, MAX_ARGUMENTS).unwrap_or_else(|| arguments.to_owned())),
     ]
 }
 

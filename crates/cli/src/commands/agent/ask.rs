@@ -160,7 +160,7 @@ async fn report_missing_model_once(app: &App, hub: &Hub) {
         return;
     }
     app.screen.note(app.lang().choose(
-        "no language model is set up: requests are planned by rules. `toolhub doctor` tells how to set one up (this is said once)",
+        "no language model is set up: requests are planned by rules. `toolhub doctor` explains how to set one up (shown once)",
         "没有配置语言模型：请求按规则规划。`toolhub doctor` 说明如何配置（此提示只显示一次）",
     ));
     let _ =

@@ -3,6 +3,7 @@
 use toolhub::script_code;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 use toolhub_core::json::pretty;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 
@@ -57,7 +58,7 @@ fn json_of(app: &App, found: &ArchivedCall) -> RawObject {
             .with("id", call.record.as_str())
             .with("tool", call.tool.as_str())
             .with("status", call.status.name())
-            .with("duration_ms", RawJson::of(&call.took.map(|took| took.as_millis() as u64)))
+            .with("duration_ms", RawJson::of(&call.took.map(duration_millis)))
             .with("error", RawJson::of(&call.error.as_ref().map(|error| error.localize(app.lang()))))
     };
     as_json(app, &found.call)

@@ -101,8 +101,8 @@ async fn choose(
         let names: Vec<&str> = found.iter().map(|found| found.client.name()).collect();
         let names = names.join(", ");
         return Err(UsageError(lang.choose(
-            format!("there is no terminal to ask at: choose with `--all` or `--client NAME` (found: {names}) and agree with `--yes`; `--dry-run` shows what would change"),
-            format!("没有终端可供询问：请用 `--all` 或 `--client 名称`（找到：{names}）选择，并用 `--yes` 同意；`--dry-run` 显示会改动什么"),
+            format!("there is no terminal for a prompt: choose with `--all` or `--client NAME` (found: {names}) and confirm with `--yes`; `--dry-run` shows what would change"),
+            format!("没有可用于提示的终端：请用 `--all` 或 `--client 名称`（找到：{names}）选择，并用 `--yes` 同意；`--dry-run` 显示会改动什么"),
         ))
         .into());
     }
@@ -165,8 +165,8 @@ fn must_agree(app: &App, args: &InitArgs) -> Result<(), UsageError> {
     Err(UsageError(
         app.lang()
             .choose(
-                "there is no terminal to ask at: add `--yes` to change the files, or `--dry-run` to see what would change",
-                "没有终端可供询问：加 `--yes` 表示同意改动文件，或用 `--dry-run` 查看会改动什么",
+                "there is no terminal for a prompt: add `--yes` to change the files, or `--dry-run` to see what would change",
+                "没有可用于提示的终端：加 `--yes` 表示同意改动文件，或用 `--dry-run` 查看会改动什么",
             )
             .to_owned(),
     ))

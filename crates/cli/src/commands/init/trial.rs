@@ -10,7 +10,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use toolhub::settings::Paths;
 use toolhub_client_config::{ClientServer, TransportSpec};
 use toolhub_core::RawJson;
-use toolhub_core::text::cut;
+use toolhub_core::millis::duration_millis;
+use toolhub_core::text::truncate;
 
 use crate::app::App;
 
@@ -46,7 +47,7 @@ impl Trial {
             "success": self.result.is_ok(),
             "result": result,
             "error": error,
-            "duration_ms": u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+            "duration_ms": duration_millis(self.duration),
         })
     }
 }
@@ -105,7 +106,7 @@ async fn last_messages(child: &mut Child) -> String {
         let _ = tokio::time::timeout(END_TIMEOUT, limited.read_to_end(&mut bytes)).await;
     }
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-    cut(&text, 600).unwrap_or(text)
+    truncate(&text, 600).unwrap_or(text)
 }
 
 async fn converse(mut stdin: ChildStdin, mut stdout: BufReader<ChildStdout>) -> anyhow::Result<String> {

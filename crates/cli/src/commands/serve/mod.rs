@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use toolhub::keys::KeyError;
-use toolhub::settings::{DEFAULT_PROFILE, Settings, folder_note};
+use toolhub::settings::{DEFAULT_PROFILE, Paths, Settings, folder_note};
 use toolhub::{Gateways, Hub, Lang, Localize as _, NotificationBus};
 use toolhub_console::{Console, PublishedAddress};
 use toolhub_engine::similar_names;
@@ -45,29 +45,11 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let notifications = NotificationBus::default();
     let paths = app.paths()?;
-    if !args.stdio
-        && app.global.config.is_none()
-        && let Some(why) = paths.workspace.unused_access_rules()
-    {
-        return Err(UsageError(why.localize(app.lang())).into());
-    }
-    let settings = Settings::read(&paths)?;
-    if !args.stdio
-        && app.global.config.is_none()
-        && let Some(why) = paths.dropped_tokens(&settings)
-    {
-        return Err(UsageError(why.localize(app.lang())).into());
-    }
+    let settings = read_settings(app, &args, &paths)?;
     if args.check {
         return Ok(check::run(app, settings.serve.address(args.bind)).await);
     }
-    let mut sinks = EventSinks::default();
-    if app.global.trace || app.global.verbose > 0 {
-        sinks.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
-    }
-    sinks.open_log(app, settings.serve.access_log(&paths.config))?;
-    let traces = settings.telemetry.options(|name| std::env::var(name).ok());
-    sinks.open_telemetry(app, traces.map_err(|why| UsageError(why.localize(app.lang())))?);
+    let sinks = open_sinks(app, &settings, &paths)?;
     let mut builder = script_hosted(Hub::builder())
         .paths(paths)
         .settings(settings)
@@ -125,6 +107,32 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     hub.close().await;
     sinks.close().await;
     ended.map(|(exit, _)| exit)
+}
+
+/// Reads the settings. Over HTTP, access rules or tokens that are configured and would not be used are an error: without them, the
+/// gateway would be open.
+fn read_settings(app: &App, args: &ServeArgs, paths: &Paths) -> anyhow::Result<Settings> {
+    let needs_access_rules = !args.stdio && app.global.config.is_none();
+    if needs_access_rules && let Some(why) = paths.workspace.unused_access_rules() {
+        return Err(UsageError(why.localize(app.lang())).into());
+    }
+    let settings = Settings::read(paths)?;
+    if needs_access_rules && let Some(why) = paths.dropped_tokens(&settings) {
+        return Err(UsageError(why.localize(app.lang())).into());
+    }
+    Ok(settings)
+}
+
+/// Opens the receivers of events: the trace on the terminal, the access log and the telemetry.
+fn open_sinks(app: &App, settings: &Settings, paths: &Paths) -> anyhow::Result<EventSinks> {
+    let mut sinks = EventSinks::default();
+    if app.global.trace || app.global.verbose > 0 {
+        sinks.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
+    }
+    sinks.open_log(app, settings.serve.access_log(&paths.config))?;
+    let traces = settings.telemetry.options(|name| std::env::var(name).ok());
+    sinks.open_telemetry(app, traces.map_err(|why| UsageError(why.localize(app.lang())))?);
+    Ok(sinks)
 }
 
 /// Returns an error for a profile that is not configured.
@@ -217,13 +225,7 @@ async fn http(
         true => serving.with_notice(NOTICE_TIME),
         false => serving,
     };
-    let published = PublishedAddress::publish(&gateways.hub().paths().data_dir, address);
-    if let Err(error) = &published {
-        app.screen.warn(&lang.choose(
-            format!("`toolhub console` will not find this hub: {error}"),
-            format!("`toolhub console` 将找不到此 hub：{error}"),
-        ));
-    }
+    let _published = publish(app, gateways.hub(), address);
     let mut app_tasks = tokio::task::JoinSet::new();
     let following = Arc::clone(&console);
     app_tasks.spawn(async move { following.follow().await });
@@ -279,6 +281,18 @@ async fn http(
         unfinished.wait(CLOSE_TIMEOUT).await;
     }
     Ok(unfinished)
+}
+
+/// Writes the address for `toolhub console`, until the result is dropped.
+fn publish(app: &App, hub: &Hub, address: SocketAddr) -> Option<PublishedAddress> {
+    let published = PublishedAddress::publish(&hub.paths().data_dir, address);
+    if let Err(error) = &published {
+        app.screen.warn(&app.lang().choose(
+            format!("`toolhub console` will not find this hub: {error}"),
+            format!("`toolhub console` 将找不到此 hub：{error}"),
+        ));
+    }
+    published.ok()
 }
 
 /// Prints the address of the gateway.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub::settings::{Settings, load_servers};
 use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
+use toolhub_core::shell;
 use toolhub_core::{RawJson, RawObject, ServerId, Source};
 use toolhub_mcp_client::config::{
     ServerEntry, ServerSpec, add_server, parse_servers, remove_server, set_enabled,
@@ -75,8 +76,8 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     for test in tests.iter().filter(|test| test.result.is_err()) {
         let id = &test.id;
         app.screen.warn(&lang.choose(
-            format!("it stays in the config; try again with `toolhub servers test {id}`, change it with `toolhub servers add --replace {id} …`, or remove it with `toolhub servers remove {id}`"),
-            format!("配置已保留；可用 `toolhub servers test {id}` 再试，用 `toolhub servers add --replace {id} …` 修改，或用 `toolhub servers remove {id}` 移除"),
+            format!("it stays in the config; try again with `toolhub servers test {0}`, change it with `toolhub servers add --replace {0} …`, or remove it with `toolhub servers remove {0}`", shell::quote(id)),
+            format!("配置已保留；可用 `toolhub servers test {0}` 再试，用 `toolhub servers add --replace {0} …` 修改，或用 `toolhub servers remove {0}` 移除", shell::quote(id)),
         ));
     }
     Ok(exit)
@@ -171,7 +172,7 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
     if hub.settings().servers.iter().any(|extras| extras.id == id && extras.enabled == Some(!on)) {
         let file = hub.paths().config.display();
         app.screen.warn(&app.lang().choose(
-            format!("`enabled` of `{id}` in `{file}` says otherwise, and wins"),
+            format!("`enabled` of `{id}` in `{file}` overrides this setting"),
             format!("`{file}` 中 `{id}` 的 `enabled` 与此相反，以它为准"),
         ));
     }
@@ -227,8 +228,8 @@ fn transport(app: &App, args: &AddArgs) -> Result<TransportSpec, UsageError> {
             ..StdioSpec::default()
         })),
         (None, None) => Err(UsageError(lang.choose(
-            format!("say how to reach it: `toolhub servers add {0} -- COMMAND ARGS…` or `toolhub servers add {0} --url URL`", args.id),
-            format!("请说明如何连接：`toolhub servers add {0} -- 命令 参数…` 或 `toolhub servers add {0} --url 地址`", args.id),
+            format!("say how to reach it: `toolhub servers add {0} -- COMMAND ARGS…` or `toolhub servers add {0} --url URL`", shell::quote(&args.id)),
+            format!("请说明如何连接：`toolhub servers add {0} -- 命令 参数…` 或 `toolhub servers add {0} --url 地址`", shell::quote(&args.id)),
         ))),
     }
 }

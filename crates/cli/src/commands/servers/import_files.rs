@@ -6,6 +6,7 @@ use toolhub::settings::{ConfigError, Paths};
 use toolhub_client_config as clients;
 use toolhub_client_config::{Client, ClientEnvironment, ConfigLocation, Scope};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 
 use crate::app::App;
 use crate::args::ImportArgs;
@@ -34,10 +35,10 @@ pub(crate) fn find(
         let (used, left): (Vec<ConfigLocation>, Vec<ConfigLocation>) = found.partition(allowed);
         for location in left {
             let file = location.file.file_name().map(Path::new).unwrap_or(&location.file);
-            let file = location.file.strip_prefix(&environment.folder).unwrap_or(file).display();
+            let file = location.file.strip_prefix(&environment.folder).unwrap_or(file).display().to_string();
             app.screen.warn(&lang.choose(
-                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {file}"),
-                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {file}"),
+                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {}", shell::quote(&file)),
+                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {}", shell::quote(&file)),
             ));
         }
         used

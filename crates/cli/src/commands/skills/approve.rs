@@ -198,7 +198,9 @@ async fn revoke(app: &App, hub: &Hub, known: &RegisteredSkill) -> anyhow::Result
     let revoked = hub.revoke_skill(&known.skill).await?;
     match revoked {
         true => app.screen.note(&lang.choose(
-            format!("`{name}` is no longer approved; a `toolhub serve` that runs knows within 5 seconds"),
+            format!(
+                "`{name}` is no longer approved; a running `toolhub serve` applies this within 5 seconds"
+            ),
             format!("已撤销对 `{name}` 的批准；正在运行的 `toolhub serve` 会在 5 秒内得知"),
         )),
         false => app.screen.error(lang.choose("there is no such approval", "没有这样的批准")),

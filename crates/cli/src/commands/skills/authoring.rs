@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub::Hub;
 use toolhub_core::lang::{Lang, LocalizedText};
+use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::{Finding, escape_invisible};
 use toolhub_skills::{
@@ -41,10 +42,16 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     app.screen.line(&file.display().to_string());
-    let (name, displayed) = (&args.name, folder.display());
+    let (name, displayed) = (&args.name, folder.display().to_string());
     app.screen.note(&lang.choose(
-        format!("write what it does into `description`, and how into the text; then `toolhub skills validate {displayed}`"),
-        format!("在 `description` 中写明用途，在正文中写明做法；然后运行 `toolhub skills validate {displayed}`"),
+        format!(
+            "write what it does into `description`, and how into the text; then `toolhub skills validate {}`",
+            shell::quote(&displayed)
+        ),
+        format!(
+            "在 `description` 中写明用途，在正文中写明做法；然后运行 `toolhub skills validate {}`",
+            shell::quote(&displayed)
+        ),
     ));
     // The skill has been created, even if the configuration is invalid.
     let Ok(hub) = app.hub().await else { return Ok(Exit::Done) };
@@ -60,9 +67,10 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     if !known.approval.may_be_used() {
         app.screen.note(&lang.choose(
             format!(
-                "it is the project's, so approve it when it is done: `toolhub skills approve {displayed}`"
+                "it is the project's, so approve it when it is done: `toolhub skills approve {}`",
+                shell::quote(&displayed)
             ),
-            format!("它属于项目，写好后请批准：`toolhub skills approve {displayed}`"),
+            format!("它属于项目，写好后请批准：`toolhub skills approve {}`", shell::quote(&displayed)),
         ));
     }
     if args.tool {

@@ -7,6 +7,7 @@ pub(crate) mod run;
 use std::path::{Path, PathBuf};
 
 use toolhub::Hub;
+use toolhub_core::shell;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::escape_invisible;
 use toolhub_engine::similar_names;
@@ -164,8 +165,8 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
                     false => name.clone().into_owned(),
                 };
                 app.screen.warn(&lang.choose(
-                    format!("`{name}` is not used: {why}; see `toolhub skills show {word}`, then `toolhub skills approve {word}`"),
-                    format!("`{name}` 未启用：{why}；见 `toolhub skills show {word}`，再用 `toolhub skills approve {word}`"),
+                    format!("`{name}` is not used: {why}; see `toolhub skills show {0}`, then `toolhub skills approve {0}`", shell::quote(&word)),
+                    format!("`{name}` 未启用：{why}；见 `toolhub skills show {0}`，再用 `toolhub skills approve {0}`", shell::quote(&word)),
                 ));
             }
         }

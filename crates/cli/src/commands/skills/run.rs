@@ -1,6 +1,7 @@
 //! `toolhub skills run`: runs a tool of one skill, regardless of other tools with the same name.
 
 use toolhub::{Coercion, Source, ToolCall, ToolError};
+use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson};
 use toolhub_skills::{RegisteredSkill, Severity};
 
@@ -82,8 +83,11 @@ fn chosen(
     }
     Err(UsageError(match (all.is_empty(), requested) {
         (true, _) => lang.choose(
-            format!("the skill `{name}` has no tools, only instructions: read them with `toolhub skills show {name}`"),
-            format!("技能 `{name}` 没有工具，只有说明：用 `toolhub skills show {name}` 查看"),
+            format!(
+                "the skill `{name}` has no tools, only instructions: read them with `toolhub skills show {}`",
+                shell::quote(name)
+            ),
+            format!("技能 `{name}` 没有工具，只有说明：用 `toolhub skills show {}` 查看", shell::quote(name)),
         ),
         (false, Some(requested)) => lang.choose(
             format!("the skill `{name}` has no tool `{requested}`: it has {list}"),

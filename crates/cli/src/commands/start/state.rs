@@ -3,6 +3,7 @@
 
 use toolhub::{Hub, ServerView};
 use toolhub_core::call_log::{CallQuery, CallRecord};
+use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 
 use crate::app::App;
@@ -84,8 +85,8 @@ impl State {
         }
         if let Some(id) = failed {
             next.push(step(
-                format!("see why `{id}` fails: toolhub servers test {id}"),
-                format!("查看 `{id}` 失败的原因：toolhub servers test {id}"),
+                format!("see why `{id}` fails: toolhub servers test {}", shell::quote(id)),
+                format!("查看 `{id}` 失败的原因：toolhub servers test {}", shell::quote(id)),
             ));
         }
         if first("new").is_some() {

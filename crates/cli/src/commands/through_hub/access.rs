@@ -13,6 +13,7 @@ use toolhub::held_calls::{HeldCall, HeldState};
 use toolhub::keys::KeyError;
 use toolhub::settings::{RevokedKey, TokenSettings};
 use toolhub_core::audit::AuditKind;
+use toolhub_core::millis::unix_millis;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::app::App;
@@ -52,10 +53,7 @@ struct RemoteHeldCall {
 
 impl From<RemoteHeldCall> for HeldCall {
     fn from(call: RemoteHeldCall) -> Self {
-        let millis = |text: &str| {
-            let since = time(text).unwrap_or(UNIX_EPOCH).duration_since(UNIX_EPOCH).unwrap_or_default();
-            u64::try_from(since.as_millis()).unwrap_or_default()
-        };
+        let millis = |text: &str| unix_millis(time(text).unwrap_or(UNIX_EPOCH));
         let by = call.decided_by.unwrap_or_default();
         let state = match call.state.as_str() {
             "approved" => HeldState::Approved { by },

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use toolhub::Hub;
 use toolhub_core::approval::Approval;
+use toolhub_core::millis::unix_millis;
+use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 use toolhub_engine::Entry;
@@ -14,7 +16,7 @@ use crate::app::App;
 use crate::args::{ApproveArgs, ShowArgs};
 use crate::commands::servers::report::ago;
 use crate::commands::servers::unknown;
-use crate::commands::tools::diff::{difference, millis, show_difference};
+use crate::commands::tools::diff::{difference, show_difference};
 use crate::commands::tools::{first_line, named};
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
@@ -135,10 +137,15 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
     };
     let changed: Vec<&Arc<Entry>> = of_servers.iter().filter(is_changed).copied().collect();
     match (&of_servers[..], &changed[..]) {
-        ([], _) if found.iter().any(|entry| entry.tool.source == Source::Skill) => Err(UsageError(lang.choose(
-            format!("`{tool}` belongs to a skill, which is approved as a whole: `toolhub skills approve {tool}`"),
-            format!("`{tool}` 属于技能，须整体批准：`toolhub skills approve {tool}`"),
-        ))),
+        ([], _) if found.iter().any(|entry| entry.tool.source == Source::Skill) => {
+            Err(UsageError(lang.choose(
+                format!(
+                    "`{tool}` belongs to a skill, which is approved as a whole: `toolhub skills approve {}`",
+                    shell::quote(tool)
+                ),
+                format!("`{tool}` 属于技能，须整体批准：`toolhub skills approve {}`", shell::quote(tool)),
+            )))
+        }
         ([], _) => Err(UsageError(lang.choose(
             format!("`{tool}` is built in and needs no approval"),
             format!("`{tool}` 是内置工具，无需批准"),
@@ -217,7 +224,7 @@ fn list(app: &App, hub: &Hub) {
                     .with("tool", approval.tool.as_str())
                     .with("source", approval.source.to_string())
                     .with("digest", approval.version.as_str())
-                    .with("approved_at_ms", millis(approval.at))
+                    .with("approved_at_ms", unix_millis(approval.at))
                     .with("trust", RawJson::of(&trust_of(approval).map(ApprovalStatus::name)))
                     .with("definition", approval.definition.clone())
             })

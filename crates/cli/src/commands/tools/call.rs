@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use toolhub::{Hub, Outcome, Request, Route, ToolCall, ToolError, ToolOutput};
 use toolhub_core::outcome::AttemptRecord;
+use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{CallBy, CallId, Localize as _, RawJson, Source, ToolName, json};
 use toolhub_engine::definition_scan::escape_invisible;
@@ -164,8 +165,8 @@ fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
         if named.any(|entry| entry.tool.source == *source && entry.tool.trust == ApprovalStatus::Changed) {
             let name = escape_invisible(name.as_str());
             app.screen.warn(&app.lang().choose(
-                format!("`{name}` of {source} changed since it was approved; see `toolhub tools diff {name} --source {source}`"),
-                format!("{source} 的 `{name}` 在批准后有改动；见 `toolhub tools diff {name} --source {source}`"),
+                format!("`{name}` of {source} changed since it was approved; see `toolhub tools diff {0} --source {1}`", shell::quote(&name), shell::quote(&source.to_string())),
+                format!("{source} 的 `{name}` 在批准后有改动；见 `toolhub tools diff {0} --source {1}`", shell::quote(&name), shell::quote(&source.to_string())),
             ));
         }
     }

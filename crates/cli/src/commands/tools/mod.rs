@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhub::{Hub, Request};
+use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source, ToolError, json};
 use toolhub_engine::definition_scan::escape_invisible;
@@ -119,8 +120,11 @@ fn warn_of_failures(app: &App, hub: &Hub) {
         if let (Some(why), None) = (list.known_problem(), list.listed_at) {
             let why = why.localize(lang);
             app.screen.warn(&lang.choose(
-                format!("the tools of `{id}` are not known: {why}; see `toolhub servers test {id}`"),
-                format!("`{id}` 的工具未知：{why}；见 `toolhub servers test {id}`"),
+                format!(
+                    "the tools of `{id}` are not known: {why}; see `toolhub servers test {}`",
+                    shell::quote(id.as_str())
+                ),
+                format!("`{id}` 的工具未知：{why}；见 `toolhub servers test {}`", shell::quote(id.as_str())),
             ));
         }
         for skipped in list.skipped.iter().map(|skipped| skipped.localize(lang)) {
@@ -191,7 +195,7 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
     }
     if let Some(names) = names_of(|entry| portable(entry.tool.definition.raw()).is_err()) {
         app.screen.warn(&lang.choose(
-            format!("not offered to clients of the gateway: {names}; `toolhub doctor` says why"),
+            format!("not offered to clients of the gateway: {names}; `toolhub doctor` shows why"),
             format!("不会提供给网关的客户端：{names}；原因见 `toolhub doctor`"),
         ));
     }

@@ -194,7 +194,8 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         // A modern server detects the closed stream; a legacy one needs a notification (2025-11-25, utilities/cancellation).
         let Some(id) = self.id.filter(|_| !self.http.inner.is_modern()) else { return };
-        let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
+        let params =
+            RawObject::default().with("requestId", id).with("reason", "the caller cancelled the request");
         let body = wire::notification("notifications/cancelled", &params);
         let inner = Arc::clone(&self.http.inner);
         self.http.inner.spawn_with_timeout(async move {

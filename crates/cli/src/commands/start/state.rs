@@ -85,8 +85,8 @@ impl State {
         }
         if let Some(id) = failed {
             next.push(step(
-                format!("see why `{id}` fails: toolhub servers test {}", shell::quote(id)),
-                format!("查看 `{id}` 失败的原因：toolhub servers test {}", shell::quote(id)),
+                format!("see why `{id}` fails: toolhub servers test {}", shell::quote(id.as_str())),
+                format!("查看 `{id}` 失败的原因：toolhub servers test {}", shell::quote(id.as_str())),
             ));
         }
         if first("new").is_some() {

@@ -30,12 +30,15 @@ async fn page_of_clients_names_files_texts_and_callers() {
         let card = page.split("<section").find(|card| card.contains(client) && card.contains("snippet-"));
         let card = card.unwrap_or_else(|| panic!("{client}: {page}"));
         assert!(card.contains(file), "{client}: {card}");
-        // Claude Desktop starts a program.
-        let text = if client == "Claude Desktop" { "serve" } else { &mcp };
+        // Claude Desktop starts a program, which it does not find in the `PATH` of a shell.
+        let text = if client == "Claude Desktop" { env!("CARGO_BIN_EXE_toolhub") } else { &mcp };
         assert!(card.contains(text), "{client}: {card}");
         assert_eq!(card.contains("Make a key for"), client != "Claude Desktop", "{client}: {card}");
     }
     assert!(page.contains("No client has called a tool yet."), "{page}");
+    for advice in ["Restart the client afterwards", "A key identifies a client"] {
+        assert!(page.contains(advice), "{advice}: {page}");
+    }
     let body = json!({"arguments": {}}).to_string();
     let called =
         with_key(&serving, &key, Method::POST, "tools/read_sheet:call").body(body).send().await.unwrap();

@@ -90,3 +90,23 @@ async fn connected_clients_are_listed_for_those_who_may_see_them() {
     assert!(page.contains("&lt;script&gt;名&lt;/script&gt;") && !page.contains("<script>名"), "{page}");
     assert!(page.contains("calls?principal=key%3Abob"), "{page}");
 }
+
+/// The first steps stay on the home page until a server works and a client has connected.
+#[tokio::test]
+async fn first_steps_stay_until_a_client_connects() {
+    let mut cli = hub("");
+    cli.server("s", &sheets());
+    let key = new_key(&cli, &NewKey { name: "ann", options: &["--role", "caller"] });
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    let done = async || {
+        browser.page("").await.split("Three steps").nth(1).map(|tour| tour.matches(">done<").count())
+    };
+    assert!(done().await.is_some());
+    let called = browser.post("tools/calculate:call", &json!({"arguments": {"expression": "6*7"}}));
+    assert_eq!(called.send().await.unwrap().status(), 200);
+    assert_eq!(browser.post("servers/s:test", &json!({})).send().await.unwrap().status(), 200);
+    assert_eq!(done().await, Some(2));
+    let _client = RawClient::with_token(&serving.url(), Era::Legacy, Some(&key)).await;
+    assert_eq!(done().await, None);
+}

@@ -276,6 +276,10 @@ fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
             section.card {
                 h2 { (frame.text("Calls", "调用统计")) }
                 (table(frame, frame.text("Calls", "调用统计"), &STATISTICS_COLUMNS, detail.statistics.iter().map(row)))
+                p.muted { (frame.text(
+                    "Half of the successful calls took at most the median, 95 % of them at most the last number.",
+                    "成功的调用中，一半的耗时不超过中位数，95 % 不超过最后一列。",
+                )) }
             }
         }
     }

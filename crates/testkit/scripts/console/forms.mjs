@@ -96,7 +96,7 @@ async function repeatTruncated(session, page, root) {
     await page.goto(`${root}/console/calls`);
     await page.locator("main tbody a").first().click();
     await page.getByText("$truncated").first().waitFor();
-    const again = page.getByRole("link", { name: "Use these arguments" });
+    const again = page.getByRole("link", { name: "Call again with these arguments" });
     if ((await again.count()) === 0) return;
     await again.click();
     await page.locator("#trial .trial").waitFor();
@@ -143,7 +143,7 @@ export async function run(session, { root }) {
     await row.getByRole("link").first().click();
     await list.getByRole("heading", { name: "draw" }).waitFor();
     session.check((await list.locator("dl.facts").innerText()).includes(shown), `the duration ${shown} of the call`);
-    await list.getByRole("link", { name: "Use these arguments" }).click();
+    await list.getByRole("link", { name: "Call again with these arguments" }).click();
     await list.locator("#trial .trial").waitFor();
     session.equal(JSON.parse(await json(list).inputValue()).shape.kind, "polygon", "the arguments of the earlier call");
     session.equal((await json(list).inputValue()).replace(/\s/g, ""), sent.replace(/\s/g, ""), "the arguments of the earlier call");

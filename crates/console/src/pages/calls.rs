@@ -115,7 +115,7 @@ pub(crate) async fn list(
         h1 { (title) }
         form.filters role="search" {
             (field("text", frame.text("Text", "文本")))
-            (field("tool", frame.text("Tool", "工具")))
+            (field("tool", frame.text("Tool (whole name)", "工具（完整名称）")))
             (field("source", frame.text("Source", "来源")))
             label {
                 span { (frame.text("State", "状态")) }

@@ -135,7 +135,7 @@ pub(crate) fn item(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(S
         section.card {
             h2 { (frame.text("Tools", "工具")) " " span.count { (detail.tool_names.len()) } }
             @if detail.tool_names.is_empty() {
-                p.muted { (frame.text("No tools are known yet.", "尚不清楚有哪些工具。")) }
+                p.muted { (frame.text("The list of tools has not been received yet.", "尚未获取到工具列表。")) }
             } @else {
                 ul.columns {
                     @for name in &detail.tool_names { li { a href=(frame.item("tools", name)) { bdi { (name) } } } }

@@ -185,7 +185,7 @@ let isLeaving = false;
 
 /** Runs the action of a button. */
 async function act(button) {
-  const { post, method = "POST", body, confirm, confirmAction, then, show, secret, snippet } = button.dataset;
+  const { post, method = "POST", body, confirm, confirmAction, then, done, show, secret, snippet } = button.dataset;
   if (confirm && !(await confirmed(confirm, confirmAction))) return;
   if (document.activeElement === button) pressed = button;
   button.disabled = true;
@@ -197,6 +197,7 @@ async function act(button) {
       if (snippet) await refresh();
       await showSecret(JSON.parse(received)[secret], document.getElementById(snippet)?.textContent);
     }
+    if (done) announce(done);
     if (show) announce(JSON.parse(received)[show] ?? text("Done", "完成"));
     if (then) {
       location.assign(then);

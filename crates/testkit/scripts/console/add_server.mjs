@@ -67,6 +67,7 @@ export async function run(session, { root, command }) {
     await page.waitForFunction(
         () => document.activeElement?.dataset?.post?.endsWith(":test") && !document.activeElement.disabled,
     );
+    await page.locator("#toast p", { hasText: "The server works" }).waitFor();
     await press("Disable");
     await page.getByRole("button", { name: "Enable", exact: true }).waitFor();
     const focused = await page.evaluate(() => document.activeElement !== document.body);

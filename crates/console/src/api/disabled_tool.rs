@@ -1,9 +1,7 @@
 //! Tools that are missing because their server is disabled.
 
-use http::StatusCode;
 use toolhub::ServerView;
 use toolhub_core::RawJson;
-use toolhub_core::lang::LocalizedText;
 
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
@@ -20,11 +18,11 @@ pub(super) fn disabled_tool(context: &ConsoleContext<'_>, name: &str) -> Option<
         has_tool(view, name) || own.is_some_and(|own| has_tool(view, own))
     })?;
     let id = view.spec.id.as_str();
-    let detail = LocalizedText::new(
+    let problem = Problem::not_found(
         format!("the server `{id}`, which has the tool `{name}`, is disabled: enable it on its page"),
         format!("工具 `{name}` 所属的服务器 `{id}` 已停用：可在服务器页面启用"),
     );
-    Some(Problem::new(StatusCode::NOT_FOUND, "server-disabled", detail).with_server(id))
+    Some(problem.with_server(id))
 }
 
 /// Whether the last list of a server has a tool.

@@ -24,7 +24,8 @@ impl OfferedNames {
     /// The name of the tool that a recorded call used. It may be another one now: a tool is renamed when another server gets
     /// one of the same name.
     pub(crate) fn of_call(&self, call: &Call) -> Option<&str> {
-        let named = self.0.get(call.tool.as_str())?;
+        let in_catalog = self.0.get(call.tool.as_str()).into_iter().flatten();
+        let mut offered = self.0.values().flatten().filter(|tool| tool.name == call.tool);
         let is_source = |tool: &&OfferedTool| {
             let mut used = call.sources.iter().chain(&call.tried);
             used.any(|used| tool.sources.iter().any(|source| source.to_string() == *used))
@@ -32,8 +33,8 @@ impl OfferedNames {
         // A call that was refused has no source.
         let has_source = !(call.sources.is_empty() && call.tried.is_empty());
         let found = match has_source {
-            true => named.iter().find(is_source),
-            false => named.iter().find(|tool| tool.name == call.tool),
+            true => in_catalog.chain(offered).find(is_source),
+            false => offered.next(),
         };
         found.map(|tool| tool.name.as_str())
     }

@@ -80,8 +80,8 @@ fn again(frame: &Frame<'_>, names: &OfferedNames, call: &Call) -> Markup {
             }
             None => {
                 span.muted { (frame.text(
-                    "This tool is not offered now: its server was removed or disabled, or the tool was switched off.",
-                    "此工具目前不可用：其服务器已移除或停用，或该工具已停用。",
+                    "This tool is not offered now: its server was removed or disabled, or the tool was switched off or is held back.",
+                    "此工具目前不可用：其服务器已移除或停用，或该工具已停用或被隔离。",
                 )) }
                 a.button href=(frame.link("tools")) { (frame.text("All tools", "全部工具")) }
             }

@@ -55,7 +55,7 @@ pub(crate) struct PlannedStep {
     /// The server that must run it, if the request names one.
     server: Option<String>,
     arguments: Vec<PlannedArgument>,
-    /// Whether it may change something. It is confirmed before it runs.
+    /// Whether it may change something. It is confirmed before it runs if its tool is marked destructive.
     may_change: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Changes to the servers in `mcp.json`: add, enable, disable and remove. The running hub applies them as it applies every change
 //! of the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -41,6 +41,9 @@ pub(crate) struct NewServer {
     /// Variables of the command, or headers of the URL.
     #[serde(default)]
     values: Vec<NamedValue>,
+    /// The working directory of the command.
+    #[serde(default)]
+    cwd: Option<String>,
     /// `{"mcpServers": {…}}`, `{NAME: {…}}` or one server, as other clients write them.
     #[serde(default)]
     json: Option<String>,
@@ -63,8 +66,10 @@ pub(crate) struct ServerChange {
     ids: Vec<String>,
     /// The file.
     file: String,
-    /// The lines that are added to it.
+    /// The lines of the new entries in `mcpServers`.
     added_lines: Vec<String>,
+    /// The number of the other servers in the file, which stay as they are.
+    other_servers: usize,
     /// Whether it was written.
     written: bool,
 }
@@ -103,8 +108,10 @@ pub(crate) async fn add(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
     let file = &context.hub().paths().servers;
     check_editable(context, file)?;
     // The file as a whole may contain secrets of other servers: only the new entries are shown.
-    let added_lines = with_entries("", &entries)?.lines().map(str::to_owned).collect();
-    with_entries(&std::fs::read_to_string(file).unwrap_or_default(), &entries)?;
+    let added_lines = entry_lines(&with_entries("", &entries)?);
+    let before = std::fs::read_to_string(file).unwrap_or_default();
+    let other_servers = parse_servers(file, &before)?.len();
+    with_entries(&before, &entries)?;
     let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
     if !new.preview {
         for entry in &entries {
@@ -113,8 +120,17 @@ pub(crate) async fn add(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
         }
         await_servers(context, |known| ids.iter().all(|id| known.contains(id))).await;
     }
-    let change = ServerChange { ids, file: file.display().to_string(), added_lines, written: !new.preview };
+    let file = file.display().to_string();
+    let change = ServerChange { ids, file, added_lines, other_servers, written: !new.preview };
     Ok(json(StatusCode::OK, &change))
+}
+
+/// The entries in the text of a file that has nothing else: its lines without the two opening ones (`{` and `"mcpServers": {`)
+/// and the two closing ones.
+fn entry_lines(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let inner = lines.get(2..lines.len().saturating_sub(2)).unwrap_or(&lines);
+    inner.iter().map(|line| (*line).to_owned()).collect()
 }
 
 /// The text of a file after these entries were added to it.
@@ -148,14 +164,21 @@ fn entries(new: &NewServer) -> Result<Vec<ServerEntry>, Problem> {
         }
     };
     for ServerEntry { id, .. } in &entries {
-        let is_valid = !id.trim().is_empty()
-            && !ServerId::RESERVED.contains(&id.as_str())
-            && !id.contains(['/', '\\'])
-            && !id.chars().any(char::is_control);
-        if !is_valid {
+        if ServerId::RESERVED.contains(&id.as_str()) {
             return Err(Problem::bad_request(
-                format!("`{id}` cannot be the name of a server: choose another"),
-                format!("`{id}` 不能用作服务器名：请换一个"),
+                format!("`{id}` cannot be the name of a server, as it means something else: choose another"),
+                format!("`{id}` 另有含义，不能用作服务器名：请换一个"),
+            ));
+        }
+        // It becomes part of the names of tools.
+        if id.is_empty() || !id.chars().all(|letter| letter.is_alphanumeric() || "-_.".contains(letter)) {
+            return Err(Problem::bad_request(
+                format!(
+                    "`{id}` cannot be the name of a server: it has letters, digits, `-`, `_` and `.` only, since it becomes part of the names of tools"
+                ),
+                format!(
+                    "`{id}` 不能用作服务器名：只能使用字母、数字、`-`、`_` 和 `.`，因为它会成为工具名称的一部分"
+                ),
             ));
         }
     }
@@ -164,6 +187,7 @@ fn entries(new: &NewServer) -> Result<Vec<ServerEntry>, Problem> {
 
 fn transport(new: &NewServer) -> Result<TransportSpec, Problem> {
     let pairs = pairs(&new.values);
+    let folder = new.cwd.as_deref().map(str::trim).filter(|folder| !folder.is_empty());
     if let Some(url) = &new.url {
         return Ok(TransportSpec::Http(HttpSpec { url: checked_url(url)?, headers: pairs }));
     }
@@ -177,6 +201,7 @@ fn transport(new: &NewServer) -> Result<TransportSpec, Problem> {
         command: command.clone(),
         args: args.to_vec(),
         env: pairs,
+        cwd: folder.map(PathBuf::from),
         ..StdioSpec::default()
     }))
 }
@@ -227,8 +252,8 @@ fn entries_of_json(text: &str, id: Option<&str>) -> Result<Vec<ServerEntry>, Pro
             "此 JSON 中没有服务器：请粘贴 {\"mcpServers\": {…}}、{\"名称\": {…}}，或单个服务器并填写名称",
         )
     };
-    let members =
-        RawJson::parse(text.trim().to_owned()).ok().and_then(|value| value.object()).ok_or_else(wrong)?;
+    let value = RawJson::parse(text).map_err(|error| invalid_json(&error))?;
+    let members = value.object().ok_or_else(wrong)?;
     let is_one = members.contains("command") || members.contains("url");
     let full = ["mcpServers", "servers"].iter().find_map(|key| members.get(key).and_then(RawJson::object));
     let servers = match (is_one, id, full) {
@@ -238,7 +263,9 @@ fn entries_of_json(text: &str, id: Option<&str>) -> Result<Vec<ServerEntry>, Pro
         (false, _, None) => members,
     };
     let whole = RawObject::default().with("mcpServers", servers.into_raw()).into_raw();
-    let specs = parse_servers(Path::new("mcp.json"), whole.get())?;
+    // The position is that in another text than the one that was typed.
+    let specs = parse_servers(Path::new("mcp.json"), whole.get())
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad-request", error.message))?;
     if specs.is_empty() {
         return Err(wrong());
     }
@@ -247,6 +274,19 @@ fn entries_of_json(text: &str, id: Option<&str>) -> Result<Vec<ServerEntry>, Pro
         transport: spec.transport.clone(),
     };
     Ok(specs.iter().map(entry).collect())
+}
+
+/// Why a text is not JSON, and where.
+fn invalid_json(error: &serde_json::Error) -> Problem {
+    let (line, column) = (error.line(), error.column());
+    let (en, zh) = match error.is_eof() {
+        true => ("it ends too early, a bracket or a quote is not closed", "内容不完整，括号或引号没有闭合"),
+        false => ("there is a syntax error", "语法错误"),
+    };
+    Problem::bad_request(
+        format!("this is not valid JSON: {en} (line {line}, column {column})"),
+        format!("不是有效的 JSON：{zh}（第 {line} 行第 {column} 列）"),
+    )
 }
 
 pub(crate) async fn patch(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
@@ -409,9 +449,27 @@ mod tests {
         assert_eq!(ids(&format!("{{\"mcpServers\": {{\"a\": {server}}}}}"), None).unwrap(), ["a"]);
         assert_eq!(ids(&format!("{{\"a\": {server}, \"b\": {server}}}"), None).unwrap(), ["a", "b"]);
         assert_eq!(ids(server, Some("c")).unwrap(), ["c"]);
+        let problem = entries_of_json("{\"mcpServers\":\n {", None).err().unwrap();
+        assert!(problem.detail.localize(Lang::En).contains("not valid JSON"), "{problem:?}");
+        assert!(problem.detail.localize(Lang::En).contains("line 2, column 2"), "{problem:?}");
+        let problem = entries_of_json("{\"mcpServers\": {\"a\": 1}}", None).err().unwrap();
+        assert_eq!(problem.detail.localize(Lang::Zh), "服务器 `a` 应为对象 `{…}`");
         for wrong in [server, "[]", "{", "{}", "1"] {
             assert_eq!(ids(wrong, None).err().unwrap().status, StatusCode::BAD_REQUEST, "{wrong}");
         }
+    }
+
+    #[test]
+    fn lines_of_new_entries_are_those_inside_the_list() {
+        let transport =
+            TransportSpec::Http(HttpSpec { url: "http://y/mcp".to_owned(), ..HttpSpec::default() });
+        let lines = entry_lines(&with_entries("", &[ServerEntry { id: "a".to_owned(), transport }]).unwrap());
+        assert!(lines[0].trim_start().starts_with("\"a\""), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("http://y/mcp")), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.contains("mcpServers")), "{lines:?}");
+        let count =
+            |brace| lines.iter().flat_map(|line| line.chars()).filter(|letter| *letter == brace).count();
+        assert_eq!(count('{'), count('}'), "{lines:?}");
     }
 
     #[test]
@@ -421,6 +479,7 @@ mod tests {
             command: command.map(str::to_owned),
             url: url.map(str::to_owned),
             values: Vec::new(),
+            cwd: None,
             json: None,
             preview: true,
         };
@@ -429,6 +488,7 @@ mod tests {
             ("", Some("x"), None),
             ("native", Some("x"), None),
             ("a/b", Some("x"), None),
+            ("my server!", Some("x"), None),
             ("a", None, None),
             ("a", Some("x"), Some("http://y")),
             ("a", Some(" "), None),

@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolhub::ServerView;
+use toolhub::{ServerState, ServerView};
 use toolhub_client_config::TransportSpec;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::shell;
@@ -171,16 +171,27 @@ fn detail(context: &ConsoleContext<'_>, view: &ServerView) -> ServerDetail {
 }
 
 pub(crate) fn log(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &ServerLog { lines: read_log(context)? }))
+    Ok(json(StatusCode::OK, &ServerLog { lines: read_log(context)?.lines }))
+}
+
+/// The standard error of a server.
+pub(crate) struct StderrLog {
+    /// The last lines.
+    pub(crate) lines: Vec<String>,
+    /// Whether they are of an earlier run: the server is connected, and has written nothing since it was started.
+    pub(crate) is_earlier: bool,
 }
 
 /// The last lines of the standard error of the server that the path names: of this run, or of the last run with any output.
-pub(crate) fn read_log(context: &ConsoleContext<'_>) -> Result<Vec<String>, Problem> {
+pub(crate) fn read_log(context: &ConsoleContext<'_>) -> Result<StderrLog, Problem> {
     let view = find(context)?;
-    // The file has more lines than the server's state, which are for error messages.
+    let is_connected = matches!(view.state, ServerState::Connected { .. });
+    // The file is written when a run ends.
     let stored = std::fs::read(context.hub().paths().log_of(view.spec.id.as_str()));
     let stored = stored.map(|bytes| last_lines(&bytes)).unwrap_or_default();
-    Ok(if stored.len() >= view.stderr.len() { stored } else { view.stderr })
+    let is_stored = view.stderr.is_empty() || (!is_connected && stored.len() >= view.stderr.len());
+    let lines = if is_stored { stored } else { view.stderr };
+    Ok(StderrLog { lines, is_earlier: is_connected && is_stored })
 }
 
 pub(crate) async fn test(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {

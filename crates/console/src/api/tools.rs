@@ -14,6 +14,7 @@ use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject, Role, Roles, Source, ToolError};
 use toolhub_engine::Entry;
 
+use super::disabled_tool::disabled_tool;
 use super::overview::{ToolCount, tool_count};
 use super::{CURSOR, LIMIT, PROFILE, Page, VIEWERS, timestamp};
 use crate::argument_pointer::argument_pointer;
@@ -230,7 +231,7 @@ async fn find(
     }
     // It may belong to a server that has not been listed yet.
     context.gateways.wait_until_listed().await;
-    named()?.ok_or_else(|| unknown_tool(name))
+    named()?.ok_or_else(|| disabled_tool(context, name).unwrap_or_else(|| unknown_tool(name)))
 }
 
 /// The tools that are held back: no client is offered them, but those who may approve them see what has changed. An approver

@@ -260,17 +260,17 @@ fn criteria(frame: &Frame<'_>, rule: &Rule, names: &[Criterion], all: &str) -> M
     html! {
         @if given.is_empty() { span.muted { (all) } }
         @for (name, value) in given {
-            div { span.muted { (name) ": " } bdi { (criterion_text(value)) } }
+            div { span.muted { (name) (frame.text(": ", "：")) } bdi { (criterion_text(value, frame.text(", ", "、"))) } }
         }
     }
 }
 
-fn criterion_text(value: &RawJson) -> String {
+fn criterion_text(value: &RawJson, separator: &str) -> String {
     match value.decode::<serde_json::Value>() {
         Ok(serde_json::Value::Array(values)) => {
             let values =
                 values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-            values.collect::<Vec<_>>().join(", ")
+            values.collect::<Vec<_>>().join(separator)
         }
         Ok(serde_json::Value::String(text)) => text,
         _ => first_line(value.get(), MAX_CRITERION_CHARACTERS),

@@ -11,6 +11,7 @@ use toolhub_client_config::{
 };
 use toolhub_core::Role;
 use toolhub_core::principal::LOCAL;
+use toolhub_core::shell::quote;
 use toolhub_server::Authenticator as _;
 
 use super::layout::{Frame, time};
@@ -48,6 +49,7 @@ pub(crate) async fn page(
     let is_guessed = public.is_none();
     let url = public.unwrap_or_else(|| requested_url(context));
     let needs_key = context.gateways.access().is_required();
+    let program = program(context);
     let profiles = usable_profiles(context);
     let callers = calls::seen_callers(context).await?;
     let content = html! {
@@ -59,12 +61,24 @@ pub(crate) async fn page(
                 "任何 MCP 客户端都能从一个地址获得此 hub 的全部工具：",
             )) }
             pre.command { (url) }
-            @if needs_key {
-                p { (frame.text(
-                    "Clients need a key. Make one for each: the buttons below show it once, in the text for the client.",
-                    "客户端需要密钥。请为每个客户端生成一个：下方按钮会显示一次，并填入该客户端的配置。",
-                )) }
-            }
+            p { (frame.text(
+                "A key identifies a client: the hub then knows who calls, can limit what each client may do, and can lock one out.",
+                "密钥用于识别客户端：hub 据此得知是谁在调用，可以限制各客户端的权限，也可以单独吊销。",
+            )) " " @if needs_key {
+                (frame.text(
+                    "Clients need one here. Make one for each: the buttons below show it once, in the text for the client.",
+                    "此 hub 要求使用密钥。请为每个客户端生成一个：下方按钮会显示一次，并填入该客户端的配置。",
+                ))
+            } @else {
+                (frame.text(
+                    "This hub needs none now. With the first key that you make, every client needs one.",
+                    "此 hub 目前不要求密钥。生成第一个密钥后，所有客户端都需要密钥。",
+                ))
+            } }
+            p { (frame.text(
+                "If the file of a client exists already, add the entry `toolhub` to the servers in it and leave the rest as it is. Restart the client afterwards: most clients read their file when they start.",
+                "如果客户端的配置文件已存在，请把 `toolhub` 一项加入其中的服务器列表，其余内容保持不变。随后重启客户端：多数客户端只在启动时读取配置。",
+            )) }
             section.card {
                 h2 { (frame.text("All clients on this machine", "本机的所有客户端")) }
                 p { (frame.text(
@@ -73,10 +87,10 @@ pub(crate) async fn page(
                 )) }
                 pre.command { "toolhub init" }
             }
-            @for client in Client::all() { (card(context, frame, client, &url)) }
+            @for client in Client::all() { (card(context, frame, client, &Reach { url: &url, program: &program })) }
             section.card {
                 h2 { (frame.text("Clients that start a program", "通过命令启动的客户端")) }
-                pre.command { "toolhub serve --stdio" }
+                pre.command { (command_line(&program)) }
             }
             @if profiles.len() > 1 {
                 section.card {
@@ -109,11 +123,46 @@ fn requested_url(context: &ConsoleContext<'_>) -> String {
     format!("{scheme}://{host}/mcp")
 }
 
+/// The ways to reach the hub.
+struct Reach<'a> {
+    /// The address of `/mcp`.
+    url: &'a str,
+    /// The program that serves a client which starts it.
+    program: &'a StdioSpec,
+}
+
+/// `toolhub serve --stdio`. Desktop applications do not search the `PATH` of a shell, so that the user of this machine gets the
+/// path of the running program, with the options for its configuration.
+fn program(context: &ConsoleContext<'_>) -> StdioSpec {
+    let paths = context.hub().paths();
+    let own =
+        is_local(context).then(|| Some((toolhub::program_path().ok()?, paths.options().ok()?))).flatten();
+    let (command, mut args) = match own {
+        Some((program, options)) => (program.display().to_string(), options),
+        None => ("toolhub".to_owned(), Vec::new()),
+    };
+    args.extend(["serve".to_owned(), "--stdio".to_owned()]);
+    StdioSpec { command, args, ..StdioSpec::default() }
+}
+
+/// Whether the page is for the user of this machine.
+fn is_local(context: &ConsoleContext<'_>) -> bool {
+    &**context.principal().id() == LOCAL
+}
+
+/// A program with its arguments, for a shell.
+fn command_line(program: &StdioSpec) -> String {
+    let words: Vec<_> =
+        std::iter::once(&program.command).chain(&program.args).map(|word| quote(word)).collect();
+    words.join(" ")
+}
+
 /// What to do for one client: its file, the text for it, and a key.
-fn card(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, url: &str) -> Markup {
+fn card(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, reach: &Reach<'_>) -> Markup {
+    let url = reach.url;
     let needs_key = context.gateways.access().is_required();
     let snippet_id = format!("snippet-{}", client.name());
-    let snippet = snippet(client, url, needs_key);
+    let snippet = snippet(client, reach, needs_key);
     html! {
         section.card {
             div.head {
@@ -141,12 +190,11 @@ fn card(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, url: &s
 
 /// The files of a client: on this machine for its user, otherwise on each system.
 fn files(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client) -> Markup {
-    let is_local = &**context.principal().id() == LOCAL;
     let file = |environment: &ClientEnvironment| user_file(client, environment);
     html! {
         p {
             (frame.text("File: ", "文件："))
-            @if is_local {
+            @if is_local(context) {
                 @if let Some(file) = file(&ClientEnvironment::current()) { code { bdi { (file.display()) } } }
             } @else {
                 @for (system, name) in [(System::Linux, "Linux"), (System::MacOs, "macOS"), (System::Windows, "Windows")] {
@@ -179,16 +227,14 @@ struct Snippet {
     has_address: bool,
 }
 
-fn snippet(client: Client, url: &str, needs_key: bool) -> Snippet {
+fn snippet(client: Client, reach: &Reach<'_>, needs_key: bool) -> Snippet {
     let key = ("Authorization".to_owned(), format!("Bearer {KEY_PLACEHOLDER}"));
     let headers = needs_key.then_some(key).into_iter().collect();
-    let address = TransportSpec::Http(HttpSpec { url: url.to_owned(), headers });
+    let address = TransportSpec::Http(HttpSpec { url: reach.url.to_owned(), headers });
     if let Some(text) = written(client, address) {
         return Snippet { text, has_address: true };
     }
-    let args = vec!["serve".to_owned(), "--stdio".to_owned()];
-    let program = StdioSpec { command: "toolhub".to_owned(), args, ..StdioSpec::default() };
-    let text = written(client, TransportSpec::Stdio(program)).unwrap_or_default();
+    let text = written(client, TransportSpec::Stdio(reach.program.clone())).unwrap_or_default();
     Snippet { text, has_address: false }
 }
 
@@ -217,19 +263,19 @@ fn key_button(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, s
     let name = names.take(known.len() + 1).find(|name| !known.contains(name)).unwrap_or_default();
     let question = match access.is_required() {
         true => frame.text(
-            "Make the key “NAME” with the role `caller`? It is shown once.",
-            "生成密钥“NAME”（角色 `caller`）？密钥只显示一次。",
+            "Make the key “NAME” with the role `caller`, which may call tools? It is shown once, in the text for the client.",
+            "生成密钥“NAME”（角色 `caller`，可调用工具）？密钥只显示一次，并填入该客户端的配置。",
         ),
         false => frame.text(
-            "Make the key “NAME” with the role `caller`? It is the first key: from now on every client needs one.",
-            "生成密钥“NAME”（角色 `caller`）？这是第一个密钥：此后所有客户端都需要密钥。",
+            "Make the key “NAME” with the role `caller`, which may call tools? It is the first key: from now on every client needs one.",
+            "生成密钥“NAME”（角色 `caller`，可调用工具）？这是第一个密钥：此后所有客户端都需要密钥。",
         ),
     };
     let body = serde_json::json!({ "name": name, "roles": ["caller"] }).to_string();
     html! {
         button type="button" data-post=(frame.api("keys")) data-body=(body) data-secret="key" data-snippet=(snippet)
             data-confirm=(question.replace("NAME", &name)) data-confirm-action=(frame.text("Make key", "生成密钥")) {
-            (frame.text("Make a key for ", "生成密钥：")) (client.title())
+            (frame.text("Make a key for NAME", "为 NAME 生成密钥").replace("NAME", client.title()))
         }
     }
 }
@@ -305,8 +351,13 @@ mod tests {
                 let file = user_file(client, &sample_environment(system));
                 assert!(file.is_some_and(|file| file.starts_with("~")), "{client:?} {system:?}");
             }
-            let Snippet { text, has_address } = snippet(client, "http://127.0.0.1:1/mcp", true);
+            let args = vec!["serve".to_owned(), "--stdio".to_owned()];
+            let program =
+                StdioSpec { command: "/opt/toolhub/bin/toolhub".to_owned(), args, ..StdioSpec::default() };
+            let reach = Reach { url: "http://127.0.0.1:1/mcp", program: &program };
+            let Snippet { text, has_address } = snippet(client, &reach, true);
             assert!(text.contains("toolhub"), "{client:?}: {text}");
+            assert!(has_address || text.contains("/opt/toolhub/bin/toolhub"), "{client:?}: {text}");
             assert!(
                 !has_address || (text.contains("http://127.0.0.1:1/mcp") && text.contains("KEY")),
                 "{client:?}: {text}"

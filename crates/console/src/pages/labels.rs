@@ -13,7 +13,7 @@ pub(super) fn strategy(name: &str, candidates: usize, lang: Lang) -> &'static st
         ("merge", _) => {
             lang.choose("asks several sources at once and combines the results", "同时请求多个来源，合并结果")
         }
-        (_, 0 | 1) => lang.choose("one source", "单一来源"),
+        (_, 0 | 1) => lang.choose("one source", "仅有一个来源"),
         _ => lang.choose("tries one source after another until one succeeds", "依次尝试各来源，直到成功"),
     }
 }
@@ -36,7 +36,7 @@ pub(super) fn server_state(name: &str, lang: Lang) -> &'static str {
         "failed" => lang.choose("failed", "失败"),
         "circuit_open" => lang.choose("paused after failures", "连续失败，暂停调用"),
         "slow" => lang.choose("slow", "响应慢"),
-        "disabled" => lang.choose("disabled", "停用"),
+        "disabled" => lang.choose("disabled", "已停用"),
         _ => lang.choose("not connected yet", "未连接过"),
     }
 }

@@ -48,7 +48,7 @@ impl NavItem {
         Self::ALL.into_iter().find(|item| item.path() == segment)
     }
 
-    fn path(self) -> &'static str {
+    pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Home => "",
             Self::Ask => "ask",
@@ -66,7 +66,7 @@ impl NavItem {
         }
     }
 
-    fn label(self, lang: Lang) -> &'static str {
+    pub(crate) fn label(self, lang: Lang) -> &'static str {
         match self {
             Self::Home => lang.choose("Home", "首页"),
             Self::Ask => lang.choose("Ask", "提问"),
@@ -364,9 +364,13 @@ pub(crate) fn icon(shape: &'static str) -> Markup {
 
 /// A time. Scripts show it in the time zone of the browser.
 pub(crate) fn time(at: &str) -> Markup {
+    html! { time datetime=(at) { (time_text(at)) } }
+}
+
+/// A time in UTC, for people.
+pub(crate) fn time_text(at: &str) -> String {
     let shown = at.replace('T', " ");
-    let shown = shown.split('.').next().unwrap_or_default();
-    html! { time datetime=(at) { (shown) " UTC" } }
+    format!("{} UTC", shown.split('.').next().unwrap_or_default())
 }
 
 /// A duration for people. `duration` of `try_tool.js` rounds alike. Rounding never reaches the next unit.

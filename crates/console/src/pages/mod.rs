@@ -79,13 +79,15 @@ pub(crate) async fn respond(
         Ok((title, content)) => browser::html(StatusCode::OK, frame.render(&title, &content).into_string()),
         Err(problem) => {
             let status = problem.status;
-            let (title, content) = problem_content(&problem, &frame);
+            let list = nav.filter(|_| is_item && is_allowed && status == StatusCode::NOT_FOUND);
+            let (title, content) = problem_content(&problem, &frame, list);
             browser::html(status, frame.render(&title, &content).into_string())
         }
     }
 }
 
-fn problem_content(problem: &Problem, frame: &Frame<'_>) -> (String, Markup) {
+/// What is wrong. `list` is the page with the items of which one was not found.
+fn problem_content(problem: &Problem, frame: &Frame<'_>, list: Option<NavItem>) -> (String, Markup) {
     let title = match problem.status {
         StatusCode::NOT_FOUND => frame.text("Not found", "未找到"),
         StatusCode::FORBIDDEN => frame.text("Not allowed", "不允许"),
@@ -95,6 +97,16 @@ fn problem_content(problem: &Problem, frame: &Frame<'_>) -> (String, Markup) {
         h1 { (title) }
         div.empty {
             p { (problem.detail.localize(frame.lang())) }
+            @if let Some(server) = &problem.server {
+                p { a.button href=(frame.item("servers", server)) {
+                    (frame.text("Open the server", "打开服务器")) " " bdi { (server) }
+                } }
+            }
+            @if let Some(list) = list {
+                p { a.button href=(frame.link(list.path())) {
+                    (frame.text("Back to the list: ", "返回列表：")) (list.label(frame.lang()))
+                } }
+            }
             p { a.button href=(frame.link("")) { (frame.text("Back to the start", "返回首页")) } }
         }
     };

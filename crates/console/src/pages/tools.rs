@@ -219,9 +219,14 @@ fn switches(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
 fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Markup {
     let name = encode(&detail.tool.name);
     let changes = detail.tool.hints.read_only != Some(true);
-    let question = match frame.lang() {
-        Lang::En => format!("Call “{}”? It may change something.", detail.tool.name),
-        Lang::Zh => format!("调用“{}”？它可能会改动数据。", detail.tool.name),
+    let name_shown = &detail.tool.name;
+    let question = match (detail.tool.hints.destructive, frame.lang()) {
+        (Some(true), Lang::En) => format!("Call “{name_shown}”? It is marked destructive."),
+        (Some(true), Lang::Zh) => format!("调用“{name_shown}”？它被标记为破坏性工具。"),
+        (_, Lang::En) => {
+            format!("Call “{name_shown}”? It is not marked read-only, so that it may change something.")
+        }
+        (_, Lang::Zh) => format!("调用“{name_shown}”？它未标记为只读，可能会改动数据。"),
     };
     html! {
         section.card {
@@ -244,7 +249,7 @@ fn route_picture(frame: &Frame<'_>, route: &Explanation) -> Markup {
     html! {
         section.card {
             h2 { (frame.text("Route", "路由")) }
-            p.muted { (frame.text("A call of this tool: ", "调用此工具时：")) (strategy) }
+            p.muted { (frame.text("A call of this tool: ", "调用方式：")) (strategy) }
             ol.route {
                 @for (index, candidate) in route.candidates.iter().enumerate() {
                     li class=(if index < route.batch { "first" } else { "later" }) {
@@ -276,6 +281,10 @@ fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
             section.card {
                 h2 { (frame.text("Calls", "调用统计")) }
                 (table(frame, frame.text("Calls", "调用统计"), &STATISTICS_COLUMNS, detail.statistics.iter().map(row)))
+                p.muted { (frame.text(
+                    "Half of the successful calls took at most the median, 95 % of them at most the last number.",
+                    "成功的调用中，一半的耗时不超过中位数，95 % 不超过最后一列。",
+                )) }
             }
         }
     }

@@ -475,23 +475,24 @@ impl ArgumentCheck<'_> {
 }
 
 fn order_text(policy: &Policy, fitting: &[&Arc<Entry>], offered: usize) -> LocalizedText {
-    let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (order, order_zh) = (order.join(", "), order.join("、"));
     match fitting {
         [only] if offered == 1 => {
             let source = &only.tool.source;
             LocalizedText::new(
                 format!("only {source} has it (order: {order})"),
-                format!("只有 {source} 提供（顺序：{order}）"),
+                format!("只有 {source} 提供（顺序：{order_zh}）"),
             )
         }
         [first] => {
             let source = &first.tool.source;
             LocalizedText::new(
                 format!("{source} is the first of {offered} in the order {order}"),
-                format!("{offered} 个来源中 {source} 排在最前（顺序：{order}）"),
+                format!("{offered} 个来源中 {source} 排在最前（顺序：{order_zh}）"),
             )
         }
-        _ => LocalizedText::new(format!("tried in the order {order}"), format!("按顺序尝试：{order}")),
+        _ => LocalizedText::new(format!("tried in the order {order}"), format!("按顺序尝试：{order_zh}")),
     }
 }
 

@@ -45,6 +45,21 @@ impl Paths {
         std::iter::once(self.data_dir.clone()).chain(own).collect()
     }
 
+    /// The command-line options for a program that uses these locations from any folder. A config file of a trusted folder is left
+    /// out: named in an option, it would be used without trust checks.
+    pub fn options(&self) -> std::io::Result<Vec<String>> {
+        let config = (self.config.is_file() && !self.workspace.is_bound_config()).then_some(&self.config);
+        let default = etcetera::choose_base_strategy().ok().map(|base| base.data_dir().join("toolhub"));
+        let data_dir = Some(&self.data_dir).filter(|folder| Some(*folder) != default.as_ref());
+        let mut options = Vec::new();
+        for (option, path) in [("--config", config), ("--home", data_dir)] {
+            if let Some(path) = path {
+                options.extend([option.to_owned(), std::path::absolute(path)?.display().to_string()]);
+            }
+        }
+        Ok(options)
+    }
+
     /// The file of the vectors that a sentence encoder computes for tools.
     pub fn vectors(&self) -> PathBuf {
         self.data_dir.join("vectors.bin")

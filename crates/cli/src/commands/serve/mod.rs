@@ -305,10 +305,10 @@ fn announce(app: &App, address: SocketAddr, tools: usize) {
         app.screen.json(&json.into_raw());
     } else {
         let head = lang.choose(
-            format!("serving {} to MCP clients at", plural(tools, "tool")),
+            format!("serving {} to MCP clients at ", plural(tools, "tool")),
             format!("正在向 MCP 客户端提供 {tools} 个工具："),
         );
-        app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head} {NAME}http://{address}/mcp{NAME:#}"));
+        app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head}{NAME}http://{address}/mcp{NAME:#}"));
         if address.ip().is_unspecified() {
             let everywhere = lang.choose(
                 "from other machines: by this machine's name or address, with a token",

@@ -172,7 +172,7 @@ pub(crate) fn hub_entry(
     if let Some(profile) = profile {
         arguments.extend(["--profile".to_owned(), profile.to_owned()]);
     }
-    let command = own_path()?.display().to_string();
+    let command = toolhub::program_path()?.display().to_string();
     Ok(ClientServer {
         id: "toolhub".to_owned(),
         transport: TransportSpec::Stdio(StdioSpec { command, args: arguments, ..StdioSpec::default() }),
@@ -181,22 +181,6 @@ pub(crate) fn hub_entry(
         left_out: Vec::new(),
         notes: Vec::new(),
     })
-}
-
-/// The path of this program: the symbolic link that it was started by, if there is one, since the link stays valid when an
-/// upgrade replaces its target.
-fn own_path() -> std::io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let invoked_as = PathBuf::from(std::env::args_os().next().unwrap_or_default());
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let mut ways: Vec<PathBuf> = match invoked_as.components().count() {
-        0 | 1 => std::env::split_paths(&paths).map(|folder| folder.join(&invoked_as)).collect(),
-        _ => vec![std::path::absolute(&invoked_as)?],
-    };
-    ways.retain(|way| {
-        way.is_absolute() && way.canonicalize().is_ok_and(|end| Some(end) == own.canonicalize().ok())
-    });
-    Ok(ways.into_iter().next().unwrap_or(own))
 }
 
 fn to_client_server(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServer {

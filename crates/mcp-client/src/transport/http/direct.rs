@@ -19,7 +19,7 @@ use reqwest::{Body, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
 use toolhub_core::io_thread::PerIoThread;
-use toolhub_core::lang::LocalizedText;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::read_buffer::with_read_buffer;
 use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{CachedResponse, Framing, FramingError, Part, ResponseHead, write_content_length};
@@ -28,7 +28,7 @@ use toolhub_oauth::http_client::root_cause;
 use url::Url;
 
 use super::answer::{read_body, too_large};
-use super::connect::{ConnectError, Stream, has_proxy};
+use super::connect::{ConnectError, Stream, has_proxy, refused_text};
 use crate::transport::MAX_RESULT_BYTES;
 
 /// Maximum number of idle connections per I/O thread, and the idle timeout.
@@ -358,8 +358,15 @@ impl DirectClient {
     async fn connect(&self) -> Result<Option<HttpConnection>, McpError> {
         match Stream::connect(&self.uri).await {
             Ok(stream) => Ok(Some(HttpConnection { stream, unread: BytesMut::new(), used: Instant::now() })),
-            Err(ConnectError::Unreachable(why)) => {
-                Err(McpError::connect(LocalizedText::from(format!("{why} ({})", self.host_and_port))))
+            Err(ConnectError::Refused(cause)) => {
+                Err(McpError::connect(refused_text(&self.host_and_port, &cause)))
+            }
+            Err(ConnectError::Unreachable(cause)) => {
+                let address = &self.host_and_port;
+                Err(McpError::connect(LocalizedText::new(
+                    format!("{} ({address})", cause.localize(Lang::En)),
+                    format!("{}（{address}）", cause.localize(Lang::Zh)),
+                )))
             }
             Err(ConnectError::Tls) => {
                 self.disabled.store(true, Ordering::Relaxed);

@@ -219,14 +219,14 @@ fn switches(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
 fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Markup {
     let name = encode(&detail.tool.name);
     let changes = detail.tool.hints.read_only != Some(true);
-    let name_shown = &detail.tool.name;
+    let tool_name = &detail.tool.name;
     let question = match (detail.tool.hints.destructive, frame.lang()) {
-        (Some(true), Lang::En) => format!("Call “{name_shown}”? It is marked destructive."),
-        (Some(true), Lang::Zh) => format!("调用“{name_shown}”？它被标记为破坏性工具。"),
+        (Some(true), Lang::En) => format!("Call “{tool_name}”? It is marked destructive."),
+        (Some(true), Lang::Zh) => format!("调用“{tool_name}”？它被标记为破坏性工具。"),
         (_, Lang::En) => {
-            format!("Call “{name_shown}”? It is not marked read-only, so that it may change something.")
+            format!("Call “{tool_name}”? It is not marked read-only, so that it may change something.")
         }
-        (_, Lang::Zh) => format!("调用“{name_shown}”？它未标记为只读，可能会改动数据。"),
+        (_, Lang::Zh) => format!("调用“{tool_name}”？它未标记为只读，可能会改动数据。"),
     };
     html! {
         section.card {

@@ -87,10 +87,15 @@ impl Stream {
 
 /// Whether a connection failed because nothing listens at the address.
 pub(super) fn is_refused(error: &(dyn std::error::Error + 'static)) -> bool {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == ErrorKind::ConnectionRefused)
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let cause_of_io = cause.downcast_ref::<io::Error>();
+        if cause_of_io.is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 /// What to do if nothing listens at an address.

@@ -4,6 +4,7 @@ pub mod access_record;
 pub mod approval;
 pub mod audit;
 mod boxed;
+pub mod calendar;
 pub mod call;
 mod call_id;
 pub mod call_log;

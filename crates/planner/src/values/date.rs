@@ -2,6 +2,7 @@
 
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
+use toolhub_core::calendar::{MONTHS, WEEKDAYS};
 
 use crate::lexer::number_words::numeral;
 use crate::lexer::token::{Kind, Token};
@@ -20,22 +21,6 @@ pub(crate) struct DateMatch {
     pub(crate) moment: Moment,
     pub(crate) after: usize,
 }
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// The moment that begins at token `at`.
 pub(crate) fn read(tokens: &[Token<'_>], at: usize, today: Date) -> Option<DateMatch> {

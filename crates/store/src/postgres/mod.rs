@@ -50,12 +50,12 @@ use crate::journal::JournalFolder;
 use crate::options::{AuditOptions, StoreOptions};
 use crate::owner::OwnerId;
 use crate::query::Value;
-use crate::queue::{Queue, WriterWaker, closed};
+use crate::queue::{Queue, WriterWaker};
 use crate::recorder::Recorder;
 use crate::rows::Columns;
 use crate::write::Write;
 pub use cluster::PgCluster;
-use reader::{PendingQuery, QueryWithReply};
+use reader::PendingQuery;
 use replay::Journals;
 use session::{Address, Session};
 pub use url::PgUrl;
@@ -185,10 +185,7 @@ impl PgStore {
         F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
         A: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let (question, answer) = QueryWithReply::with_answer(ask);
-        let reads = self.reads.as_ref().ok_or_else(closed)?;
-        reads.send(question).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        reader::read(self.reads.as_ref(), ask).await
     }
 }
 

@@ -337,10 +337,10 @@ proptest! {
             2 => lines.insert(one, lines[other]),
             _ => lines.truncate(one),
         }
-        let is_checkpoint = |line: &str| line.starts_with(r#"{"type":"checkpoint""#);
-        // A removed or repeated checkpoint does not change the log.
-        prop_assume!(!(how == 0 && is_checkpoint(export.split_inclusive('\n').nth(one).unwrap())));
-        prop_assume!(!(how == 2 && is_checkpoint(lines[one])));
+        let is_checkpoint = |line: &&str| line.starts_with(r#"{"type":"checkpoint""#);
+        // A checkpoint that is removed, repeated or moved before its record does not change the log.
+        let changed: Vec<&str> = lines.iter().copied().filter(|line| !is_checkpoint(line)).collect();
+        prop_assume!(!export.split_inclusive('\n').filter(|line| !is_checkpoint(line)).eq(changed));
         prop_assert!(verify_json_lines(lines.concat().as_bytes(), &keys()).unwrap().is_err());
     }
 }

@@ -299,8 +299,8 @@ fn requires_flags_without_terminal() {
         (&["init", "--all"], &["--yes", "--dry-run"]),
         (&["init", "--client", "cursor"], &["--yes"]),
         (&["init", "--json"], &["--all"]),
-        (&["init", "--lang", "zh"], &["没有终端", "--all", "--client", "--yes"]),
-        (&["init", "--all", "--lang", "zh"], &["没有终端", "--yes"]),
+        (&["init", "--lang", "zh"], &["没有可用于提示的终端", "--all", "--client", "--yes"]),
+        (&["init", "--all", "--lang", "zh"], &["没有可用于提示的终端", "--yes"]),
     ] {
         let ran = machine.run(args);
         assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");

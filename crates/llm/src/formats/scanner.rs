@@ -428,9 +428,12 @@ impl ScanState {
     }
 }
 
+/// The first characters of the markers of all formats. Elsewhere in a line, no piece begins.
+const MARKER_STARTS: [char; 5] = ['<', '[', '{', '\n', '◁'];
+
 /// The next position at which a piece may begin.
 fn next_place(source: &Source<'_>, at: usize) -> usize {
-    source.rest(at).find(['<', '[', '{', '\n', '◁']).map_or(source.len(), |found| at + found)
+    source.rest(at).find(MARKER_STARTS).map_or(source.len(), |found| at + found)
 }
 
 /// Skips `;` and `,` between two calls.

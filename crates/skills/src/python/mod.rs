@@ -5,6 +5,7 @@ mod locate;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -250,11 +251,13 @@ fn refused(requested: &str, why: &LocalizedText) -> LocalizedText {
 
 /// Returns the digest of a file, and whether it may define tools.
 fn candidate(file: &Path) -> Option<(String, bool)> {
-    let found = std::fs::symlink_metadata(file)
-        .ok()
-        .filter(|found| found.is_file() && found.len() <= MAX_SCRIPT_BYTES)?;
-    let bytes =
-        std::fs::read(file).ok().filter(|bytes| bytes.len() as u64 <= found.len().max(MAX_SCRIPT_BYTES))?;
+    std::fs::symlink_metadata(file).ok().filter(std::fs::Metadata::is_file)?;
+    // It may grow while it is read.
+    let mut bytes = Vec::new();
+    std::fs::File::open(file).ok()?.take(MAX_SCRIPT_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > MAX_SCRIPT_BYTES {
+        return None;
+    }
     let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
     Some((hex::sha256(&bytes), has(b"class ") && has(b"def execute")))
 }

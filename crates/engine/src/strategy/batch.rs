@@ -98,7 +98,7 @@ impl BatchResult<'_> {
         for (candidate, error) in &self.failures {
             let pause = retry::backoff(error, candidate.entry.tool.hints(), 1, jitter);
             if let Some(pause) = pause.filter(|pause| self.run.has_time_after(*pause, now)) {
-                again.push(Turn { candidate: *candidate, not_before: Some(now + pause) });
+                again.push(Turn { candidate, not_before: Some(now + pause) });
             }
         }
         again.sort_by_key(|turn| turn.not_before);

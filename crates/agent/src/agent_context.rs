@@ -246,7 +246,7 @@ impl AgentContext<'_> {
                 CallDecision::Refuse(why) => Err(ToolError::failed(why)),
                 CallDecision::Defer => Err(ToolError::failed(LocalizedText::new(
                     format!("`{name}` waits for approval"),
-                    format!("`{name}` 等待批准"),
+                    format!("`{name}` 等待审批"),
                 ))),
             };
         }

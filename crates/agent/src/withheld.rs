@@ -55,7 +55,7 @@ fn not_run(step: &Step, reasons: &[&LocalizedText], servers: ServerChoice<'_>) -
     };
     LocalizedText::new(
         format!("not run: `{name}` may change something, and {en}{}", lines("if this is meant: ")),
-        format!("没有执行：`{name}` 可能会改变数据，而{zh}{}", lines("如果就是此意：")),
+        format!("没有执行：`{name}` 可能会改动数据，而{zh}{}", lines("如果就是此意：")),
     )
 }
 

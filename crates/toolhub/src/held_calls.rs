@@ -329,7 +329,7 @@ impl DecideError {
         match self {
             Self::Unknown => LocalizedText::new(
                 format!("no call is held under `{id}`: `toolhub waiting` lists them"),
-                format!("没有编号为 `{id}` 的待批准调用：可用 `toolhub waiting` 查看"),
+                format!("没有编号为 `{id}` 的待审批调用：可用 `toolhub waiting` 查看"),
             ),
             Self::NotHeld(HeldState::Withdrawn) => LocalizedText::new(
                 format!("`{id}` was withdrawn: the script that made the call has ended"),

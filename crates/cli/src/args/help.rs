@@ -342,7 +342,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/skills/run timeout" => "最长等待时间，例如 30s、500ms 或 2m",
         "/skills/approve" => "按现状同意技能及其请求的权限",
         "/skills/approve names" => "技能名、路径，或其工具名",
-        "/skills/approve all" => "所有等待批准的技能",
+        "/skills/approve all" => "所有等待审批的技能",
         "/skills/approve revoke" => "撤销批准",
         "/skills/approve yes" => "不再询问，可疑的和请求更多权限的也批准",
         "/skills/new" => "新建一个技能的雏形",
@@ -413,7 +413,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/work scripts" => "同时运行的脚本数；0 表示不运行脚本 [默认：`[worker]` 中的值]",
         "/cluster" => "显示集群状态",
         "/cluster/status" => "显示副本、工作进程、服务器所在位置，以及哪些功能降级",
-        "/waiting" => "列出、批准和拒绝待批准的调用",
+        "/waiting" => "列出、批准和拒绝待审批的调用",
         "/waiting all" => "也显示已决定或已过期的调用",
         "/waiting/approve" => "批准一个调用，可执行一次",
         "/waiting/approve id" => "调用的编号",
@@ -426,7 +426,7 @@ fn chinese(key: &str) -> Option<&'static str> {
             "只看该类记录：login、refusal、call、held_call、key_change、rule_change、config_change、server_change 或 use"
         }
         "/audit since" | "/audit/show since" => "只看此时间段内的记录，如 30m、2h、7d",
-        "/audit reference" | "/audit/show reference" => "只看该编号的记录：拒绝、待批准的调用或调用的编号",
+        "/audit reference" | "/audit/show reference" => "只看该编号的记录：拒绝、待审批的调用或调用的编号",
         "/audit limit" | "/audit/show limit" => "最多显示多少条 [默认：20]",
         "/audit/verify" => "检查是否有记录被改动、删除或调换顺序",
         "/audit/verify file" => "校验该导出文件，而不是已存储的日志",

@@ -276,15 +276,15 @@ fn no_order(mood: Mood) -> LocalizedText {
     match mood {
         Mood::Question => LocalizedText::new(
             "nothing was run: the request is a question, and the tool would change something; write it as an instruction to run the tool",
-            "没有执行：请求是一个问题，而该工具会改变数据；若要执行，请写成指令",
+            "没有执行：请求是一个问题，而该工具会改动数据；若要执行，请写成指令",
         ),
         Mood::Intent => LocalizedText::new(
             "nothing was run: the request states what you intend to do, and the tool would change something; write it as an instruction to run the tool",
-            "没有执行：请求说的是您打算做的事，而该工具会改变数据；若要执行，请写成指令",
+            "没有执行：请求说的是您打算做的事，而该工具会改动数据；若要执行，请写成指令",
         ),
         Mood::Report => LocalizedText::new(
             "nothing was run: the request reports what was done, and the tool would change something; write it as an instruction to run the tool",
-            "没有执行：请求说的是已经做过的事，而该工具会改变数据；若要执行，请写成指令",
+            "没有执行：请求说的是已经做过的事，而该工具会改动数据；若要执行，请写成指令",
         ),
     }
 }

@@ -98,7 +98,7 @@ impl Unused {
                 quoted.0
             ),
             format!(
-                "没有执行：`{tool}` 会改动数据，而请求中的 {} 没有看懂；请换个说法，或使用 `toolhub call {shown}`",
+                "没有执行：`{tool}` 会改动数据，但无法理解请求中的 {}；请换个说法，或使用 `toolhub call {shown}`",
                 quoted.1
             ),
         ))

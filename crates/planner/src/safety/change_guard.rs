@@ -296,7 +296,7 @@ fn not_whole(parameter: &str, number_mismatch: NumberMismatch) -> LocalizedText 
             ("is a count in the request, and not a position", "在请求中是数量，而不是位置")
         }
         NumberMismatch::Suffix => {
-            ("has a unit or a suffix that was not understood", "带有没有看懂的单位或后缀")
+            ("has a unit or a suffix that was not understood", "带有无法识别的单位或后缀")
         }
         NumberMismatch::Difference => {
             ("is a difference in the request, and not a value", "在请求中是增减量，而不是数值")

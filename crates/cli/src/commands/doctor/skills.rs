@@ -33,7 +33,7 @@ pub(crate) fn check(app: &App, hub: &Hub, report: &mut Report<'_>) {
             let (path, by) = (known.skill.file.display(), by.display());
             let text = lang.choose(
                 format!("skill `{path}` is hidden by `{by}`"),
-                format!("技能 `{path}` 被 `{by}` 遮盖"),
+                format!("技能 `{path}` 被 `{by}` 覆盖"),
             );
             report.add("skills", CheckResult::Warning, &text);
         }

@@ -348,7 +348,7 @@ impl DecideError {
             ),
             Self::OwnCall => LocalizedText::new(
                 format!("`{id}` is your own call: another approver has to decide"),
-                format!("`{id}` 是您自己的调用：须由其他审批人决定"),
+                format!("`{id}` 是你自己的调用：须由其他审批人决定"),
             ),
             Self::Io(error) => LocalizedText::new(
                 format!("the decision could not be stored: {error}"),

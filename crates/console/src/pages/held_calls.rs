@@ -51,7 +51,7 @@ pub(crate) async fn item(
     let Some(call) = held.iter().find(|call| call.id == context.id()) else {
         return Err(Problem::not_found(
             "no held call that you may see has this reference; it may have expired",
-            "没有您可以查看的、具有此编号的待审批调用；它可能已过期",
+            "没有你可以查看的、具有此编号的待审批调用；它可能已过期",
         ));
     };
     let content = html! {
@@ -60,7 +60,7 @@ pub(crate) async fn item(
         @if call.state == "waiting" && !decides(context) {
             p { (frame.text(
                 "An approver has to decide. This page shows the decision when you reload it; your client goes on by itself, or repeats the call.",
-                "须由审批人决定。刷新本页可查看决定；您的客户端会自动继续，或重新发起调用。",
+                "须由审批人决定。刷新本页可查看决定；你的客户端会自动继续，或重新发起调用。",
             )) }
         }
         (card(frame, call, decides(context)))
@@ -98,7 +98,7 @@ fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
                 }
             }
             @if decides && call.state == "waiting" && !call.may_approve {
-                p.muted { (frame.text("This is your own call: another approver has to decide.", "这是您自己的调用：须由其他审批人决定。")) }
+                p.muted { (frame.text("This is your own call: another approver has to decide.", "这是你自己的调用：须由其他审批人决定。")) }
             }
             @if !is_complete {
                 p.problem { (frame.text(

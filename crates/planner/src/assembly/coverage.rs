@@ -69,7 +69,7 @@ impl Unused {
         let quoted = quoted(if self.is_much() { &self.words } else { &self.literals })?;
         Some(LocalizedText::new(
             format!("this may not be what was meant: {} of the request was not used", quoted.0),
-            format!("这可能不是您的意思：请求中的 {} 没有用到", quoted.1),
+            format!("这可能不是你的意思：请求中的 {} 没有用到", quoted.1),
         ))
     }
 

@@ -280,7 +280,7 @@ fn no_order(mood: Mood) -> LocalizedText {
         ),
         Mood::Intent => LocalizedText::new(
             "nothing was run: the request states what you intend to do, and the tool would change something; write it as an instruction to run the tool",
-            "没有执行：请求说的是您打算做的事，而该工具会改动数据；若要执行，请写成指令",
+            "没有执行：请求说的是你打算做的事，而该工具会改动数据；若要执行，请写成指令",
         ),
         Mood::Report => LocalizedText::new(
             "nothing was run: the request reports what was done, and the tool would change something; write it as an instruction to run the tool",

@@ -98,7 +98,7 @@ fn unknown(key: &str, name: &str) -> LocalizedText {
         ),
         "profiles" => LocalizedText::new(
             format!("there is no profile `{name}`"),
-            format!("没有名为 `{name}` 的 profile"),
+            format!("没有名为 `{name}` 的配置档"),
         ),
         "servers" => LocalizedText::new(
             format!("no server fits `{name}`: `toolhub servers` shows their ids"),

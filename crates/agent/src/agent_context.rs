@@ -236,7 +236,7 @@ impl AgentContext<'_> {
                 true => Ok(()),
                 false => Err(ToolError::failed(LocalizedText::new(
                     format!("not run: `{name}` needs an approval that a script cannot ask for here"),
-                    format!("没有执行：`{name}` 需要批准，而脚本在此处无法请求批准"),
+                    format!("`{name}` 需要批准，而脚本在此处无法请求批准，因此没有执行"),
                 ))),
             };
         }
@@ -246,7 +246,7 @@ impl AgentContext<'_> {
                 CallDecision::Refuse(why) => Err(ToolError::failed(why)),
                 CallDecision::Defer => Err(ToolError::failed(LocalizedText::new(
                     format!("`{name}` waits for approval"),
-                    format!("`{name}` 等待批准"),
+                    format!("`{name}` 等待审批"),
                 ))),
             };
         }
@@ -262,7 +262,7 @@ impl AgentContext<'_> {
             PermissionDecision::Granted => Ok(()),
             PermissionDecision::Denied => Err(ToolError::failed(refusal(
                 |change| format!("not run: {change}, and you did not agree"),
-                |change| format!("没有执行：{change}，而你没有同意"),
+                |change| format!("{change}，而你没有同意，因此没有执行"),
             ))),
             PermissionDecision::NoUser => Err(ToolError::failed(refusal(
                 |change| {
@@ -270,7 +270,7 @@ impl AgentContext<'_> {
                         "not run: {change}, and there is no terminal for the confirmation; confirm with `--yes`"
                     )
                 },
-                |change| format!("没有执行：{change}，而这里没有可供确认的终端；请用 `--yes` 确认"),
+                |change| format!("{change}，而这里没有可供确认的终端，因此没有执行；请用 `--yes` 确认"),
             ))),
         }
     }

@@ -123,7 +123,7 @@ impl<'a> ModelSession<'a> {
             );
         }
         if spent.usage.input + spent.usage.output >= self.budget.tokens {
-            return over("the tokens for this request are used up", "该请求的词元已用完");
+            return over("the tokens for this request are used up", "该请求的 token 已用完");
         }
         request.timeout = Some(request.timeout.map_or(remaining, |timeout| timeout.min(remaining)));
         let model = self.model.name().to_owned();

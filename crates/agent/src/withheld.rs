@@ -40,7 +40,7 @@ fn not_run(step: &Step, reasons: &[&LocalizedText], servers: ServerChoice<'_>) -
     };
     let (en, zh) = match reasons.is_empty() {
         true => {
-            ("another part of the request was not understood".to_owned(), "请求的另一部分没有看懂".to_owned())
+            ("another part of the request was not understood".to_owned(), "无法理解请求的另一部分".to_owned())
         }
         false => (because(Lang::En), because(Lang::Zh)),
     };
@@ -55,7 +55,7 @@ fn not_run(step: &Step, reasons: &[&LocalizedText], servers: ServerChoice<'_>) -
     };
     LocalizedText::new(
         format!("not run: `{name}` may change something, and {en}{}", lines("if this is meant: ")),
-        format!("没有执行：`{name}` 可能会改变数据，而{zh}{}", lines("如果就是此意：")),
+        format!("没有执行：`{name}` 可能改动数据，而{zh}{}", lines("如果就是此意：")),
     )
 }
 

@@ -102,7 +102,7 @@ fn runs_after_approval_and_never_after_a_change() {
         "{refused:?}"
     );
     let chinese = cli.run(&["skills", "approve", "items", "--lang", "zh"]);
-    assert!(chinese.stderr.contains("调用其调用者可用的工具"), "{chinese:?}");
+    assert!(chinese.stderr.contains("调用其调用方可用的工具"), "{chinese:?}");
     assert_eq!(calls(&journal), []);
 
     approve(&cli);

@@ -373,7 +373,7 @@ impl Localize for ToolError {
                 format!(
                     "the schema of `{tool}` cannot be used, so its arguments cannot be checked: {detail}"
                 ),
-                format!("`{tool}` 的参数模式无法使用，不能检查参数：{detail}"),
+                format!("`{tool}` 的参数 schema 无法使用，不能校验参数：{detail}"),
             ),
             Self::UnreadableCall { detail } => detail.localize(lang),
             Self::ConnectionFailed { server, stderr, effect, .. } => {

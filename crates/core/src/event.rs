@@ -306,7 +306,7 @@ impl Localize for EventKind {
                 let tokens = tokens.map(|(read, written)| {
                     lang.choose(
                         format!(", {read} tokens read, {written} written"),
-                        format!("，读入 {read} 词元，写出 {written} 词元"),
+                        format!("，读入 {read} token，写出 {written} token"),
                     )
                 });
                 lang.choose(

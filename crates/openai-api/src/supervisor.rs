@@ -197,7 +197,7 @@ impl TurnSupervisor {
         mark.set().await.map_err(|error| {
             LocalizedText::new(
                 format!("not run: that it may change something could not be stored, and a repetition of the request would not be recognised: {error}"),
-                format!("没有执行：无法记录其可能产生影响，重复的请求将无法识别：{error}"),
+                format!("没有执行：无法记录该调用可能改动数据，之后将无法识别重复的请求：{error}"),
             )
         })
     }

@@ -329,7 +329,7 @@ impl DecideError {
         match self {
             Self::Unknown => LocalizedText::new(
                 format!("no call is held under `{id}`: `toolhub waiting` lists them"),
-                format!("没有编号为 `{id}` 的待批准调用：可用 `toolhub waiting` 查看"),
+                format!("没有编号为 `{id}` 的待审批调用：可用 `toolhub waiting` 查看"),
             ),
             Self::NotHeld(HeldState::Withdrawn) => LocalizedText::new(
                 format!("`{id}` was withdrawn: the script that made the call has ended"),
@@ -348,7 +348,7 @@ impl DecideError {
             ),
             Self::OwnCall => LocalizedText::new(
                 format!("`{id}` is your own call: another approver has to decide"),
-                format!("`{id}` 是您自己的调用：须由其他审批人决定"),
+                format!("`{id}` 是你自己的调用：须由其他审批人决定"),
             ),
             Self::Io(error) => LocalizedText::new(
                 format!("the decision could not be stored: {error}"),

@@ -202,7 +202,7 @@ pub(super) fn check_version(expected: &str, text: &str) -> Result<(), Problem> {
         "changed-meanwhile",
         LocalizedText::new(
             "the file was changed since you read it: reload it, and make your change again",
-            "文件在您读取之后已被修改：请重新加载后再次修改",
+            "文件在你读取之后已被修改：请重新加载后再次修改",
         ),
     ))
 }

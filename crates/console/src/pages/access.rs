@@ -190,7 +190,7 @@ fn role_text(role: Role, lang: Lang) -> &'static str {
         }
         Role::Approver => lang.choose(
             "decides calls that wait for approval, and changed tool definitions",
-            "审批待批准的调用和有改动的工具定义",
+            "处理待审批的调用和有改动的工具定义",
         ),
         Role::Operator => lang.choose(
             "adds, changes, restarts and removes servers, and so starts any program as the user of the hub",

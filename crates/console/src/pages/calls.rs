@@ -206,7 +206,7 @@ pub(crate) async fn item(
                 (fact(frame.text("Possible sources", "候选来源"), &detail.candidates.join(", ")))
             }
             @if let Some(rule) = &detail.rule { (fact(frame.text("Allowed by rule", "依据规则"), rule)) }
-            @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "批准人"), approver)) }
+            @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "审批人"), approver)) }
             @if let Some(parent) = &call.parent {
                 dt { (frame.text("Made by call", "发起调用")) }
                 dd {

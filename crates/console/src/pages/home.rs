@@ -49,7 +49,7 @@ pub(crate) async fn page(
                     &frame.link("servers"),
                 ))
             }
-            (tile(frame.text("Waiting", "待批准"), &held.to_string(), &frame.link("waiting")))
+            (tile(frame.text("Waiting", "待审批"), &held.to_string(), &frame.link("waiting")))
             @if let Some(stats) = &stats {
                 (tile(frame.text("Calls today", "今日调用"), &today(stats).to_string(), &frame.link("calls")))
                 (tile(
@@ -73,7 +73,7 @@ pub(crate) async fn page(
                     @if held > 0 {
                         li {
                             a href=(frame.link("waiting")) {
-                                (frame.text("Calls that wait for a decision", "等待决定的调用"))
+                                (frame.text("Calls that wait for a decision", "待审批的调用"))
                             }
                             " " span.count { (held) }
                         }

@@ -70,7 +70,7 @@ pub(super) fn audit_kind(name: &str, lang: Lang) -> &'static str {
         Some(AuditKind::Login) => lang.choose("login", "登录"),
         Some(AuditKind::Refusal) => lang.choose("refusal", "拒绝访问"),
         Some(AuditKind::Call) => lang.choose("call", "调用"),
-        Some(AuditKind::HeldCall) => lang.choose("held call", "待批准的调用"),
+        Some(AuditKind::HeldCall) => lang.choose("held call", "待审批的调用"),
         Some(AuditKind::KeyChange) => lang.choose("change of a key", "密钥变更"),
         Some(AuditKind::RuleChange) => lang.choose("change of a rule", "规则变更"),
         Some(AuditKind::ConfigChange) => lang.choose("change of the configuration", "配置变更"),
@@ -97,7 +97,7 @@ pub(super) fn audit_state(state: &str, lang: Lang) -> String {
     let first = match first {
         "accepted" => "已接受",
         "refused" => "已拒绝",
-        "held" => "等待批准",
+        "held" => "等待审批",
         "approved" => "已批准",
         "denied" => "已驳回",
         "expired" => "已过期",

@@ -73,7 +73,7 @@ impl NavItem {
             Self::Tools => lang.choose("Tools", "工具"),
             Self::Servers => lang.choose("Servers", "服务器"),
             Self::Calls => lang.choose("Calls", "调用"),
-            Self::HeldCalls => lang.choose("Waiting", "待批准"),
+            Self::HeldCalls => lang.choose("Waiting", "待审批"),
             Self::Skills => lang.choose("Skills", "技能"),
             Self::Profiles => lang.choose("Profiles", "配置档"),
             Self::Clients => lang.choose("Clients", "客户端"),

@@ -54,7 +54,7 @@ pub(crate) async fn respond(
     let content: Result<(String, Markup), Problem> = match (path, is_item) {
         _ if !is_allowed => Err(Problem::forbidden(
             "your roles do not allow this page; the owner of the hub can give you another role",
-            "您的角色无权查看此页面；hub 的所有者可以授予其他角色",
+            "你的角色无权查看此页面；hub 的所有者可以授予其他角色",
         )),
         ("", false) => home::page(&context, &frame).await,
         ("tools", false) => tools::list(&context, &frame).await,

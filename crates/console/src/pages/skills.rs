@@ -14,7 +14,7 @@ const DESCRIPTION_CHARACTERS: usize = 200;
 fn label(name: &str, lang: Lang) -> &'static str {
     match name {
         "used" => lang.choose("used", "使用中"),
-        "hidden" => lang.choose("hidden by another of the same name", "被同名技能遮盖"),
+        "hidden" => lang.choose("hidden by another of the same name", "被同名技能覆盖"),
         _ => lang.choose("not approved", "未批准"),
     }
 }

@@ -88,7 +88,7 @@ pub(crate) async fn list(
             }
             Some(hits) => (hit_table(frame, hits, query.get("profile"))),
             None if page.items.is_empty() => {
-                div.empty { p { (frame.text("No tools are visible to you here.", "此处没有您可见的工具。")) } }
+                div.empty { p { (frame.text("No tools are visible to you here.", "此处没有你可见的工具。")) } }
             }
             None => {
                 (tool_table(frame, &page.items, query.get("profile")))

@@ -400,7 +400,7 @@ fn fitting<'a>(
                     let source = &entry.tool.source;
                     reasons.push(LocalizedText::new(
                         format!("the arguments were mended to fit the schema of {source}"),
-                        format!("已修正参数以符合 {source} 的模式"),
+                        format!("已修正参数以符合 {source} 的 schema"),
                     ));
                 }
                 fitting.push(*entry);
@@ -409,7 +409,7 @@ fn fitting<'a>(
                 let source = &entry.tool.source;
                 reasons.push(LocalizedText::new(
                     format!("{source} is left out, as the arguments do not fit its schema"),
-                    format!("参数不符合 {source} 的模式，不用它"),
+                    format!("参数不符合 {source} 的 schema，因此不使用"),
                 ));
                 complaint.get_or_insert(error);
             }

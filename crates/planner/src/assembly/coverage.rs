@@ -69,7 +69,7 @@ impl Unused {
         let quoted = quoted(if self.is_much() { &self.words } else { &self.literals })?;
         Some(LocalizedText::new(
             format!("this may not be what was meant: {} of the request was not used", quoted.0),
-            format!("这可能不是您的意思：请求中的 {} 没有用到", quoted.1),
+            format!("这可能不是你的意思：请求中的 {} 没有用到", quoted.1),
         ))
     }
 
@@ -98,7 +98,7 @@ impl Unused {
                 quoted.0
             ),
             format!(
-                "没有执行：`{tool}` 会改变数据，而请求中的 {} 没有看懂；请换个说法，或使用 `toolhub call {shown}`",
+                "没有执行：`{tool}` 会改动数据，但无法理解请求中的 {}；请换个说法，或使用 `toolhub call {shown}`",
                 quoted.1
             ),
         ))

@@ -276,15 +276,15 @@ fn no_order(mood: Mood) -> LocalizedText {
     match mood {
         Mood::Question => LocalizedText::new(
             "nothing was run: the request is a question, and the tool would change something; write it as an instruction to run the tool",
-            "没有执行：请求是一个问题，而该工具会改变数据；若要执行，请写成指令",
+            "没有执行：请求是一个问题，而该工具会改动数据；若要执行，请写成指令",
         ),
         Mood::Intent => LocalizedText::new(
             "nothing was run: the request states what you intend to do, and the tool would change something; write it as an instruction to run the tool",
-            "没有执行：请求说的是您打算做的事，而该工具会改变数据；若要执行，请写成指令",
+            "没有执行：请求说的是你打算做的事，而该工具会改动数据；若要执行，请写成指令",
         ),
         Mood::Report => LocalizedText::new(
             "nothing was run: the request reports what was done, and the tool would change something; write it as an instruction to run the tool",
-            "没有执行：请求说的是已经做过的事，而该工具会改变数据；若要执行，请写成指令",
+            "没有执行：请求说的是已经做过的事，而该工具会改动数据；若要执行，请写成指令",
         ),
     }
 }
@@ -296,7 +296,7 @@ fn not_whole(parameter: &str, number_mismatch: NumberMismatch) -> LocalizedText 
             ("is a count in the request, and not a position", "在请求中是数量，而不是位置")
         }
         NumberMismatch::Suffix => {
-            ("has a unit or a suffix that was not understood", "带有没有看懂的单位或后缀")
+            ("has a unit or a suffix that was not understood", "带有无法识别的单位或后缀")
         }
         NumberMismatch::Difference => {
             ("is a difference in the request, and not a value", "在请求中是增减量，而不是数值")

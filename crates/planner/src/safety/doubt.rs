@@ -30,7 +30,7 @@ impl Doubt {
                     words.iter().take(MAX_SHOWN_WORDS).map(|word| format!("`{word}`")).collect();
                 LocalizedText::new(
                     format!("not understood: {}", listed.join(", ")),
-                    format!("没有看懂：{}", listed.join("、")),
+                    format!("无法理解：{}", listed.join("、")),
                 )
             }
             Self::Guessed(parameter) => LocalizedText::new(

@@ -264,7 +264,7 @@ impl HubBackend {
                     "`{tool}` waits for approval (reference {id}). The page shows the call, and approvers decide there. Accept to go on once it is approved."
                 ),
                 format!(
-                    "`{tool}` 等待批准（编号 {id}）。该页面显示此调用，审批人可在其中决定。批准后点击接受以继续。"
+                    "`{tool}` 等待审批（编号 {id}）。该页面显示此调用，审批人可在其中决定。批准后点击接受以继续。"
                 ),
             );
             let question = RawObject::default()
@@ -282,7 +282,7 @@ impl HubBackend {
             format!(
                 "`{tool}` waits for approval (reference {id}). Ask an approver, and accept to go on once it is approved."
             ),
-            format!("`{tool}` 等待批准（编号 {id}）。请联系审批人，批准后点击接受以继续。"),
+            format!("`{tool}` 等待审批（编号 {id}）。请联系审批人，批准后点击接受以继续。"),
         );
         let schema = RawObject::default().with("type", "object").with("properties", RawObject::default());
         let question = RawObject::default()
@@ -323,7 +323,7 @@ impl HubBackend {
                 format!(
                     "this call waits for approval (reference {id}): ask an approver, then repeat the call"
                 ),
-                format!("此调用等待批准（编号 {id}）：请联系审批人，批准后重新调用"),
+                format!("此调用等待审批（编号 {id}）：请联系审批人，批准后重新调用"),
             ),
             HeldState::Denied { .. } => LocalizedText::new(
                 format!("this call was denied by an approver (reference {id})"),

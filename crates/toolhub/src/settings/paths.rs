@@ -144,7 +144,7 @@ impl Paths {
             let own = own.display();
             LocalizedText::new(
                 format!("not started: your own config `{own}` requires tokens, and `toolhub.toml` of this folder, which is used in its place, has none: add `[[auth.tokens]]` to it, or name a config with `--config`"),
-                format!("未启动：您自己的配置 `{own}` 要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请在其中加入 `[[auth.tokens]]`，或用 `--config` 指定配置"),
+                format!("未启动：你自己的配置 `{own}` 要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请在其中加入 `[[auth.tokens]]`，或用 `--config` 指定配置"),
             )
         })
     }

@@ -50,7 +50,7 @@ pub(crate) fn print(app: &App, calls: &[HeldCall]) {
         return;
     }
     if calls.is_empty() {
-        app.screen.note(app.lang().choose("no call waits for approval", "没有等待批准的调用"));
+        app.screen.note(app.lang().choose("no call waits for approval", "没有等待审批的调用"));
         return;
     }
     let rows: Vec<Vec<Cell>> = calls.iter().map(|call| row(app, call)).collect();

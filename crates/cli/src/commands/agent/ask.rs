@@ -261,7 +261,7 @@ pub(crate) fn show(app: &App, outcome: &StreamedAnswer, conversation: &str) -> E
         let (input, output) = (answer.usage.input, answer.usage.output);
         app.screen.note(&lang.choose(
             format!("{DIM}{input} tokens read, {output} written{DIM:#}"),
-            format!("{DIM}读入 {input} 词元，写出 {output} 词元{DIM:#}"),
+            format!("{DIM}读入 {input} token，写出 {output} token{DIM:#}"),
         ));
     }
     exit(answer)

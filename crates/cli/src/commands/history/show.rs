@@ -114,7 +114,7 @@ fn facts(app: &App, found: &ArchivedCall) -> Vec<Vec<Cell>> {
         (lang.choose("made by call", "发起调用"), parent),
         (lang.choose("caller", "调用方"), principal),
         (lang.choose("rule", "规则"), start.authorization.rule.as_deref()),
-        (lang.choose("approved by", "批准人"), start.authorization.approver.as_deref()),
+        (lang.choose("approved by", "审批人"), start.authorization.approver.as_deref()),
         (lang.choose("conversation", "对话"), start.conversation.as_deref()),
         (lang.choose("request", "请求"), start.request.as_deref()),
     ];

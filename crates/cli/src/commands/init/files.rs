@@ -68,7 +68,7 @@ pub(crate) fn checked(file: &Path, home: Option<&Path>) -> Result<PathBuf, Confi
             format!(
                 "it is a link to `{target}`, outside of your home folder, and is not followed: edit that file yourself"
             ),
-            format!("它是指向主文件夹之外 `{target}` 的链接，不会跟随：请自行编辑该文件"),
+            format!("它是指向主目录之外 `{target}` 的链接，不会跟随：请自行编辑该文件"),
         ));
     }
     let metadata = real.metadata().map_err(failed)?;

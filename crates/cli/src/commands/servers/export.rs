@@ -97,7 +97,7 @@ fn target_file(app: &App, client: Client, args: &ExportArgs) -> Result<PathBuf, 
     user.map(|location| location.file).ok_or_else(|| {
         UsageError(app.lang().choose(
             "your home folder is not known: set `HOME`, or give `--file`".to_owned(),
-            "不知道你的主文件夹：请设置 `HOME`，或给出 `--file`".to_owned(),
+            "不知道你的主目录：请设置 `HOME`，或给出 `--file`".to_owned(),
         ))
     })
 }

@@ -40,7 +40,7 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
     if app.screen.json {
         app.screen.json(&RawJson::of(&json));
     } else if selected.is_empty() {
-        app.screen.note(app.lang().choose("no skill waits for approval", "没有等待批准的技能"));
+        app.screen.note(app.lang().choose("no skill waits for approval", "没有等待审批的技能"));
     }
     Ok(worst)
 }

@@ -70,7 +70,7 @@ fn print(app: &App, snapshot: &Snapshot) {
         .map(|known| {
             let (word, style) = match state(known) {
                 "used" => ("", GOOD),
-                "hidden" => (lang.choose("hidden", "被遮盖"), ODD),
+                "hidden" => (lang.choose("hidden", "被覆盖"), ODD),
                 _ => (lang.choose("not approved", "未批准"), BAD),
             };
             let tools = known.skill.tools.len();
@@ -143,7 +143,7 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
             let by = by.display();
             app.screen.warn(&lang.choose(
                 format!("`{name}` in `{place}` is hidden by `{by}`"),
-                format!("`{place}` 中的 `{name}` 被 `{by}` 遮盖"),
+                format!("`{place}` 中的 `{name}` 被 `{by}` 覆盖"),
             ));
         }
         match &known.approval {
@@ -253,7 +253,7 @@ fn described(known: &RegisteredSkill, lang: Lang) -> RawObject {
 pub(crate) fn shadows(tool: &str, lang: Lang) -> String {
     lang.choose(
         format!("its tool `{tool}` shadows the native tool `{tool}`, and is called in its place"),
-        format!("其工具 `{tool}` 遮盖了同名的内置工具 `{tool}`，会代替它被调用"),
+        format!("其工具 `{tool}` 覆盖了同名的内置工具 `{tool}`，会代替它被调用"),
     )
 }
 

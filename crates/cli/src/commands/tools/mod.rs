@@ -181,7 +181,7 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
     }) {
         app.screen.warn(&lang.choose(
             format!("of skills that wait for your approval: {names}; see `toolhub skills list`"),
-            format!("所属技能等待批准：{names}；见 `toolhub skills list`"),
+            format!("所属技能等待审批：{names}；见 `toolhub skills list`"),
         ));
     }
     if let Some(names) = names_of(|entry| {

@@ -238,7 +238,7 @@ impl Translator<'_> {
     }
 }
 
-/// Variables of VS Code that have no meaning outside an editor.
+/// Variables of VS Code that toolhub cannot replace here.
 const EDITOR_ONLY: [&str; 15] = [
     "file",
     "fileWorkspaceFolder",

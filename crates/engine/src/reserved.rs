@@ -1,5 +1,5 @@
-//! Names that tool definitions must not use: those of the control tools, and those that begin with the prefix of
-//! another source. Such a tool enters the catalog as `source__name`, so that names stay unambiguous.
+//! Unique tool names: `source__name`, and the names that tool definitions must not use, namely those of the control tools and
+//! those that begin with the prefix of another source. Such a tool enters the catalog as `source__name`.
 
 use std::collections::HashSet;
 

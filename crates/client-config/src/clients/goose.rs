@@ -147,7 +147,7 @@ fn write(server: &ClientServer) -> WriteResult {
     let key = key_of(&server.id);
     if key != server.id {
         entry.notes.push(LocalizedText::new(
-            format!("inside goose its tools are called by `{key}`"),
+            format!("in goose its tools have the prefix `{key}`"),
             format!("在 goose 中，其工具以 `{key}` 为前缀"),
         ));
     }

@@ -56,7 +56,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Verb::Get,
         path: "stats",
         permission: Permission::AnyOf(VIEWERS),
-        summary: "Calls, failures and latencies of the last days",
+        summary: "Calls and failures of the last days, and the latencies of all successes",
         parameters: &[DETAILS],
         request: None,
         response: ResponseKind::Json(schema_of::<overview::Stats>),

@@ -42,7 +42,7 @@ impl Server {
             if key.map(Arc::as_ptr) == own.key.as_ref().map(Arc::as_ptr) {
                 return Ok(Cow::Owned(Arc::clone(&own.server)));
             }
-            own.server.end();
+            own.server.retire();
             instances.remove(&*name);
         }
         if let CredentialOwner::Exchange { .. } = owner {
@@ -53,7 +53,7 @@ impl Server {
                 instances.retain(|name, own| {
                     let is_kept = !is_own(name) || own.server.has_requests();
                     if !is_kept {
-                        own.server.end();
+                        own.server.retire();
                     }
                     is_kept
                 });
@@ -70,7 +70,7 @@ impl Server {
                 let is_idle = Arc::strong_count(instance) == 1 && !instance.is_in_use();
                 let may_end = is_exchange && !instance.has_requests();
                 if may_end {
-                    instance.end();
+                    instance.retire();
                 }
                 !is_idle && !may_end
             });
@@ -128,7 +128,7 @@ impl Server {
         pool.by_principal().retain(|name, instance| {
             let is_own = name.split('\n').next() == Some(principal);
             if is_own {
-                instance.server.end();
+                instance.server.retire();
             }
             !is_own
         });

@@ -575,8 +575,8 @@ fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<To
         .map(|definition| {
             let name = definition.name().as_str();
             let (owner_hints, tags) = (spec.hints_of(name), spec.tags_of(name));
-            let trust = approved.trust(spec, &definition);
-            Tool { owner_hints, tags, trust, ..Tool::new(Source::Server(spec.id.clone()), definition) }
+            let approval = approved.trust(spec, &definition);
+            Tool { owner_hints, tags, approval, ..Tool::new(Source::Server(spec.id.clone()), definition) }
         })
         .collect()
 }

@@ -85,7 +85,7 @@ impl ViewOptions<'_> {
             TargetKind::UseSkill => true,
         };
         is_visible
-            && entry.tool.trust != ApprovalStatus::Quarantined
+            && entry.tool.approval != ApprovalStatus::Quarantined
             && (!is_owner_tool(&entry.tool) || self.principals == Principals::One)
     }
 }

@@ -261,8 +261,8 @@ impl Gateway {
             Method::Discover => Ok(modern::discover_result(self.backend.instructions())),
             Method::Ping => Ok(RawJson::empty_object()),
             Method::SetLevel => legacy::set_level(session.as_deref(), &params),
-            Method::Subscribe => self.watch(session.as_deref(), &params).await,
-            Method::Unsubscribe => self.unwatch(session.as_deref(), &params).await,
+            Method::Subscribe => self.subscribe_session(session.as_deref(), &params).await,
+            Method::Unsubscribe => self.unsubscribe_session(session.as_deref(), &params).await,
             Method::Initialize => {
                 Err(RpcError::new(rpc_error::INVALID_REQUEST, "this session is initialized already"))
             }

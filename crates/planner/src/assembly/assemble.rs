@@ -189,7 +189,7 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
 
 /// The measured share of right plans, by the number of unused words.
 fn confidence(unused: &Unused) -> f64 {
-    match unused.words() {
+    match unused.lost_weight() {
         words if words < 0.75 => 0.9,
         words if words < 2.0 => 0.7,
         _ => 0.4,

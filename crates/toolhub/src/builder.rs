@@ -334,7 +334,7 @@ impl HubBuilder {
                 server_skills,
                 models,
                 servers,
-                retired: Mutex::default(),
+                replaced_servers: Mutex::default(),
                 context,
                 server_settings: Mutex::new(settings.servers.clone()),
                 lists,

@@ -288,7 +288,7 @@ impl HubBackend {
                 caller.report_outcome(&|lang| outcome.to_json(lang));
                 answered(outcome.result, self.lang)
             }
-            Err(refusal) => refusal,
+            Err(refusal) => refusal.into_response(),
         }
     }
 
@@ -320,7 +320,7 @@ impl HubBackend {
                     tool_call.id = CallId::generate();
                     outcome = Box::pin(self.run_and_count(&tool_call)).await;
                 }
-                Some(CallerLogin::Needed(text)) => return Err(Ok(tool_error(&text))),
+                Some(CallerLogin::Needed(text)) => return Err(Refusal::ToolError(tool_error(&text))),
                 None => {}
             }
         }
@@ -328,11 +328,13 @@ impl HubBackend {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
             let noted = self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str())).await;
             // The client could never reach the task, and other principals could not be kept from it.
-            noted.map_err(|error| Ok(tool_error(&task_not_recorded(&error).localize(self.lang))))?;
+            noted.map_err(|error| {
+                Refusal::ToolError(tool_error(&task_not_recorded(&error).localize(self.lang)))
+            })?;
         }
         // The tool was removed after the view was built. The error must not suggest names that this profile does not show.
         if let Err(ToolError::UnknownTool(_)) = &outcome.result {
-            return Err(Err(self.unknown(view, &call.name)));
+            return Err(Refusal::Rpc(self.unknown(view, &call.name)));
         }
         Ok(outcome)
     }

@@ -179,7 +179,7 @@ impl Gateway {
         self.sessions.len()
     }
 
-    /// Returns the clients that have introduced themselves, the latest one first.
+    /// Returns the clients that have sent their `clientInfo`, the latest one first.
     pub fn known_clients(&self) -> Vec<KnownClient> {
         self.known_clients.all()
     }

@@ -66,7 +66,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Verb::Get,
         path: "clients",
         permission: Permission::AnyOf(VIEWERS),
-        summary: "The MCP clients that have introduced themselves",
+        summary: "The MCP clients that have connected",
         parameters: &[],
         request: None,
         response: ResponseKind::Json(schema_of::<Page<clients::ConnectedClient>>),

@@ -46,7 +46,7 @@ impl Server {
                 result = send_forwarded(&connection, &forwarded).await;
             }
         }
-        let has_principal = forwarded.caller.as_ref().is_some_and(|caller| caller.principal().is_some());
+        let has_principal = forwarded.caller.as_ref().is_some_and(|caller| caller.principal_id().is_some());
         let lost = matches!(result, Err(McpError::Lost { .. }));
         match lost && has_principal && server.still_responds(&connection).await {
             true => server.record_outcome(began, None),

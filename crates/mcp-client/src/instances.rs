@@ -24,7 +24,8 @@ impl Server {
         caller: Option<&CallerHandle>,
     ) -> Result<Cow<'a, Arc<Self>>, McpError> {
         let Some(pool) = self.pool() else { return Ok(Cow::Borrowed(self)) };
-        let Some((caller, principal)) = caller.and_then(|caller| Some((caller, caller.principal()?))) else {
+        let Some((caller, principal)) = caller.and_then(|caller| Some((caller, caller.principal_id()?)))
+        else {
             return Ok(Cow::Borrowed(self));
         };
         let owner = self.credential_owner(caller, principal)?;
@@ -35,7 +36,7 @@ impl Server {
             }
             CredentialOwner::Hub | CredentialOwner::Principal { .. } => Cow::Borrowed(principal),
         };
-        let key = caller.identity().filter(|identity| matches!(identity.origin, Origin::Key { .. }));
+        let key = caller.principal().filter(|identity| matches!(identity.origin, Origin::Key { .. }));
         let mut instances = pool.by_principal();
         if let Some(own) = instances.get(&*name) {
             // Another key may have got the name of a revoked one. The principal of an unchanged key stays the same object.
@@ -91,7 +92,7 @@ impl Server {
             return Ok(CredentialOwner::Hub);
         }
         self.token_manager().map_err(|error| self.no_own_credentials(&error.text()))?;
-        let identity = caller.identity().filter(|identity| **identity.id() == *principal);
+        let identity = caller.principal().filter(|identity| **identity.id() == *principal);
         let identity = identity.ok_or_else(|| self.no_token_to_exchange())?;
         let id = Arc::clone(identity.id());
         match (credentials, &identity.origin, &identity.token) {

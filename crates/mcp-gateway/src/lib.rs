@@ -249,7 +249,7 @@ impl Gateway {
             }
             Method::ListTools => {
                 self.backend.wait_until_listed().await;
-                let tools = self.backend.tools(client_handle.identity());
+                let tools = self.backend.tools(client_handle.principal());
                 Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }
             Method::DescribeTools => {
@@ -299,7 +299,7 @@ impl Gateway {
         if names.is_empty() {
             return Err(RpcError::invalid_params("`name` or `names` must name tools"));
         }
-        let tools = self.backend.tools(client_handle.identity());
+        let tools = self.backend.tools(client_handle.principal());
         // Repeated names do not repeat the definition, so that the result is never longer than the complete list.
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for name in &names {
@@ -317,7 +317,7 @@ impl Gateway {
     }
 
     async fn offers(&self, offer: Offer, era: Era, client_handle: &ClientHandle) -> RpcResult {
-        let offered = self.backend.offers(offer, client_handle.identity()).await?;
+        let offered = self.backend.offers(offer, client_handle.principal()).await?;
         let _reserved = reserve_unread(client_handle, &offered.items)?;
         Ok(offered.result(offer, era))
     }

@@ -65,7 +65,7 @@ impl HubBackend {
         call: &GatewayCall,
         script: &ScriptRole,
     ) -> Result<Authorized, Refusal> {
-        let Some(principal) = call.caller.identity() else {
+        let Some(principal) = call.caller.principal() else {
             return Err(Refusal::Rpc(RpcError::new(REFUSED, "no principal")));
         };
         let access = self.access_of_caller(&call.caller);

@@ -154,7 +154,7 @@ impl HubBackend {
 
     /// What the caller of a request may see and use. A request without a principal may use nothing.
     pub(super) fn access_of_caller(&self, caller: &CallerHandle) -> ProfileAccess {
-        match caller.identity() {
+        match caller.principal() {
             Some(principal) => self.access_of(principal),
             None => self.access_of(&Arc::new(Principal::of_key(""))),
         }
@@ -229,7 +229,7 @@ impl HubBackend {
     /// Counts a finished call.
     fn count(&self, caller: Option<&CallerHandle>, is_success: bool) {
         self.counts.count(is_success);
-        if let Some(principal) = caller.and_then(|caller| caller.identity()) {
+        if let Some(principal) = caller.and_then(|caller| caller.principal()) {
             let outcome = if is_success { CallOutcome::Succeeded } else { CallOutcome::Failed };
             self.counts.by_principal.count(principal.id(), outcome);
         }
@@ -325,7 +325,7 @@ impl HubBackend {
             }
         }
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
-            let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
+            let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal_id());
             let noted = self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str())).await;
             // The client could never reach the task, and other principals could not be kept from it.
             noted.map_err(|error| {

@@ -280,7 +280,7 @@ impl Caller for DirectCaller {
         self.client.notify(method, params);
     }
 
-    fn identity(&self) -> Option<&Arc<Principal>> {
+    fn principal(&self) -> Option<&Arc<Principal>> {
         Some(&self.principal)
     }
 

@@ -166,7 +166,7 @@ impl HubBackend {
 
     /// Whether the credentials of the principal are still valid.
     fn has_valid_principal(&self, request: &HoldRequest<'_>) -> bool {
-        request.call.caller.identity().is_some_and(|principal| self.access.is_valid(principal))
+        request.call.caller.principal().is_some_and(|principal| self.access.is_valid(principal))
     }
 
     /// Whether the rules would still hold or allow the call.

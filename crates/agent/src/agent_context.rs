@@ -190,10 +190,11 @@ impl AgentContext<'_> {
         let Some(arguments) = absolute_path(&outcome, &call.arguments, &self.folder) else { return outcome };
         let servers = self.servers();
         let tools = servers.reachable(call);
-        let is_harmless = |entry: &&Arc<Entry>| {
+        let may_repeat_unasked = |entry: &&Arc<Entry>| {
             entry.tool.hints().may_repeat() && entry.tool.hints().destructive != Some(true)
         };
-        let may_repeat = self.supervisor.is_none() && !tools.is_empty() && tools.iter().all(is_harmless);
+        let may_repeat =
+            self.supervisor.is_none() && !tools.is_empty() && tools.iter().all(may_repeat_unasked);
         let again = ToolCall { id: CallId::generate(), arguments, ..call.clone() };
         if may_repeat && self.permitted(&again, request).await.is_ok() {
             return self.caller.call(again).await;

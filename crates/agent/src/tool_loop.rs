@@ -187,11 +187,11 @@ async fn answer_calls(
     let planned_calls: Vec<PlannedCall> =
         calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
     // Calls run concurrently only if all are read-only; else their order may matter.
-    let harmless = planned_calls.iter().all(|planned_call| {
+    let are_read_only = planned_calls.iter().all(|planned_call| {
         let entry = agent_context.tool(planned_call.call.tool.as_str());
         entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
     });
-    let results = if harmless {
+    let results = if are_read_only {
         join_all(planned_calls.into_iter().map(|planned_call| run(agent_context, planned_call, request)))
             .await
     } else {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::SystemTime;
 
-use ring::digest::{Context, SHA256, digest};
+use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use toolhub_core::audit::AuditEvent;
 use toolhub_core::hex;
@@ -26,12 +26,17 @@ const DELIMITER: char = '\u{1f}';
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// The hash of the record with this encoding that follows the record with this hash.
+    /// SHA-256 of this hash and the next record's encoding.
     pub(crate) fn next(self, encoding: &[u8]) -> Self {
-        let mut context = Context::new(&SHA256);
-        context.update(&self.0);
-        context.update(encoding);
-        Self::of(context.finish().as_ref())
+        self.next_with(encoding, &mut Vec::with_capacity(self.0.len() + encoding.len()))
+    }
+
+    /// As [`Hash::next`], with a buffer for the hashed bytes: hashing them in two parts costs more.
+    fn next_with(self, encoding: &[u8], hashed: &mut Vec<u8>) -> Self {
+        hashed.clear();
+        hashed.extend_from_slice(&self.0);
+        hashed.extend_from_slice(encoding);
+        Self::of(digest(&SHA256, hashed).as_ref())
     }
 
     fn of(digest: &[u8]) -> Self {
@@ -210,11 +215,7 @@ impl Chain {
             start = *end;
             let length = u32::try_from(entries.len() - at - 4).unwrap_or(u32::MAX);
             entries[at..at + 4].copy_from_slice(&length.to_le_bytes());
-            // Contiguous, which costs less than hashing in two parts.
-            hashed.clear();
-            hashed.extend_from_slice(&self.hash.0);
-            hashed.extend_from_slice(&entries[at + 4..]);
-            self.hash = Hash::of(digest(&SHA256, &hashed).as_ref());
+            self.hash = self.hash.next_with(&entries[at + 4..], &mut hashed);
             entries.extend_from_slice(self.hash.kept());
         }
         Some(StoredBatch {

@@ -187,7 +187,7 @@ impl App {
                 () = tokio::time::sleep(OVERDUE_GRACE), if overdue => {}
                 () = stop_signal() => {}
             }
-            hub.retire();
+            hub.remove_native_tools();
         }
     }
 

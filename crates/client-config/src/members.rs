@@ -87,7 +87,7 @@ fn write_program(
         match rules.variable_syntax {
             _ if spec.env.iter().any(|(known, _)| known == name) => {}
             // Empty if the variable is not set.
-            VariableSyntax::Ours | VariableSyntax::Shell => {
+            VariableSyntax::Toolhub | VariableSyntax::Shell => {
                 env.push((name.clone(), format!("${{{name}:-}}")));
             }
             VariableSyntax::Editor => env.push((name.clone(), format!("${{env:{name}}}"))),

@@ -28,7 +28,7 @@ pub(crate) struct ReadContext {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VariableSyntax {
     /// `${VAR}` and `${VAR:-default}`, as in toolhub.
-    Ours,
+    Toolhub,
     /// The same, and `$VAR`.
     Shell,
     /// `${env:VAR}`, `${workspaceFolder}` and others.
@@ -125,7 +125,7 @@ impl Translator<'_> {
 
     fn text(&mut self, text: &str) -> String {
         match self.variable_syntax {
-            VariableSyntax::Ours => text.to_owned(),
+            VariableSyntax::Toolhub => text.to_owned(),
             VariableSyntax::Shell => {
                 map_bare(text, &mut |name| is_variable_name(name).then(|| format_variable(name, None)))
             }
@@ -238,7 +238,7 @@ impl Translator<'_> {
     }
 }
 
-/// Variables of VS Code that have no meaning outside an editor.
+/// Variables of VS Code that toolhub cannot replace here.
 const EDITOR_ONLY: [&str; 15] = [
     "file",
     "fileWorkspaceFolder",

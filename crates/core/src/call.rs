@@ -96,7 +96,7 @@ impl ToolCall {
     /// Whether a person of this machine made it directly: such a call may be resumed after a crash. Agents and clients repeat
     /// their request instead.
     pub fn may_resume(&self) -> bool {
-        let has_identity = self.caller.as_ref().is_some_and(|caller| caller.identity().is_some());
+        let has_identity = self.caller.as_ref().is_some_and(|caller| caller.principal().is_some());
         self.parent.is_none()
             && self.request.is_none()
             && !has_identity

@@ -42,12 +42,12 @@ pub trait Caller: Send + Sync {
     }
 
     /// The id of the authenticated principal, if any.
-    fn principal(&self) -> Option<&str> {
-        self.identity().map(|principal| &**principal.id())
+    fn principal_id(&self) -> Option<&str> {
+        self.principal().map(|principal| &**principal.id())
     }
 
     /// The authenticated principal, if any.
-    fn identity(&self) -> Option<&Arc<Principal>> {
+    fn principal(&self) -> Option<&Arc<Principal>> {
         None
     }
 

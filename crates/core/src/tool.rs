@@ -297,7 +297,7 @@ pub struct Tool {
     /// Configured capabilities; if empty, they are derived from name and description.
     pub tags: Vec<String>,
     /// The relation to the approved definition.
-    pub trust: ApprovalStatus,
+    pub approval: ApprovalStatus,
     /// Whether it is a script of a skill that calls tools for its caller.
     pub is_script: bool,
 }
@@ -305,8 +305,8 @@ pub struct Tool {
 impl Tool {
     /// A tool without configured properties.
     pub fn new(source: Source, definition: ToolDefinition) -> Self {
-        let (owner_hints, tags, trust) = (Hints::default(), Vec::new(), ApprovalStatus::default());
-        Self { source, definition: Arc::new(definition), owner_hints, tags, trust, is_script: false }
+        let (owner_hints, tags, approval) = (Hints::default(), Vec::new(), ApprovalStatus::default());
+        Self { source, definition: Arc::new(definition), owner_hints, tags, approval, is_script: false }
     }
 
     /// The name.
@@ -328,7 +328,7 @@ impl Tool {
             ("tags", RawJson::of(tags)),
             ("hints", RawJson::of(&self.hints())),
             ("version", RawJson::from(self.definition.version())),
-            ("trust", RawJson::from(self.trust.name())),
+            ("trust", RawJson::from(self.approval.name())),
         ];
         for (key, value) in own {
             let key = if described.contains(key) { format!("toolhub/{key}") } else { key.to_owned() };

@@ -98,9 +98,9 @@ impl Attempt<'_> {
     }
 
     fn timed_out(&self, after: Duration, watch: &AttemptMonitor) -> ToolError {
-        let harmless = self.tool.hints().read_only == Some(true);
+        let is_read_only = self.tool.hints().read_only == Some(true);
         let effect = match watch.sent.since_start() {
-            Some(_) if !harmless => Effect::Unknown,
+            Some(_) if !is_read_only => Effect::Unknown,
             _ => Effect::None,
         };
         ToolError::TimedOut { after: self.call.timeout.unwrap_or(after), effect }

@@ -1,5 +1,5 @@
-//! Names that tool definitions must not use: those of the control tools, and those that begin with the prefix of
-//! another source. Such a tool enters the catalog as `source__name`, so that names stay unambiguous.
+//! Unique tool names: `source__name`, and the names that tool definitions must not use, namely those of the control tools and
+//! those that begin with the prefix of another source. Such a tool enters the catalog as `source__name`.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use toolhub_core::source::SourceKind;
 use toolhub_core::{Source, Tool, hex};
 
 /// The longest name that all clients accept.
-const MAX_NAME_BYTES: usize = 64;
+const MAX_CLIENT_NAME_BYTES: usize = 64;
 /// Separates a source from the name of its tool.
 const SEPARATOR: &str = "__";
 /// Tools that find and call other tools or read stored data, with the kind of source that may define each.
@@ -78,7 +78,7 @@ impl ReservedNames {
 pub fn qualified(source: &Source, name: &str) -> String {
     let id = source.to_string();
     let full_name = format!("{id}{SEPARATOR}{name}");
-    if splits_once(&id) && full_name.len() <= MAX_NAME_BYTES && plain(&full_name) == full_name {
+    if splits_once(&id) && full_name.len() <= MAX_CLIENT_NAME_BYTES && plain(&full_name) == full_name {
         full_name
     } else {
         hashed(source, name)
@@ -95,7 +95,7 @@ pub fn hashed(source: &Source, name: &str) -> String {
         false => Sha256::digest(format!("\0{id}\0{name}").as_bytes()),
     };
     let tail = hex::encode(&digest[..4]);
-    let stem: String = plain(&full_name).chars().take(MAX_NAME_BYTES - tail.len() - 1).collect();
+    let stem: String = plain(&full_name).chars().take(MAX_CLIENT_NAME_BYTES - tail.len() - 1).collect();
     format!("{stem}_{tail}")
 }
 
@@ -178,7 +178,7 @@ mod tests {
             let taking = renamed.iter().find(|(_, wire)| wire == "call_tool").unwrap();
             assert_eq!(own.0, "evil__call_tool");
             assert!(
-                taking.0.starts_with("evil__call_tool_") && taking.0.len() <= MAX_NAME_BYTES,
+                taking.0.starts_with("evil__call_tool_") && taking.0.len() <= MAX_CLIENT_NAME_BYTES,
                 "{taking:?}"
             );
         }

@@ -299,10 +299,10 @@ proptest::proptest! {
 fn changed_tools_warn_and_quarantined_tools_are_excluded() {
     use toolhub_core::CallBy;
     use toolhub_core::tool::{ApprovalStatus, Tool};
-    let search = |server: &str, trust: ApprovalStatus| {
+    let search = |server: &str, approval: ApprovalStatus| {
         let host = FakeHost::server(server).tool("search_it", json!({}), &[]);
         let tool = host.tools()[0].clone();
-        Tool { trust, tags: vec!["search".to_owned()], ..tool }
+        Tool { approval, tags: vec!["search".to_owned()], ..tool }
     };
     let decide = |catalog: &Catalog, by: CallBy, source: Option<&str>| {
         let name = if by == CallBy::Name { "search_it" } else { "search" };

@@ -194,14 +194,14 @@ enum User {
 impl User {
     fn of(origin: &RequestOrigin) -> Self {
         let link = &origin.link;
-        link.principal().map_or_else(|| Self::Client(link.client()), |name| Self::Principal(name.into()))
+        link.principal_id().map_or_else(|| Self::Client(link.client()), |name| Self::Principal(name.into()))
     }
 
     fn is_of(&self, origin: &RequestOrigin) -> bool {
         match self {
             Self::Owner => false,
-            Self::Principal(own) => origin.link.principal() == Some(own),
-            Self::Client(own) => origin.link.principal().is_none() && origin.link.client() == *own,
+            Self::Principal(own) => origin.link.principal_id() == Some(own),
+            Self::Client(own) => origin.link.principal_id().is_none() && origin.link.client() == *own,
         }
     }
 }

@@ -41,7 +41,7 @@ impl Caller for FakeCaller {
 
     fn notify(&self, _: &str, _: Option<&RawJson>) {}
 
-    fn principal(&self) -> Option<&str> {
+    fn principal_id(&self) -> Option<&str> {
         self.principal
     }
 

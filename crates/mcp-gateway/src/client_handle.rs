@@ -132,7 +132,7 @@ impl ClientHandle {
     }
 
     /// Returns the principal of the request. Without a context the request has no permissions.
-    pub(crate) fn identity(&self) -> &Arc<Principal> {
+    pub(crate) fn principal(&self) -> &Arc<Principal> {
         static UNKNOWN: LazyLock<Arc<Principal>> = LazyLock::new(|| Arc::new(Principal::of_key("")));
         self.context.as_ref().map_or(&UNKNOWN, |context| context.principal.identity())
     }
@@ -260,12 +260,12 @@ impl Caller for ClientHandle {
         self.queue.try_push(message::notification(method, params));
     }
 
-    fn principal(&self) -> Option<&str> {
+    fn principal_id(&self) -> Option<&str> {
         self.context.as_ref().map(|context| context.principal.as_str())
     }
 
-    fn identity(&self) -> Option<&Arc<Principal>> {
-        Some(Self::identity(self))
+    fn principal(&self) -> Option<&Arc<Principal>> {
+        Some(Self::principal(self))
     }
 
     fn require_scopes(&self, scopes: Vec<String>) {

@@ -1,4 +1,4 @@
-//! The identity of a session that its client has ended, as `session_record` remembers it and `shared_sessions` stores it.
+//! The identity of a session that its client has ended, as `session_record` keeps it and `shared_sessions` stores it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

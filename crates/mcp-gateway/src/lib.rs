@@ -179,7 +179,7 @@ impl Gateway {
         self.sessions.len()
     }
 
-    /// Returns the clients that have introduced themselves, the latest one first.
+    /// Returns the clients that have sent their `clientInfo`, the latest one first.
     pub fn known_clients(&self) -> Vec<KnownClient> {
         self.known_clients.all()
     }
@@ -249,7 +249,7 @@ impl Gateway {
             }
             Method::ListTools => {
                 self.backend.wait_until_listed().await;
-                let tools = self.backend.tools(client_handle.identity());
+                let tools = self.backend.tools(client_handle.principal());
                 Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }
             Method::DescribeTools => {
@@ -261,8 +261,8 @@ impl Gateway {
             Method::Discover => Ok(modern::discover_result(self.backend.instructions())),
             Method::Ping => Ok(RawJson::empty_object()),
             Method::SetLevel => legacy::set_level(session.as_deref(), &params),
-            Method::Subscribe => self.watch(session.as_deref(), &params).await,
-            Method::Unsubscribe => self.unwatch(session.as_deref(), &params).await,
+            Method::Subscribe => self.subscribe_session(session.as_deref(), &params).await,
+            Method::Unsubscribe => self.unsubscribe_session(session.as_deref(), &params).await,
             Method::Initialize => {
                 Err(RpcError::new(rpc_error::INVALID_REQUEST, "this session is initialized already"))
             }
@@ -299,7 +299,7 @@ impl Gateway {
         if names.is_empty() {
             return Err(RpcError::invalid_params("`name` or `names` must name tools"));
         }
-        let tools = self.backend.tools(client_handle.identity());
+        let tools = self.backend.tools(client_handle.principal());
         // Repeated names do not repeat the definition, so that the result is never longer than the complete list.
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for name in &names {
@@ -317,7 +317,7 @@ impl Gateway {
     }
 
     async fn offers(&self, offer: Offer, era: Era, client_handle: &ClientHandle) -> RpcResult {
-        let offered = self.backend.offers(offer, client_handle.identity()).await?;
+        let offered = self.backend.offers(offer, client_handle.principal()).await?;
         let _reserved = reserve_unread(client_handle, &offered.items)?;
         Ok(offered.result(offer, era))
     }

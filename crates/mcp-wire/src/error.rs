@@ -203,7 +203,7 @@ impl McpError {
             Self::TimedOut(timeout) => ToolError::ConnectionFailed {
                 server,
                 cause: LocalizedText::new(
-                    format!("gave no answer within {} s", timeout.as_secs_f32()),
+                    format!("did not answer within {} s", timeout.as_secs_f32()),
                     format!("在 {} 秒内没有回答", timeout.as_secs_f32()),
                 ),
                 stderr: Vec::new(),

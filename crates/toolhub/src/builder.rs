@@ -18,7 +18,7 @@ use toolhub_core::{BoxFuture, EventSink, NativeTool, Outcome, ToolError, ToolHos
 use toolhub_engine::{Engine, Tagger};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{ClientHandler, Dialer, RejectingHandler, Server, ServerContext};
-use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
+use toolhub_native::{BuiltinDeps, CallRunner, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
 use toolhub_oauth::TokenStore;
 use toolhub_script::HostConfig as ScriptHost;
 use toolhub_script::protocol::VERSION as SCRIPT_PROTOCOL;
@@ -275,7 +275,7 @@ impl HubBuilder {
                 web: settings.search_service(),
                 memory: Memory::of(store.clone()),
                 finder: NativeFinder::new(Arc::clone(&finder) as Arc<dyn ToolFinder>),
-                caller: caller_of(&engine),
+                call_runner: call_runner_of(&engine),
             };
             let native = Arc::new(native_host(&settings, deps, self.tools));
             let script_host =
@@ -334,7 +334,7 @@ impl HubBuilder {
                 server_skills,
                 models,
                 servers,
-                retired: Mutex::default(),
+                replaced_servers: Mutex::default(),
                 context,
                 server_settings: Mutex::new(settings.servers.clone()),
                 lists,
@@ -463,10 +463,10 @@ async fn skills_of(
     registry
 }
 
-/// A caller that runs calls through the engine, with a weak reference, since the engine owns the tools.
-fn caller_of(engine: &Arc<Engine>) -> Caller {
-    let (caller, engine) = (Caller::default(), Arc::downgrade(engine));
-    caller.set(move |call| {
+/// Runs calls through the engine, with a weak reference, since the engine owns the tools.
+fn call_runner_of(engine: &Arc<Engine>) -> CallRunner {
+    let (runner, engine) = (CallRunner::default(), Arc::downgrade(engine));
+    runner.set(move |call| {
         let engine = engine.upgrade();
         Box::pin(async move {
             match engine {
@@ -475,7 +475,7 @@ fn caller_of(engine: &Arc<Engine>) -> Caller {
             }
         })
     });
-    caller
+    runner
 }
 
 fn native_host(settings: &Settings, deps: BuiltinDeps, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {

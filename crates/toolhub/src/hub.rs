@@ -64,7 +64,7 @@ pub struct Hub {
     pub(crate) models: Arc<Models>,
     pub(crate) servers: Arc<ServerSet>,
     /// Servers that a reload has removed or replaced and that have not ended yet.
-    pub(crate) retired: Mutex<Vec<Arc<Server>>>,
+    pub(crate) replaced_servers: Mutex<Vec<Arc<Server>>>,
     /// The dependencies of servers, for servers that a reloaded configuration adds.
     pub(crate) context: ServerContext,
     /// `[[servers]]` of the settings that the servers were created from.
@@ -434,9 +434,9 @@ impl Hub {
         Box::pin(async move {
             self.store_failures().await;
             self.stop_scripts().await;
-            let retired = std::mem::take(&mut *self.retired());
+            let replaced = std::mem::take(&mut *self.replaced_servers());
             let servers = self.servers.snapshot();
-            join_all(servers.iter().chain(&retired).map(|server| server.close(SHUTDOWN_TIMEOUT))).await;
+            join_all(servers.iter().chain(&replaced).map(|server| server.close(SHUTDOWN_TIMEOUT))).await;
             self.flush_store(SHUTDOWN_TIMEOUT).await;
             let replica = self.replica().take();
             if let Some(replica) = replica {
@@ -479,7 +479,7 @@ impl Hub {
 
     /// Drops the native tools after [`Hub::close`]. They hold references to the hub, so that its store is closed only
     /// afterwards.
-    pub fn retire(&self) {
+    pub fn remove_native_tools(&self) {
         for tool in self.native.tools() {
             self.native.remove(tool.name().as_str());
         }
@@ -498,8 +498,8 @@ impl Hub {
         self.in_catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn retired(&self) -> MutexGuard<'_, Vec<Arc<Server>>> {
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn replaced_servers(&self) -> MutexGuard<'_, Vec<Arc<Server>>> {
+        self.replaced_servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn server_settings(&self) -> MutexGuard<'_, Vec<ServerExtras>> {
@@ -575,8 +575,8 @@ fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<To
         .map(|definition| {
             let name = definition.name().as_str();
             let (owner_hints, tags) = (spec.hints_of(name), spec.tags_of(name));
-            let trust = approved.trust(spec, &definition);
-            Tool { owner_hints, tags, trust, ..Tool::new(Source::Server(spec.id.clone()), definition) }
+            let approval = approved.trust(spec, &definition);
+            Tool { owner_hints, tags, approval, ..Tool::new(Source::Server(spec.id.clone()), definition) }
         })
         .collect()
 }

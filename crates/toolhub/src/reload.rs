@@ -114,7 +114,7 @@ impl Hub {
             }
             self.set_deadlines(&servers, limits);
             // Known until they have ended: this future may be dropped before, when the hub is closed.
-            self.retired().extend(retired.iter().cloned());
+            self.replaced_servers().extend(retired.iter().cloned());
             self.servers.replace(servers);
             for id in &changes.removed {
                 self.engine.remove_host(&Source::Server(id.clone()));
@@ -127,7 +127,7 @@ impl Hub {
             let retire = async |server: &Arc<Server>| {
                 server.drain(DRAIN_TIMEOUT).await;
                 server.close(SHUTDOWN_TIMEOUT).await;
-                self.retired().retain(|one| !Arc::ptr_eq(one, server));
+                self.replaced_servers().retain(|one| !Arc::ptr_eq(one, server));
             };
             tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
             Ok(changes)

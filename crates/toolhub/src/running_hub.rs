@@ -230,7 +230,7 @@ impl RunningHubs {
 pub struct LiveServers {
     /// The servers that a hub has with the same entry. A connected one takes precedence if several hubs have it.
     pub servers: Vec<LiveServer>,
-    /// Why hubs gave no answer.
+    /// Why hubs did not answer.
     pub problems: Vec<LocalizedText>,
 }
 

@@ -109,7 +109,7 @@ fn is_same(folder: &str, current: &Path) -> bool {
 fn code_servers(servers: Option<&Map<String, Value>>, context: &ReadContext) -> Vec<ReadResult> {
     let entry = |(id, value): (&String, &Value)| {
         context.entry(id, value, |fields| {
-            let mut read = ParsedEntry::common(fields, VariableSyntax::Ours)?;
+            let mut read = ParsedEntry::common(fields, VariableSyntax::Toolhub)?;
             let millisecond = Duration::from_millis(1);
             let time = fields.time("timeout", millisecond).filter(|time| *time >= MIN_TIMEOUT);
             read.extras.call_timeout = fields.time("request_timeout_ms", millisecond).or(time);
@@ -130,7 +130,7 @@ fn write(server: &ClientServer) -> WriteResult {
     let long_enough = server.extras.call_timeout.is_some_and(|time| time >= MIN_TIMEOUT);
     let rules = WriteRules {
         title: "Claude Code",
-        variable_syntax: VariableSyntax::Ours,
+        variable_syntax: VariableSyntax::Toolhub,
         remote: true,
         writes_type: true,
         cwd: false,

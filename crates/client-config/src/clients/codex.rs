@@ -88,7 +88,7 @@ fn server(fields: &mut Fields<'_>, value: &Value) -> Result<ParsedEntry, Localiz
     };
     let http = matches!(transport, TransportSpec::Http(_));
     let mut read =
-        ParsedEntry::new(transport, if http { VariableSyntax::Ours } else { VariableSyntax::Unsupported });
+        ParsedEntry::new(transport, if http { VariableSyntax::Toolhub } else { VariableSyntax::Unsupported });
     let (second, millisecond) = (Duration::from_secs(1), Duration::from_millis(1));
     read.enabled = fields.flag("enabled").unwrap_or(true);
     let older = fields.time("startup_timeout_ms", millisecond);

@@ -14,7 +14,7 @@ use toolhub_core::BoxFuture;
 
 use super::{PeerEnvelope, PeerMessage, PeerReply, Peers, RUNNING_INTERVAL};
 use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
-use crate::calls::{Call, Calls};
+use crate::calls::{HandledRequest, HandledRequests};
 use crate::replica::member_id;
 use crate::wire::{self, EndedRequests, PROTOCOL, Subjects, WINDOW_BYTES};
 
@@ -50,7 +50,7 @@ impl Peers {
     /// cuts these off.
     pub async fn serve(&self, service: Arc<dyn PeerService>, stop: CancellationToken) {
         let subject = Subjects(&self.shared.bus).replica(&self.own.to_string());
-        let calls = Arc::new(Calls::<Window>::default());
+        let calls = Arc::new(HandledRequests::<Window>::default());
         let slots = RequestSlots::default();
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
@@ -85,7 +85,7 @@ impl Peers {
                     }
                     PeerMessage::Cancel { id } => calls.cancel(&id),
                     PeerMessage::Waiting { ids } => {
-                        let ended = EndedRequests { ended: calls.wait_for(&ids) };
+                        let ended = EndedRequests { ended: calls.renew_interest(&ids) };
                         running.spawn(async move {
                             // It is asked for again.
                             let _ = reply.finish(&wire::write(&ended, b"")).await;
@@ -104,7 +104,12 @@ impl Peers {
         }
     }
 
-    async fn answer(&self, incoming: IncomingPeerRequest, service: &dyn PeerService, calls: &Calls<Window>) {
+    async fn answer(
+        &self,
+        incoming: IncomingPeerRequest,
+        service: &dyn PeerService,
+        calls: &HandledRequests<Window>,
+    ) {
         let IncomingPeerRequest { envelope, is_renewed, body, mut reply, _slot } = incoming;
         // A copy of a request gets no answer: the first one does.
         let Some(running) = calls.begin(&envelope.id) else { return };
@@ -136,7 +141,7 @@ impl Peers {
         &self,
         mut parts: PeerParts,
         mut reply: ReplyWriter,
-        call: &Call<Window>,
+        call: &HandledRequest<Window>,
         sender: &Sender,
     ) -> Result<(), BusError> {
         let began = Instant::now();

@@ -42,7 +42,7 @@ const MAX_QUEUED: usize = 4096;
 pub struct JoinOptions {
     /// The connection to NATS.
     pub bus: Bus,
-    /// Remembers members and placements.
+    /// The database with the members and placements.
     pub store: Arc<dyn ClusterStore>,
     /// Where this process runs, for `toolhub cluster status`.
     pub address: String,
@@ -146,7 +146,7 @@ impl Replica {
         &self.shared.bus
     }
 
-    /// The store that remembers members and placements.
+    /// The database with the members and placements.
     pub fn store(&self) -> Arc<dyn ClusterStore> {
         Arc::clone(&self.shared.member.store)
     }

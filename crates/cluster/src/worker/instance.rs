@@ -19,7 +19,7 @@ use toolhub_mcp_client::remote::{RemoteClient, ServedRequest, ServedServer, cut_
 use super::Shared;
 use super::questions::Questions;
 use crate::bus::{IncomingRequest, ReplyWriter, Requests};
-use crate::calls::Call;
+use crate::calls::HandledRequest;
 use crate::wire::{self, Action, CallHead, PROTOCOL, Refusal, Reply};
 
 /// How often a running request is reported to its replica.
@@ -256,7 +256,7 @@ async fn refuse(reply: ReplyWriter, why: Refusal) {
 struct RunningRequest<'a> {
     shared: &'a Shared,
     instance: &'a Instance,
-    call: &'a Call<Questions>,
+    call: &'a HandledRequest<Questions>,
     from: &'a str,
     /// Whether the replica reports that it waits.
     is_renewed: bool,
@@ -303,7 +303,7 @@ impl RunningRequest<'_> {
 
 /// The replica behind a request.
 struct CallClient {
-    call: Arc<Call<Questions>>,
+    call: Arc<HandledRequest<Questions>>,
     out: mpsc::Sender<Bytes>,
     next: AtomicU64,
 }

@@ -22,7 +22,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::{ClientHandler, Server};
 
 use crate::bus::{Bus, BusError, IncomingRequest, Requests};
-use crate::calls::Calls;
+use crate::calls::HandledRequests;
 use crate::clock::DatabaseClock;
 use crate::liveness::Liveness;
 use crate::membership::{MemberState, Membership};
@@ -106,7 +106,7 @@ struct Shared {
     instances: Mutex<HashMap<InstanceKey, Arc<Instance>>>,
     /// The instances that are being taken.
     claiming: Mutex<HashSet<InstanceKey>>,
-    calls: Calls<Questions>,
+    calls: HandledRequests<Questions>,
     scripts: Scripts,
     events: mpsc::Sender<QueuedEvent>,
     draining: AtomicBool,
@@ -187,7 +187,7 @@ impl Shared {
             liveness: Arc::default(),
             instances: Mutex::default(),
             claiming: Mutex::default(),
-            calls: Calls::default(),
+            calls: HandledRequests::default(),
             events,
             draining: AtomicBool::new(false),
             tasks: TaskTracker::new(),
@@ -235,8 +235,8 @@ impl Shared {
                 ControlReply::Done
             }
             Control::Waiting { ids } => {
-                let mut ended = self.calls.wait_for(&ids);
-                ended.extend(self.scripts.wait_for(&ids));
+                let mut ended = self.calls.renew_interest(&ids);
+                ended.extend(self.scripts.renew_interest(&ids));
                 ControlReply::Waiting(EndedRequests { ended })
             }
             Control::ScriptInput { id } => match self.scripts.input(&id, body) {

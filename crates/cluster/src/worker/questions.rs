@@ -45,11 +45,11 @@ pub(super) fn read_answer(is_error: bool, body: &Bytes) -> ClientResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::Calls;
+    use crate::calls::HandledRequests;
 
     #[tokio::test]
     async fn answers_reach_their_question_alone() {
-        let calls = Calls::<Questions>::default();
+        let calls = HandledRequests::<Questions>::default();
         let (one, other) = (calls.begin("a").unwrap(), calls.begin("b").unwrap());
         let (first, second) = (one.call.state.expect_answer(1), other.call.state.expect_answer(1));
         let deliver = |id, number, is_error, body: &'static str| {

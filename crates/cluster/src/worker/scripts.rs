@@ -15,7 +15,7 @@ use toolhub_core::script_host::{
 use super::Shared;
 use super::instance::{REPLICA_TIMEOUT, RUNNING_INTERVAL};
 use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
-use crate::calls::{Call, Calls};
+use crate::calls::{HandledRequest, HandledRequests};
 use crate::wire::{self, PROTOCOL, ScriptHead, ScriptReply, WINDOW_BYTES};
 
 /// Messages of a replica to one host that wait. The replica sends the next one after an answer.
@@ -48,7 +48,7 @@ pub(super) struct Scripts {
     /// Maximum number of scripts at the same time.
     capacity: usize,
     slots: Semaphore,
-    runs: Calls<Streams>,
+    runs: HandledRequests<Streams>,
     /// All scripts end.
     ended: CancellationToken,
 }
@@ -76,7 +76,7 @@ impl Scripts {
             offer,
             capacity,
             slots: Semaphore::new(capacity),
-            runs: Calls::default(),
+            runs: HandledRequests::default(),
             ended: CancellationToken::new(),
         }
     }
@@ -101,8 +101,8 @@ impl Scripts {
         self.runs.cancel(id);
     }
 
-    pub(super) fn wait_for(&self, ids: &[String]) -> Vec<String> {
-        self.runs.wait_for(ids)
+    pub(super) fn renew_interest(&self, ids: &[String]) -> Vec<String> {
+        self.runs.renew_interest(ids)
     }
 
     /// Passes messages to a host. `false` if the script does not run here.
@@ -174,7 +174,7 @@ impl Shared {
 struct ScriptRun<'a> {
     shared: &'a Shared,
     offer: &'a ScriptOffer,
-    call: &'a Call<Streams>,
+    call: &'a HandledRequest<Streams>,
     from: &'a str,
     began: Instant,
 }

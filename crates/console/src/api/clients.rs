@@ -1,4 +1,4 @@
-//! `clients`: the MCP clients that have introduced themselves since the hub was started.
+//! `clients`: the MCP clients that have connected since the hub was started.
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -24,7 +24,7 @@ pub(crate) struct ConnectedClient {
     pub(crate) profile: String,
     /// The revision of the protocol.
     pub(crate) protocol: String,
-    /// When it introduced itself last.
+    /// When it connected last.
     pub(crate) seen_at: String,
 }
 

@@ -102,7 +102,7 @@ async fn open_events(context: &ConsoleContext<'_>) -> Result<Response<Body>, Pro
     context.events.open(context.hub(), last, StreamAccess { handle: &context.handle, visible, is_live }).await
 }
 
-/// Which topics of events a principal may learn about.
+/// Which topics of events a principal may see.
 pub(crate) fn visible_topics(context: &ConsoleContext<'_>) -> [bool; 3] {
     let has = |roles: &[Role]| roles.iter().any(|role| context.has_role(*role));
     [has(VIEWERS), has(AUDITORS), has(APPROVERS)]

@@ -287,7 +287,7 @@ pub(crate) fn summary(context: &ConsoleContext<'_>, offered: &OfferedTool) -> To
             idempotent: hints.idempotent,
             open_world: hints.open_world,
         },
-        approval: entry.as_ref().map_or("unseen", |entry| approval_name(entry.tool.trust)).to_owned(),
+        approval: entry.as_ref().map_or("unseen", |entry| approval_name(entry.tool.approval)).to_owned(),
         suspicious: entry.as_ref().is_some_and(|entry| !entry.findings().is_empty()),
         tags: entry.map(|entry| entry.tags().to_vec()).unwrap_or_default(),
     }

@@ -280,7 +280,7 @@ fn key_button(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, s
     }
 }
 
-/// The clients that have introduced themselves.
+/// The clients that have connected.
 fn connected(frame: &Frame<'_>, clients: &[ConnectedClient]) -> Markup {
     let row = |client: &ConnectedClient| {
         let name = client.title.as_ref().unwrap_or(&client.name);

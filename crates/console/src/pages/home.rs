@@ -122,7 +122,7 @@ struct Steps {
     client_connected: bool,
 }
 
-/// Whether a client has introduced itself since the hub was started, or has called a tool with a key before.
+/// Whether a client has connected since the hub was started, or has called a tool with a key before.
 async fn has_seen_client(context: &ConsoleContext<'_>) -> Result<bool, Problem> {
     if !clients::read(context).is_empty() {
         return Ok(true);

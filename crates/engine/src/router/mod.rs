@@ -271,7 +271,7 @@ fn by_capability<'a>(
     };
     let mut held_back = None;
     let mut usable = |entry: &Arc<Entry>| {
-        let usable = entry.tool.trust != ApprovalStatus::Quarantined;
+        let usable = entry.tool.approval != ApprovalStatus::Quarantined;
         if !usable {
             held_back.get_or_insert((entry.tool.name().clone(), entry.tool.source.clone()));
         }
@@ -288,7 +288,7 @@ fn by_capability<'a>(
         return Err(ToolError::NoneCapable { capability: capability.to_owned(), have, known });
     }
     let count = fitting.len();
-    for entry in fitting.iter().filter(|entry| entry.tool.trust == ApprovalStatus::Changed) {
+    for entry in fitting.iter().filter(|entry| entry.tool.approval == ApprovalStatus::Changed) {
         reasons.push(changed(&entry.tool));
     }
     reasons.push(LocalizedText::new(
@@ -321,7 +321,7 @@ fn without_quarantined<'a>(
     let mut left = Vec::with_capacity(group.len());
     for entry in group {
         let (place, name) = (&entry.tool.source, entry.tool.name());
-        match entry.tool.trust {
+        match entry.tool.approval {
             ApprovalStatus::Unseen | ApprovalStatus::Approved => left.push(entry),
             ApprovalStatus::Changed => {
                 reasons.push(changed(&entry.tool));

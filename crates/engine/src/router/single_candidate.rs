@@ -20,7 +20,7 @@ pub(super) fn single_candidate<'a>(
     }
     let mut named = known.catalog.named(request.tool);
     let (entry, None) = (named.next()?, named.next()) else { return None };
-    let usable = matches!(entry.tool.trust, ApprovalStatus::Unseen | ApprovalStatus::Approved)
+    let usable = matches!(entry.tool.approval, ApprovalStatus::Unseen | ApprovalStatus::Approved)
         && request.admits(&entry.tool.source)
         && known.policy.rank(&entry.tool.source).is_some();
     let taken = |arguments| entry.certainly_accepts(arguments, request.coercion);
@@ -37,13 +37,13 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::score::Scores;
 
-    fn tool(source: Source, name: &str, trust: ApprovalStatus) -> Tool {
+    fn tool(source: Source, name: &str, approval: ApprovalStatus) -> Tool {
         let schema = json!({"type": "object", "required": ["path"], "properties": {
             "path": {"type": "string"}, "lines": {"type": "integer"},
         }});
         let definition = json!({"name": name, "inputSchema": schema});
         let definition = ToolDefinition::parse(RawJson::from(definition)).unwrap();
-        Tool { trust, ..Tool::new(source, definition) }
+        Tool { approval, ..Tool::new(source, definition) }
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl BatchResult<'_> {
     /// effect.
     pub(super) async fn rest(self) -> CallResult {
         let is_unchanged =
-            self.failures.iter().all(|(candidate, error)| first::is_harmless(candidate, error));
+            self.failures.iter().all(|(candidate, error)| first::had_no_effect(candidate, error));
         let count = if is_unchanged { self.route.candidates.len() } else { self.route.batch };
         let rest = self.route.candidates.iter().take(count).skip(self.route.batch);
         let (now, jitter) = (Instant::now(), fastrand::f64());

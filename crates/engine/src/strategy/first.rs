@@ -60,9 +60,9 @@ pub(crate) async fn run<'a>(
         match tried.result {
             Ok(output) => return CallResult { ended, ..CallResult::from(candidate, output, attempts) },
             Err(error) => {
-                let harmless = is_harmless(candidate, &error);
+                let may_go_on = had_no_effect(candidate, &error);
                 last_error = error;
-                if !harmless {
+                if !may_go_on {
                     break;
                 }
             }
@@ -71,8 +71,8 @@ pub(crate) async fn run<'a>(
     CallResult { ended, ..CallResult::failed(last_error, attempts) }
 }
 
-/// Whether a failed candidate certainly changed nothing, so that another one may be tried.
-pub(super) fn is_harmless(candidate: &Candidate, error: &ToolError) -> bool {
+/// Whether a failed candidate certainly changed nothing, so that another one may be tried. A read-only tool never does.
+pub(super) fn had_no_effect(candidate: &Candidate, error: &ToolError) -> bool {
     candidate.entry.tool.hints().read_only == Some(true) || error.effect() == Effect::None
 }
 

@@ -181,7 +181,7 @@ impl Caller for RequestCaller {
         self.client.notify(method, &params.and_then(RawJson::object).unwrap_or_default());
     }
 
-    fn principal(&self) -> Option<&str> {
+    fn principal_id(&self) -> Option<&str> {
         self.client.principal()
     }
 

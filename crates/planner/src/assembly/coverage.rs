@@ -26,12 +26,12 @@ const MIN_LABEL_CLOSENESS: f32 = 0.8;
 const MAX_SHOWN_WORDS: usize = 8;
 
 /// Words of politeness and of questions, which are never arguments.
-const FUNCTION_WORDS: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
+const IGNORED_WORDS: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
 new name named called much long many everything something anything content contents value values data number numbers one two \
 full complete first second finally later again back says say put set add use using work out look take go going left rest remaining afterwards afterward same starting begin completely permanently immediately thru want wanna gonna pls plz \
 current today day days date time it's what's that's there's i'm word words text line lines inside within so well ";
 /// The same in Chinese, by characters.
-const FUNCTION_CHARACTERS: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请帮下一个这那是有在把将给用和与及或就都也还再先后到从里中上面内为成做要想能可以\
+const IGNORED_CHARACTERS: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请帮下一个这那是有在把将给用和与及或就都也还再先后到从里中上面内为成做要想能可以\
 麻烦谢多少几什么怎样么哪现时间今天看得着过去来让叫名字值数据内容结果所全整份张条次第些点儿该其之于以并且然接同另外最一二三四五六七八九十两百千万号日月年周星期\
 不会需应当如果那么只新好行列表格单元件夹出入写读改加查找告诉知道起来掉成进开始往块边左右按对分马立刻彻底剩余移除删区域";
 
@@ -74,7 +74,7 @@ impl Unused {
     }
 
     /// The weight of the unused words.
-    pub(crate) fn words(&self) -> f32 {
+    pub(crate) fn lost_weight(&self) -> f32 {
         self.lost
     }
 
@@ -226,8 +226,8 @@ fn fillers(text: &str, parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
 /// Whether a word is never an argument.
 pub(crate) fn is_function_word(token: &Token<'_>) -> bool {
     match token.kind {
-        Kind::Han => FUNCTION_CHARACTERS.contains(token.text),
-        _ => is_stop(token.text) || FUNCTION_WORDS.contains(&format!(" {} ", token.text.to_lowercase())),
+        Kind::Han => IGNORED_CHARACTERS.contains(token.text),
+        _ => is_stop(token.text) || IGNORED_WORDS.contains(&format!(" {} ", token.text.to_lowercase())),
     }
 }
 

@@ -180,7 +180,7 @@ impl<'a> Chooser<'a> {
                     // A tool that was found by its words keeps its rank.
                     Some(_) if need == implied_need::Need::Page => {}
                     Some(known) if need == implied_need::Need::Agenda => {
-                        known.suggested = known.suggested || self.schemas.profile(tool).harmless;
+                        known.suggested = known.suggested || self.schemas.profile(tool).is_read_only;
                     }
                     Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
                     Some(known) => known.suggested = true,
@@ -203,7 +203,7 @@ impl<'a> Chooser<'a> {
                 && parsed_clause.text.chars().count() <= MAX_SHORT_SEARCH_CHARS
         };
         let may_do = does
-            || choice.does == Agreement::Unknown && !intent.is_question() && verb_class::is_harmless(choice);
+            || choice.does == Agreement::Unknown && !intent.is_question() && verb_class::is_read_only(choice);
         is_proven_by_arguments(choice, confidence, parsed)
             || agrees(choice, confidence, parsed)
             || (intent.searches() && searches && does && choice.intent_score > 0.0)
@@ -248,7 +248,7 @@ impl<'a> Chooser<'a> {
             rivals: Rc::default(),
         };
         inherit::inherit(&mut choice, about.parsed_clause.text, about.earlier);
-        if self.schemas.profile(tool).harmless {
+        if self.schemas.profile(tool).is_read_only {
             crate::selection::choice_check::set_all(&mut choice, about.parsed_clause.text);
             crate::selection::choice_check::set_single_day(&mut choice);
         }
@@ -294,7 +294,7 @@ fn score(choice: &Choice, profile: &Profile, considered: &RankedHit<'_>, about: 
     if profile.changes && choice.does != Agreement::Does {
         score -= UNREQUESTED_CHANGE_PENALTY;
     }
-    if profile.harmless && verb_class::looks_alike(choice, parsed_clause) {
+    if profile.is_read_only && verb_class::looks_alike(choice, parsed_clause) {
         score += SAME_VERB_BONUS;
     }
     // `show /etc/hosts`: a path without further words refers to the whole file.
@@ -427,7 +427,7 @@ fn agrees(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
     let has_literal = parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
         && (choice.intent_score >= MIN_SCORE_BY_NAME
-            && (confidence >= MIN_SEARCH_CONFIDENCE || verb_class::is_harmless(choice))
+            && (confidence >= MIN_SEARCH_CONFIDENCE || verb_class::is_read_only(choice))
             || choice.intent_score > 0.0 && has_literal && used(&choice.assignment, parsed) > 0.7)
 }
 
@@ -435,7 +435,7 @@ fn agrees(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
 fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice], parsed_clause: &str) -> bool {
     let own = choice.assignment.slots.iter().flatten().any(|slot| slot.end > slot.start);
     let pointed = choice.intent_score > 0.0
-        && !verb_class::is_harmless(choice)
+        && !verb_class::is_read_only(choice)
         && back_reference::points_back(parsed_clause);
     !earlier.is_empty()
         && (own || pointed)

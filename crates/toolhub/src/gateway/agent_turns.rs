@@ -254,7 +254,7 @@ impl<'a> PrincipalTools<'a> {
         let prepared = PreparedCall { script, coercion, ..prepared };
         match self.backend.run_for_outcome(&self.view, &target, prepared).await {
             Ok(outcome) => outcome,
-            Err(refusal) => outcome_of(refusal, id, tool),
+            Err(refusal) => outcome_of(refusal.into_response(), id, tool),
         }
     }
 }

@@ -63,12 +63,12 @@ impl Caller for ApprovedCaller {
         self.client.log_level()
     }
 
-    fn principal(&self) -> Option<&str> {
-        self.client.principal()
+    fn principal_id(&self) -> Option<&str> {
+        self.client.principal_id()
     }
 
-    fn identity(&self) -> Option<&Arc<Principal>> {
-        self.client.identity()
+    fn principal(&self) -> Option<&Arc<Principal>> {
+        self.client.principal()
     }
 
     fn require_scopes(&self, scopes: Vec<String>) {

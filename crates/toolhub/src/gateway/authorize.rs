@@ -65,14 +65,17 @@ impl HubBackend {
         call: &GatewayCall,
         script: &ScriptRole,
     ) -> Result<Authorized, Refusal> {
-        let Some(principal) = call.caller.identity() else {
-            return Err(Err(RpcError::new(REFUSED, "no principal")));
+        let Some(principal) = call.caller.principal() else {
+            return Err(Refusal::Rpc(RpcError::new(REFUSED, "no principal")));
         };
         let access = self.access_of_caller(&call.caller);
         let is_of_script = script.parent.is_some();
         // A script or a turn of an agent may take longer than its credential is valid.
         if (is_of_script || script.is_of_turn) && !self.access.is_valid(principal) {
-            return Err(Err(RpcError::new(REFUSED, "the credential of this request is no longer valid")));
+            return Err(Refusal::Rpc(RpcError::new(
+                REFUSED,
+                "the credential of this request is no longer valid",
+            )));
         }
         let authorized = |sources: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
             let principal = Arc::clone(principal.id());
@@ -120,10 +123,12 @@ impl HubBackend {
             scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
             call.caller.require_scopes(scopes);
             self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
-            return Err(Err(RpcError::new(INSUFFICIENT_SCOPE, text)));
+            return Err(Refusal::Rpc(RpcError::new(INSUFFICIENT_SCOPE, text)));
         }
         let Some(rule) = decisions.held_by else {
-            return Err(Ok(self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await));
+            return Err(Refusal::ToolError(
+                self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await,
+            ));
         };
         let held = HoldRequest {
             target,
@@ -177,7 +182,7 @@ impl HubBackend {
             ),
             format!("今日的 {limit} 次调用已用完（`per_day`），UTC 零点后恢复（编号 {reference}）"),
         );
-        Err(Ok(tool_error(&text.localize(self.lang))))
+        Err(Refusal::ToolError(tool_error(&text.localize(self.lang))))
     }
 
     /// Records a refusal and returns its reference. The call does not run, whether or not that succeeds.

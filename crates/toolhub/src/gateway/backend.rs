@@ -154,7 +154,7 @@ impl HubBackend {
 
     /// What the caller of a request may see and use. A request without a principal may use nothing.
     pub(super) fn access_of_caller(&self, caller: &CallerHandle) -> ProfileAccess {
-        match caller.identity() {
+        match caller.principal() {
             Some(principal) => self.access_of(principal),
             None => self.access_of(&Arc::new(Principal::of_key(""))),
         }
@@ -229,7 +229,7 @@ impl HubBackend {
     /// Counts a finished call.
     fn count(&self, caller: Option<&CallerHandle>, is_success: bool) {
         self.counts.count(is_success);
-        if let Some(principal) = caller.and_then(|caller| caller.identity()) {
+        if let Some(principal) = caller.and_then(|caller| caller.principal()) {
             let outcome = if is_success { CallOutcome::Succeeded } else { CallOutcome::Failed };
             self.counts.by_principal.count(principal.id(), outcome);
         }
@@ -288,7 +288,7 @@ impl HubBackend {
                 caller.report_outcome(&|lang| outcome.to_json(lang));
                 answered(outcome.result, self.lang)
             }
-            Err(refusal) => refusal,
+            Err(refusal) => refusal.into_response(),
         }
     }
 
@@ -320,19 +320,21 @@ impl HubBackend {
                     tool_call.id = CallId::generate();
                     outcome = Box::pin(self.run_and_count(&tool_call)).await;
                 }
-                Some(CallerLogin::Needed(text)) => return Err(Ok(tool_error(&text))),
+                Some(CallerLogin::Needed(text)) => return Err(Refusal::ToolError(tool_error(&text))),
                 None => {}
             }
         }
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
-            let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
+            let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal_id());
             let noted = self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str())).await;
             // The client could never reach the task, and other principals could not be kept from it.
-            noted.map_err(|error| Ok(tool_error(&task_not_recorded(&error).localize(self.lang))))?;
+            noted.map_err(|error| {
+                Refusal::ToolError(tool_error(&task_not_recorded(&error).localize(self.lang)))
+            })?;
         }
         // The tool was removed after the view was built. The error must not suggest names that this profile does not show.
         if let Err(ToolError::UnknownTool(_)) = &outcome.result {
-            return Err(Err(self.unknown(view, &call.name)));
+            return Err(Refusal::Rpc(self.unknown(view, &call.name)));
         }
         Ok(outcome)
     }

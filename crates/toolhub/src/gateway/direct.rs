@@ -98,7 +98,7 @@ impl Gateways {
         let is_unrestricted =
             principal.profiles.is_none() && usable.iter().all(|(_, access)| access.permissions().is_none());
         let catalog = self.hub().catalog();
-        let held_back = catalog.iter().filter(|entry| entry.tool.trust == ApprovalStatus::Quarantined);
+        let held_back = catalog.iter().filter(|entry| entry.tool.approval == ApprovalStatus::Quarantined);
         let is_offered = |entry: &&Arc<Entry>| {
             usable
                 .iter()
@@ -280,7 +280,7 @@ impl Caller for DirectCaller {
         self.client.notify(method, params);
     }
 
-    fn identity(&self) -> Option<&Arc<Principal>> {
+    fn principal(&self) -> Option<&Arc<Principal>> {
         Some(&self.principal)
     }
 

@@ -53,7 +53,7 @@ impl HubBackend {
         let caller = request.caller.clone();
         let access = self.access_of_caller(&caller);
         let SourcedResult { result, source } = self.answer_request(request, &access).await?;
-        if let (Some(used), Some(principal)) = (used, caller.identity()) {
+        if let (Some(used), Some(principal)) = (used, caller.principal()) {
             let recorded = self.hub.record_use(principal.id(), used.event(&source, &access)).await;
             recorded.map_err(|error| RpcError::new(FAILED, error.localize(self.lang)))?;
         }
@@ -111,7 +111,7 @@ impl HubBackend {
                 let task = text("taskId").ok_or_else(|| missing("taskId"))?;
                 // The error is the same for a task of another principal and for a task that does not exist.
                 let none = RpcError::invalid_params(format!("Unknown task: {task}"));
-                let locations = self.task_locations(&task, caller.principal()).await?;
+                let locations = self.task_locations(&task, caller.principal_id()).await?;
                 let servers: Vec<_> =
                     locations.iter().filter_map(|location| location.server().cloned()).collect();
                 if let (true, Some(location)) = (servers.is_empty(), locations.first()) {
@@ -226,7 +226,8 @@ impl HubBackend {
                 .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
         };
         let servers = self.servers();
-        let recorded = self.tasks.all(caller.principal()).await.map_err(|error| tasks_unavailable(&error))?;
+        let recorded =
+            self.tasks.all(caller.principal_id()).await.map_err(|error| tasks_unavailable(&error))?;
         let reachable = recorded.iter().filter_map(|task| Some((task.location.server()?, &task.task)));
         let listed: Vec<_> = reachable
             .filter(|(server, _)| servers.iter().any(|admitted| admitted.id() == server.id()))

@@ -79,7 +79,7 @@ impl HubBackend {
                 format!("this call needs approval, and could not be held: {error}"),
                 format!("此调用需要批准，但无法登记：{error}"),
             );
-            Ok(tool_error(&text.localize(self.lang)))
+            Refusal::ToolError(tool_error(&text.localize(self.lang)))
         };
         let HoldRequest { target, call, sources, rule, script } = request;
         let held_calls = self.hub.held_calls();
@@ -111,10 +111,10 @@ impl HubBackend {
                     // Keys and rules may have changed while the call waited. The approval is not used up then: the next call
                     // with valid credentials of the principal uses it.
                     if !self.has_valid_principal(request) {
-                        return Err(Ok(self.not_valid(&held)));
+                        return Err(Refusal::ToolError(self.not_valid(&held)));
                     }
                     if !self.is_still_permitted(request) || self.identity_of(target, sources) != definition {
-                        return Err(Ok(self.not_permitted(&held)));
+                        return Err(Refusal::ToolError(self.not_permitted(&held)));
                     }
                     // Another call with the same arguments may have used the approval.
                     let consumed = held_calls.consume(&held.id).await.map_err(unavailable)?;
@@ -122,19 +122,21 @@ impl HubBackend {
                     return if consumed {
                         Ok(Arc::from(by))
                     } else {
-                        Err(Ok(self.not_approved(&held, &state)))
+                        Err(Refusal::ToolError(self.not_approved(&held, &state)))
                     };
                 }
-                state => return Err(Ok(self.not_approved(&held, &state))),
+                state => return Err(Refusal::ToolError(self.not_approved(&held, &state))),
             }
             match self.ask_to_wait(&held, principal, &call.caller).await {
                 ClientAnswer::Wait => {}
                 ClientAnswer::Unable if script.is_some() => {}
                 ClientAnswer::Withdraw => {
                     held_calls.withdraw(&held.id).await.map_err(unavailable)?;
-                    return Err(Ok(self.withdrawn(&held)));
+                    return Err(Refusal::ToolError(self.withdrawn(&held)));
                 }
-                ClientAnswer::Unable => return Err(Ok(self.not_approved(&held, &HeldState::Held))),
+                ClientAnswer::Unable => {
+                    return Err(Refusal::ToolError(self.not_approved(&held, &HeldState::Held)));
+                }
             }
             let decided = tokio::time::timeout(REPROMPT_INTERVAL, self.decided(&held)).await;
             held.state = decided.unwrap_or_default();
@@ -164,7 +166,7 @@ impl HubBackend {
 
     /// Whether the credentials of the principal are still valid.
     fn has_valid_principal(&self, request: &HoldRequest<'_>) -> bool {
-        request.call.caller.identity().is_some_and(|principal| self.access.is_valid(principal))
+        request.call.caller.principal().is_some_and(|principal| self.access.is_valid(principal))
     }
 
     /// Whether the rules would still hold or allow the call.

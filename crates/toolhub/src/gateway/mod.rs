@@ -210,7 +210,7 @@ impl Gateways {
         self.profiles.keys().map(String::as_str)
     }
 
-    /// The clients that have introduced themselves, each with its profile.
+    /// The clients that have sent their `clientInfo`, each with its profile.
     pub fn known_clients(&self) -> Vec<(&str, KnownClient)> {
         let mut clients: Vec<(&str, KnownClient)> = Vec::new();
         for (name, (_, gateway)) in &self.profiles {

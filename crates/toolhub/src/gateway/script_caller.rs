@@ -67,12 +67,12 @@ impl Caller for ScriptCaller {
         self.client.log_level()
     }
 
-    fn principal(&self) -> Option<&str> {
-        self.client.principal()
+    fn principal_id(&self) -> Option<&str> {
+        self.client.principal_id()
     }
 
-    fn identity(&self) -> Option<&Arc<Principal>> {
-        self.client.identity()
+    fn principal(&self) -> Option<&Arc<Principal>> {
+        self.client.principal()
     }
 
     /// The response to the script must not be replaced by a challenge.

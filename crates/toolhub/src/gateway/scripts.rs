@@ -110,10 +110,10 @@ fn for_scripts(error: ToolError) -> ToolError {
 }
 
 /// The error of a call that was not run, or that a server refused.
-fn refused(refusal: Result<RawJson, RpcError>) -> ToolError {
+fn refused(refusal: Refusal) -> ToolError {
     let text = match refusal {
-        Ok(answer) => ToolOutput::from_raw(answer).map(|output| output.texts().0.join("\n")),
-        Err(error) => Some(error.message),
+        Refusal::ToolError(answer) => ToolOutput::from_raw(answer).map(|output| output.texts().0.join("\n")),
+        Refusal::Rpc(error) => Some(error.message),
     };
     ToolError::failed(LocalizedText::from(text.unwrap_or_default()))
 }

@@ -20,10 +20,10 @@ use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` enables search.
 const SEARCH_THRESHOLD: usize = 100;
-/// The tools for finding and calling other tools.
-const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
-/// The tools for finding other tools and calling them in scripts.
-const CODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", RUN_SCRIPT];
+/// The tools of the search mode (`expose = "search"`): they find and call other tools.
+const SEARCH_MODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
+/// The tools of the code mode (`expose = "code"`): they find other tools and call them in scripts.
+const CODE_MODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", RUN_SCRIPT];
 
 /// How many principals the gateway distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl ViewOptions<'_> {
             TargetKind::UseSkill => true,
         };
         is_visible
-            && entry.tool.trust != ApprovalStatus::Quarantined
+            && entry.tool.approval != ApprovalStatus::Quarantined
             && (!is_owner_tool(&entry.tool) || self.principals == Principals::One)
     }
 }
@@ -109,29 +109,29 @@ impl View {
         let profile = options.profile;
         let mut visible: Vec<VisibleTool<'_>> =
             names.tools.iter().filter_map(|tool| VisibleTool::of(tool, options)).collect();
-        let many = visible.iter().filter(|visible| !visible.tool.is_only_of_mode).count() > SEARCH_THRESHOLD;
+        let many = visible.iter().filter(|visible| !visible.tool.is_mode_only).count() > SEARCH_THRESHOLD;
         // The tools that are listed beside the pinned ones, if not all are.
         let mode_tools = match profile.expose {
             Expose::All => None,
-            Expose::Auto => many.then_some(FINDERS),
-            Expose::Search => Some(FINDERS),
-            Expose::Code => Some(CODE_TOOLS),
+            Expose::Auto => many.then_some(SEARCH_MODE_TOOLS),
+            Expose::Search => Some(SEARCH_MODE_TOOLS),
+            Expose::Code => Some(CODE_MODE_TOOLS),
         };
-        let is_mode_tool = |name: &str| mode_tools.is_some_and(|tools| tools.contains(&name));
+        let is_mode_tool_name = |name: &str| mode_tools.is_some_and(|tools| tools.contains(&name));
         visible.retain(|VisibleTool { tool, entries }| {
-            !tool.is_only_of_mode || entries.iter().any(|entry| is_mode_tool(entry.tool.name().as_str()))
+            !tool.is_mode_only || entries.iter().any(|entry| is_mode_tool_name(entry.tool.name().as_str()))
         });
         let targets: Vec<(&str, Target)> = visible
             .iter()
             .filter_map(|visible| Some((visible.tool.name.as_str(), target_of(visible, options)?)))
             .collect();
-        let is_of_mode = |target: &Target| target.is_native() && is_mode_tool(target.tool.as_str());
+        let is_mode_tool = |target: &Target| target.is_native() && is_mode_tool_name(target.tool.as_str());
         // If a tool of the mode is missing, all tools are listed.
-        let present = targets.iter().filter(|(_, target)| is_of_mode(target)).count();
+        let present = targets.iter().filter(|(_, target)| is_mode_tool(target)).count();
         let is_reduced = mode_tools.is_some_and(|tools| present == tools.len());
         let listed = |name: &str, target: &Target| {
             !is_reduced
-                || is_of_mode(target)
+                || is_mode_tool(target)
                 || target.activates()
                 || profile.pinned.iter().any(|pinned| pinned == name)
         };

@@ -89,7 +89,7 @@ impl Hub {
         if !is_of_caller && !self.may_run_skill_script(call) {
             return false;
         }
-        let identity = call.caller.as_ref().and_then(|caller| caller.identity());
+        let identity = call.caller.as_ref().and_then(|caller| caller.principal());
         match &call.nested {
             Some(_) => call.timeout.is_none(),
             None => identity.is_none(),

@@ -160,7 +160,7 @@ impl ScriptRuns {
             ScriptAuthor::Skill => &self.shares_of_skills,
         };
         // Scripts of a single user need no shares.
-        let identity = context.caller.as_ref().and_then(|caller| caller.identity());
+        let identity = context.caller.as_ref().and_then(|caller| caller.principal());
         let _slot = match identity {
             // A script that a script calls belongs to that one, which waits for it.
             Some(principal) if nested.origin().budget.is_some() => Some(shares.wait(principal.id()).await),

@@ -125,7 +125,7 @@ impl Paths {
             let base_strategy = etcetera::choose_base_strategy().map_err(|_| PathsError::NoHome)?;
             self.config = base_strategy.config_dir().join("toolhub").join("toolhub.toml");
             self.servers = self.config.with_file_name("mcp.json");
-            self.workspace.leave_config();
+            self.workspace.disable_project_config();
         }
         Ok(self)
     }

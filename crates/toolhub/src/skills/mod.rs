@@ -54,7 +54,7 @@ impl Hub {
         let tools = self.skills.tools();
         let same = tools.len() == before.len()
             && tools.iter().zip(before).all(|(one, other)| {
-                one.definition.raw().get() == other.definition.raw().get() && one.trust == other.trust
+                one.definition.raw().get() == other.definition.raw().get() && one.approval == other.approval
             });
         if !same {
             self.engine.set_tools(&Source::Skill, &tools);

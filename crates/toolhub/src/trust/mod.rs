@@ -112,9 +112,9 @@ pub struct Workspace {
     data: PathBuf,
     /// The current folder, if it may affect the owner's own programs only in a reviewed state: neither the owner's own folder nor
     /// trusted for this run.
-    restricted_here: Option<FolderLocation>,
+    restricted_folder: Option<FolderLocation>,
     /// Whether the current folder is trusted permanently.
-    is_bound_here: bool,
+    is_trusted_permanently: bool,
     /// The folder of the user's own configuration.
     user_config: Option<PathBuf>,
     /// The servers file beside a config that was named on the command line.
@@ -152,8 +152,8 @@ impl Workspace {
         let mut folders = Vec::new();
         let is_own = Some(&here) == home_dir.as_ref() || Some(&here) == user_config.as_ref();
         let location = FolderLocation { folder: here.clone(), project: top.clone(), is_home: false };
-        let mut restricted_here = Some(location).filter(|_| !is_own);
-        let mut is_bound_here = false;
+        let mut restricted_folder = Some(location).filter(|_| !is_own);
+        let mut is_trusted_permanently = false;
         let mut changed_here = false;
         for folder in project_folders.into_iter().filter(|folder| Some(folder) != user_config.as_ref()) {
             let is_here = folder == here;
@@ -176,15 +176,15 @@ impl Workspace {
             let scan = Scan::of(FolderLocation { folder, project: top.clone(), is_home }, depth);
             let digest = scan.digest();
             let status = decide(&scan, &digest, known, by_run && !foreign(&scan));
-            is_bound_here |= is_here && status == TrustStatus::Trusted;
+            is_trusted_permanently |= is_here && status == TrustStatus::Trusted;
             if is_here && status == TrustStatus::TrustedForRun {
-                restricted_here = None;
+                restricted_folder = None;
             }
             changed_here |= is_here && status == TrustStatus::Changed;
-            let steers = run.review
+            let affects_tools = run.review
                 && is_here
                 && steering::find_in(&scan.location.folder, home_dir.as_deref()).is_some();
-            if (scan.is_empty() && !steers) || (!is_here && scan.skill_folders.is_empty()) {
+            if (scan.is_empty() && !affects_tools) || (!is_here && scan.skill_folders.is_empty()) {
                 continue;
             }
             let changes = match (&status, known) {
@@ -199,8 +199,8 @@ impl Workspace {
             folders,
             config_in_use: false,
             data,
-            restricted_here,
-            is_bound_here,
+            restricted_folder,
+            is_trusted_permanently,
             user_config,
             named_servers: search.named_servers.map(Path::to_path_buf),
             changed_here,
@@ -224,7 +224,7 @@ impl Workspace {
     }
 
     /// Marks the project's settings and servers as unused.
-    pub(crate) fn leave_config(&mut self) {
+    pub(crate) fn disable_project_config(&mut self) {
         self.config_in_use = false;
     }
 
@@ -283,7 +283,7 @@ impl Workspace {
 
     /// A stdio server of the owner's own `file`, if the current folder is not trusted.
     fn user_server_entry(&self, spec: &ServerSpec, file: &Path) -> Option<UserServerEntry> {
-        let here = self.restricted_here.as_ref()?;
+        let here = self.restricted_folder.as_ref()?;
         let TransportSpec::Stdio(stdio) = &spec.transport else { return None };
         if here.contains_file(file) {
             return None;
@@ -300,7 +300,7 @@ impl Workspace {
             project: here.project.clone(),
             home_dir: self.home_dir.clone(),
             neutral: self.neutral_folder(),
-            binding: self.is_bound_here.then(binding),
+            binding: self.is_trusted_permanently.then(binding),
         }
     }
 
@@ -315,7 +315,9 @@ impl Workspace {
     /// What the owner's own servers load from the current folder, of those that depend on it: those of the config that was named
     /// on the command line, or of the user's own one, unless settings of the project replace it.
     fn user_server_launches(&self, folder: &Folder) -> Vec<UserServerLaunch> {
-        let Some(here) = self.restricted_here.as_ref().filter(|_| folder.is_here) else { return Vec::new() };
+        let Some(here) = self.restricted_folder.as_ref().filter(|_| folder.is_here) else {
+            return Vec::new();
+        };
         let file = match &self.named_servers {
             Some(file) => Some(file.clone()).filter(|file| !here.contains_file(file)),
             None => {
@@ -333,7 +335,7 @@ impl Workspace {
 
     /// Grants consent to the Python interpreter of skills, if no settings name one.
     pub(crate) fn default_python_consent(&self) -> Consent {
-        match self.is_bound_here {
+        match self.is_trusted_permanently {
             true => Consent::of_owner(),
             false => self.python_consent("python3", &self.data.join("python")),
         }

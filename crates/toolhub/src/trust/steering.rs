@@ -180,8 +180,8 @@ fn find_above(folder: &Path, home_dir: Option<&Path>) -> Option<String> {
         let named = LOADED_FROM_PARENTS.iter().map(|name| part.join(name));
         let mut named = named.filter(|file| file.symlink_metadata().is_ok());
         let git = part.join(".git");
-        let steers = || git.symlink_metadata().is_ok() && !git_folder::is_harmless(&git);
-        let found = named.next().or_else(|| steers().then(|| git.clone()));
+        let affects_tools = || git.symlink_metadata().is_ok() && !git_folder::is_harmless(&git);
+        let found = named.next().or_else(|| affects_tools().then(|| git.clone()));
         found.map(|file| file.display().to_string())
     })
 }

@@ -255,7 +255,7 @@ fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
             lang.choose(format!("approvals: {}", plural(count, "tool")), format!("批准：{count} 个工具"));
         report.add("approvals", CheckResult::Pass, &text);
     }
-    if let Some(names) = names_of(|entry| entry.tool.trust == ApprovalStatus::Changed) {
+    if let Some(names) = names_of(|entry| entry.tool.approval == ApprovalStatus::Changed) {
         let text = lang.choose(
             format!("changed since approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
             format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
@@ -263,7 +263,7 @@ fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
         report.add("changed", CheckResult::Warning, &text);
     }
     if let Some(names) = names_of(|entry| {
-        entry.tool.trust == ApprovalStatus::Quarantined && entry.tool.source != Source::Skill
+        entry.tool.approval == ApprovalStatus::Quarantined && entry.tool.source != Source::Skill
     }) {
         let text = lang.choose(
             format!("held back, as it is not what was approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),

@@ -40,7 +40,7 @@ impl RemoteTool {
         let mut tool = Tool::new(source.clone(), definition);
         tool.owner_hints = self.hints;
         tool.tags.clone_from(&self.tags);
-        tool.trust = match self.approval.as_str() {
+        tool.approval = match self.approval.as_str() {
             "approved" => ApprovalStatus::Approved,
             "changed" => ApprovalStatus::Changed,
             "quarantined" => ApprovalStatus::Quarantined,

@@ -41,7 +41,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
     let mut left = Vec::new();
     let length = if args.tool.is_some() { Length::Whole } else { Length::FirstLine };
     for entry in &selected {
-        let before = entry.tool.trust;
+        let before = entry.tool.approval;
         let change = change(hub, entry);
         if !app.screen.json {
             present(app, entry, &change, length);
@@ -133,7 +133,7 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
     let of_servers: Vec<&Arc<Entry>> =
         found.iter().filter(|entry| matches!(entry.tool.source, Source::Server(_))).collect();
     let is_changed = |entry: &&&Arc<Entry>| {
-        matches!(entry.tool.trust, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
+        matches!(entry.tool.approval, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
     };
     let changed: Vec<&Arc<Entry>> = of_servers.iter().filter(is_changed).copied().collect();
     match (&of_servers[..], &changed[..]) {
@@ -165,7 +165,7 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
 
 /// The changes since the last approval; empty without changes or without an approval.
 fn change(hub: &Hub, entry: &Entry) -> String {
-    let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.trust != ApprovalStatus::Approved);
+    let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.approval != ApprovalStatus::Approved);
     approval.map(|old| difference(&old.definition, entry.tool.definition.raw())).unwrap_or_default()
 }
 
@@ -180,7 +180,7 @@ enum Length {
 fn present(app: &App, entry: &Entry, change: &str, length: Length) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let trust_label =
-        findings::trust_label(tool.trust, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));
+        findings::trust_label(tool.approval, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));
     let (name, style) = (escape_invisible(tool.name().as_str()), NAME);
     app.screen.line(&format!("{style}{name}{style:#} {DIM}({}){DIM:#}  {trust_label}", tool.source));
     let text = match length {
@@ -192,7 +192,7 @@ fn present(app: &App, entry: &Entry, change: &str, length: Length) {
         app.screen.line(&format!("  {line}"));
     }
     show_difference(app, change, "  ");
-    if tool.trust != ApprovalStatus::Approved {
+    if tool.approval != ApprovalStatus::Approved {
         findings::show(app, entry.findings(), "  ");
     }
 }
@@ -213,7 +213,7 @@ fn list(app: &App, hub: &Hub) {
     let (lang, catalog) = (app.lang(), hub.catalog());
     let trust_of = |approval: &Approval| {
         let mut named = catalog.named(approval.tool.as_str());
-        named.find(|entry| entry.tool.source == approval.source).map(|entry| entry.tool.trust)
+        named.find(|entry| entry.tool.source == approval.source).map(|entry| entry.tool.approval)
     };
     let all = hub.approvals();
     if app.screen.json {

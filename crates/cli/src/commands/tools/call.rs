@@ -162,7 +162,7 @@ fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
     for attempt in &outcome.attempts {
         let (name, source) = (&attempt.tool, &attempt.source);
         let mut named = catalog.named(name.as_str());
-        if named.any(|entry| entry.tool.source == *source && entry.tool.trust == ApprovalStatus::Changed) {
+        if named.any(|entry| entry.tool.source == *source && entry.tool.approval == ApprovalStatus::Changed) {
             let name = escape_invisible(name.as_str());
             app.screen.warn(&app.lang().choose(
                 format!("`{name}` of {source} changed since it was approved; see `toolhub tools diff {0} --source {1}`", shell::quote(&name), shell::quote(&source.to_string())),

@@ -26,14 +26,14 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
     };
     // Prefers a changed tool, even if a call would use another one.
     let changed = |trust| matches!(trust, ApprovalStatus::Changed | ApprovalStatus::Quarantined);
-    let one = found.iter().find(|entry| changed(entry.tool.trust)).or(found.first());
+    let one = found.iter().find(|entry| changed(entry.tool.approval)).or(found.first());
     let Some(entry) = one else { return Ok(Exit::Failed) };
     let tool = &entry.tool;
     let mut history = Vec::new();
     if let Source::Server(server) = &tool.source {
         history = hub.history_of(server, &args.tool).await?;
     }
-    let approval = hub.approval_of(tool).filter(|_| changed(tool.trust));
+    let approval = hub.approval_of(tool).filter(|_| changed(tool.approval));
     let change = Change { definition: &tool.definition, approval, history: &history };
     if app.screen.json {
         app.screen.json(&change.as_json(tool.source.to_string()));

@@ -177,7 +177,7 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
         found.peek().is_some().then(|| findings::names(found, lang))
     };
     if let Some(names) = names_of(|entry| {
-        entry.tool.source == Source::Skill && entry.tool.trust == ApprovalStatus::Quarantined
+        entry.tool.source == Source::Skill && entry.tool.approval == ApprovalStatus::Quarantined
     }) {
         app.screen.warn(&lang.choose(
             format!("of skills that wait for your approval: {names}; see `toolhub skills list`"),
@@ -186,7 +186,7 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
     }
     if let Some(names) = names_of(|entry| {
         entry.tool.source != Source::Skill
-            && matches!(entry.tool.trust, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
+            && matches!(entry.tool.approval, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
     }) {
         app.screen.warn(&lang.choose(
             format!("changed since approved: {names}; see `toolhub tools diff TOOL`"),
@@ -314,7 +314,7 @@ fn describe_as_text(app: &App, entry: &Entry, also: &[String]) {
         app.screen.line(&format!("{}{}", lang.choose("good for: ", "适用于："), entry.tags().join(", ")));
     }
     app.screen.line(&format!("{}{}", lang.choose("version: ", "版本："), definition.version()));
-    if let Some(trust_label) = findings::trust_label(tool.trust, lang) {
+    if let Some(trust_label) = findings::trust_label(tool.approval, lang) {
         app.screen.line(&format!("{}{trust_label}", lang.choose("trust:   ", "信任：")));
     }
     if !also.is_empty() {

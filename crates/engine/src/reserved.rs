@@ -55,21 +55,30 @@ impl ReservedNames {
 
     /// Renames the tools of a source that use reserved names.
     pub(crate) fn apply(&self, source: &Source, tools: &[Tool]) -> Vec<Tool> {
-        if !tools.iter().any(|tool| self.reserves(source, tool.name().as_str())) {
-            return tools.to_vec();
-        }
+        let (keeping, renamed) = self.renames(source, tools);
+        let renamed = renamed.into_iter().map(|(tool, name)| {
+            let definition = tool.definition.renamed(&name).into();
+            Tool { definition, ..tool.clone() }
+        });
+        keeping.into_iter().cloned().chain(renamed).collect()
+    }
+
+    /// The tools of a source that keep their names, and the new names of the others. A tool without a free name is left out.
+    pub fn renames<'a>(
+        &self,
+        source: &Source,
+        tools: &'a [Tool],
+    ) -> (Vec<&'a Tool>, Vec<(&'a Tool, String)>) {
         let (taking, keeping): (Vec<&Tool>, Vec<&Tool>) =
             tools.iter().partition(|tool| self.reserves(source, tool.name().as_str()));
         let mut taken: HashSet<String> = keeping.iter().map(|tool| tool.name().as_str().to_owned()).collect();
         let renamed = taking.into_iter().filter_map(|tool| {
             let name = tool.name().as_str();
             let free = [qualified(source, name), hashed(source, name)];
-            let name = free.into_iter().find(|name| taken.insert(name.clone()))?;
-            let definition = tool.definition.renamed(&name).into();
-            Some(Tool { definition, ..tool.clone() })
+            Some((tool, free.into_iter().find(|name| taken.insert(name.clone()))?))
         });
-        let renamed: Vec<Tool> = renamed.collect();
-        keeping.into_iter().cloned().chain(renamed).collect()
+        let renamed = renamed.collect();
+        (keeping, renamed)
     }
 }
 

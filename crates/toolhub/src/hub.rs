@@ -17,7 +17,7 @@ use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVers
 use toolhub_core::shell;
 use toolhub_core::{
     BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall,
-    ToolDefinition, ToolError,
+    ToolDefinition, ToolError, ToolName,
 };
 use toolhub_engine::{Catalog, Engine, Request, Route, SourceFilter};
 use toolhub_mcp_client::config::ServerSpec;
@@ -526,8 +526,8 @@ impl Hub {
             Some(list) if spec.enabled => (tools_of(spec, list, &self.approved()), list.listed_at.is_some()),
             _ => (Vec::new(), false),
         };
-        for tool in &tools {
-            self.note_reserved(&spec.id, tool);
+        for (tool, exposed_name) in self.engine.reserved().renames(&source, &tools).1 {
+            self.note_reserved(&spec.id, tool.name(), &exposed_name);
         }
         self.engine.set_tools(&source, &tools);
         let mut in_catalog = self.in_catalog();
@@ -537,17 +537,13 @@ impl Hub {
         };
     }
 
-    /// Emits a note if a tool of a server is renamed because its name is reserved.
-    fn note_reserved(&self, server: &ServerId, tool: &Tool) {
-        let name = tool.name().as_str();
-        if self.engine.reserved().reserves(&tool.source, name) {
-            let exposed_name = toolhub_engine::reserved::qualified(&tool.source, name);
-            let text = LocalizedText::new(
-                format!("offers `{name}`, a reserved name: it is called `{exposed_name}` here"),
-                format!("提供的工具名 `{name}` 为保留名称，在此处称为 `{exposed_name}`"),
-            );
-            self.events.emit(Event::now(None, EventKind::ServerNote { server: server.clone(), text }));
-        }
+    /// Emits a note that a tool of a server is renamed because its name is reserved.
+    fn note_reserved(&self, server: &ServerId, name: &ToolName, exposed_name: &str) {
+        let text = LocalizedText::new(
+            format!("offers `{name}`, a reserved name: it is called `{exposed_name}` here"),
+            format!("提供的工具名 `{name}` 为保留名称，在此处称为 `{exposed_name}`"),
+        );
+        self.events.emit(Event::now(None, EventKind::ServerNote { server: server.clone(), text }));
     }
 }
 

@@ -37,8 +37,8 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The same after idle connections have been closed, which frees descriptors within milliseconds.
 const SHED_RETRY_DELAY: Duration = Duration::from_millis(2);
 
-/// Maximum size of hyper's read and write buffers in bytes, and so of a request head: a head is buffered before its
-/// principal is known.
+/// Maximum size of hyper's read and write buffers in bytes, and so of a request head (twice that at most, since the buffer is read
+/// once more before it counts as full): a head is buffered before its principal is known.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
 /// Upper bound for the soft limit of file descriptors that is requested.
 #[cfg(unix)]

@@ -111,7 +111,22 @@ impl Reader<'_> {
             let (en, zh) = (what.localize(Lang::En), what.localize(Lang::Zh));
             self.error_at(value, format!("{en} should be a string"), format!("{zh} 应为字符串"))
         };
-        Ok(value.as_string_lit().ok_or_else(error_at)?.value.to_string())
+        let text = value.as_string_lit().ok_or_else(error_at)?.value.to_string();
+        self.reject_nul(value, &text, what)?;
+        Ok(text)
+    }
+
+    /// No argument, variable or path of a program can contain a NUL.
+    fn reject_nul(&self, node: &impl Ranged, text: &str, what: &LocalizedText) -> Result<(), ConfigError> {
+        if !text.contains('\0') {
+            return Ok(());
+        }
+        let (en, zh) = (what.localize(Lang::En), what.localize(Lang::Zh));
+        Err(self.error_at(
+            node,
+            format!("{en} contains a NUL character: remove it"),
+            format!("{zh} 含有 NUL 字符：请删除"),
+        ))
     }
 
     fn server(&self, property: &ObjectProp<'_>) -> Result<ServerSpec, ConfigError> {
@@ -190,6 +205,7 @@ impl Reader<'_> {
         let object = self.object(&found.value, &member_text(key, id))?;
         let pair = |property: &ObjectProp<'_>| {
             let name = property.name.as_str().to_owned();
+            self.reject_nul(property, &name, &member_text(key, id))?;
             // Accepts numbers and booleans too, which users write for ports and flags.
             let value = match &property.value {
                 Value::NumberLit(number) => number.value.to_owned(),
@@ -246,6 +262,14 @@ mod tests {
         check(
             "{\"mcpServers\": {\"中文\": 1, \"a\": {}}}",
             "`mcp.json`, line 1, column 23: server `中文` should be an object `{…}`",
+        );
+        check(
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": [\"b\\u0000\"]}}}",
+            "`mcp.json`, line 1, column 48: each of `args` of server `a` contains a NUL character: remove it",
+        );
+        check(
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"env\": {\"B\\u0000\": 1}}}}",
+            "`mcp.json`, line 1, column 47: `env` of server `a` contains a NUL character: remove it",
         );
         check(
             "{\"mcpServers\": {\"a\": {}}}",

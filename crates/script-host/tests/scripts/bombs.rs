@@ -89,7 +89,9 @@ async fn every_bomb_ends_within_its_limits() {
         let took = began.elapsed();
         let kind = report.failure().map(|failure| failure.kind);
         let notes = report.notes(Lang::En);
-        let is_expected = kind.is_some_and(|kind| kinds.contains(&kind));
+        // A slow machine uses up the CPU time before the memory is full.
+        let is_slow = kind == Some(CpuLimit) && kinds.contains(&MemoryLimit);
+        let is_expected = is_slow || kind.is_some_and(|kind| kinds.contains(&kind));
         if !is_expected || took > Duration::from_secs(30) || notes.len() > 300_000 {
             let start: String = notes.chars().take(300).collect();
             wrong.push(format!("{code}: {kind:?} after {took:?}: {start}"));

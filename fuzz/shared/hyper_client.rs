@@ -10,7 +10,7 @@ use super::hyper_peer::{Empty, Message, Polling, Script};
 
 /// The result of hyper's client for the response to one `POST`.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct ReadResponse {
     /// `None` if no head was parsed.
     pub(crate) message: Option<Message>,
     /// Whether the head or the body was rejected.
@@ -20,10 +20,10 @@ pub(crate) struct Answer {
 }
 
 /// Parses the response to one `POST` with hyper's client.
-pub(crate) fn answer(input: &[&[u8]], closes: bool) -> Answer {
+pub(crate) fn answer(input: &[&[u8]], closes: bool) -> ReadResponse {
     let mut script = Script::new(input);
     (script.closes, script.is_answer) = (closes, true);
-    let mut answer = Answer::default();
+    let mut answer = ReadResponse::default();
     let mut polling = Polling::default();
     let mut handshake = pin!(hyper::client::conn::http1::handshake(script));
     let mut made = None;

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::{
     commands::{only_flag, unknown},
-    deny,
+    deny, e2e_model,
     faults::{self, Passed},
     features, ignored_tests, package, peers,
     requirements::{REQUIREMENTS, Requirement, may_install},
@@ -96,6 +96,9 @@ fn full(workspace: &Workspace, options: &Options) -> Result<()> {
         }));
     }
     if everything && allowed {
+        steps.push(Step::skippable("small model", "cargo xtask e2e-model --small", || {
+            e2e_model::check_client_libraries(workspace)
+        }));
         steps.push(Step::new("features", "cargo xtask features", || features::check(workspace)));
     }
     run_all(steps)

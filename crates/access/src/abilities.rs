@@ -4,6 +4,20 @@ use toolhub_core::{Role, Roles};
 
 use crate::request::Action;
 
+/// The roles that decide about held calls and about tools that differ from what was approved. Without owners, a hub with a single
+/// principal would have no approver.
+pub const DECIDERS: &[Role] = &[Role::Approver, Role::Owner];
+
+/// Whether one of the roles permits [`Action::DecideHeldCalls`].
+pub fn may_decide_held_calls(roles: Roles) -> bool {
+    Abilities::of(roles).contain(Ability::DecideHeldCalls)
+}
+
+/// Whether one of the roles permits [`Action::DecideChangedTools`].
+pub fn may_decide_changed_tools(roles: Roles) -> bool {
+    Abilities::of(roles).contain(Ability::DecideChangedTools)
+}
+
 /// A group of actions that the same roles permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ability {
@@ -67,8 +81,7 @@ impl Ability {
             // Servers are part of the configuration, which owners manage.
             Self::ManageServers => &[Role::Operator, Role::Owner],
             Self::ManageKeys | Self::ManageRules => &[Role::Owner],
-            // A hub with a single principal, its owner, would have no approver.
-            Self::DecideHeldCalls | Self::DecideChangedTools => &[Role::Approver, Role::Owner],
+            Self::DecideHeldCalls | Self::DecideChangedTools => DECIDERS,
             // Owners do not read what others do, unless they are auditors, too.
             Self::ReadAudit | Self::ReadAllPayloads => &[Role::Auditor],
         }

@@ -8,7 +8,7 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Map, Value};
 use toolhub_core::RawJson;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 
 use crate::schema_subset;
 use crate::spellings::Spellings;
@@ -75,7 +75,7 @@ impl ArgumentSchema {
         let validator = options.build(schema).map_err(|error| {
             let place = error.instance_path().as_str().to_owned();
             let reason = error.to_string();
-            let reason = cut(&reason, MAX_REASON_CHARS).unwrap_or(reason);
+            let reason = truncate(&reason, MAX_REASON_CHARS).unwrap_or(reason);
             let at = |word: &str| if place.is_empty() { String::new() } else { format!("{word} `{place}`") };
             LocalizedText::new(
                 format!("invalid JSON Schema{}: {reason}", at(" at")),

@@ -1,7 +1,7 @@
 //! Decides which principal may see and call which tool. Pure: rules in, decision out; no I/O.
 //!
-//! [`decide`] is the only place that decides. Listing, search, calls, resources, prompts, skills, the JSON API and the
-//! command line ask it with an [`Action`] and a [`Resource`].
+//! [`Permissions::decide_for`] is the only place that decides. Listing, search, calls, resources, prompts, skills, the JSON API
+//! and the command line use it with an [`Action`] and a [`Resource`]; [`decide`] is its short form for tests and examples.
 //!
 //! - The principal's roles come first, then its profiles, then the rules.
 //! - `forbid` beats `ask`, which beats `allow`; the order of the rules has no influence. If there is any rule, an item
@@ -46,6 +46,7 @@ mod spellings;
 
 use toolhub_core::Principal;
 
+pub use self::abilities::{DECIDERS, may_decide_changed_tools, may_decide_held_calls};
 pub use self::cache::PermissionCache;
 pub use self::decision::{Decision, RuleId};
 pub use self::explain::{Explanation, RuleExplanation, explain};

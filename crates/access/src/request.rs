@@ -1,4 +1,4 @@
-//! What is asked of the decision point: an action and the resource that it concerns.
+//! The input of a decision: an action and the resource that it concerns.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use toolhub_core::{Hints, RawJson, Source, Tool};
 
 use crate::pattern::Name;
 
-/// Something that a principal wants to do.
+/// An operation of a principal, about which is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action<'a> {
     /// List, search or describe an item. Decided as [`Decision::Allow`](crate::Decision::Allow) or

@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::model::{ChatRequest, LanguageModel, Message, ReplyListener, Usage};
 use toolhub_core::outcome::Verification;
+use toolhub_core::shell;
 use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 use toolhub_planner::exceeds_limits;
 use toolhub_planner::plan::{Plan, Slot, Step, StepId};
@@ -20,7 +21,7 @@ use crate::model_plan::{self, PlanError};
 use crate::model_session::ModelSession;
 use crate::prompt::{PromptOptions, Purpose, prompt};
 use crate::step_result::StepResult;
-use crate::tool_loop::{Conversation, LoopResult, talk};
+use crate::tool_loop::{Conversation, LoopResult, run_tool_loop};
 use crate::withheld::offered;
 use crate::{greeting, named_call};
 
@@ -83,7 +84,8 @@ impl Agent<'_> {
             return Ok(self.plan_request(agent_request).await);
         };
         let model_session = ModelSession::new(model, &|_| {}, &self.agent_context);
-        let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, Purpose::Plan)).await;
+        let prompt =
+            prompt(&self.agent_context, self.prompt_options(agent_request.request, Purpose::Plan)).await;
         let plan =
             model_plan::plan(&model_session, &self.agent_context, prompt.system, messages(agent_request))
                 .await;
@@ -154,7 +156,7 @@ impl Agent<'_> {
         if is_complete { with_file } else { plan }
     }
 
-    pub(crate) fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> PromptOptions<'b> {
+    pub(crate) fn prompt_options<'b>(&'b self, request: &'b str, purpose: Purpose) -> PromptOptions<'b> {
         PromptOptions {
             purpose,
             query: Some(request),
@@ -176,20 +178,24 @@ impl Agent<'_> {
             AgentMode::Code if self.agent_context.signature.is_some() => Purpose::Code,
             _ => Purpose::Talk,
         };
-        let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, purpose)).await;
+        let prompt = prompt(&self.agent_context, self.prompt_options(agent_request.request, purpose)).await;
         let mut chat = ChatRequest::new(prompt.system);
         chat.tools = prompt.tools;
         chat.tool_presentation = prompt.tool_presentation;
         chat.max_tokens = self.max_tokens;
         chat.messages = messages(agent_request);
         let conversation = Conversation { chat, request: agent_request.request, client_tools: &[] };
-        let LoopResult { text, steps, broken, .. } =
-            talk(model_session, &self.agent_context, conversation).await;
-        match broken {
+        let LoopResult { text, steps, failure, .. } =
+            run_tool_loop(model_session, &self.agent_context, conversation).await;
+        match failure {
             // No call was made yet: fall back to rules.
             Some(why) if steps.is_empty() => {
-                self.answer_by_rules_after(model_session, agent_request, vec![fallback_note(&why.text())])
-                    .await
+                self.answer_by_rules_after(
+                    model_session,
+                    agent_request,
+                    vec![planned_by_rules_note(&why.text())],
+                )
+                .await
             }
             Some(why) => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
@@ -203,8 +209,9 @@ impl Agent<'_> {
                 )
             }
             None if steps.is_empty() && text.trim().is_empty() => {
-                let silent = LocalizedText::new("the model said nothing", "模型没有说任何话");
-                self.answer_by_rules_after(model_session, agent_request, vec![fallback_note(&silent)]).await
+                let silent = LocalizedText::new("the model returned an empty response", "模型返回了空响应");
+                self.answer_by_rules_after(model_session, agent_request, vec![planned_by_rules_note(&silent)])
+                    .await
             }
             None => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
@@ -225,7 +232,8 @@ impl Agent<'_> {
         agent_request: AgentRequest<'_>,
         model_session: &ModelSession<'_>,
     ) -> Answer {
-        let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, Purpose::Plan)).await;
+        let prompt =
+            prompt(&self.agent_context, self.prompt_options(agent_request.request, Purpose::Plan)).await;
         let plan = match model_plan::plan(
             model_session,
             &self.agent_context,
@@ -234,10 +242,10 @@ impl Agent<'_> {
         )
         .await
         {
-            Ok(plan) => self.in_order(plan),
+            Ok(plan) => self.order_changes(plan),
             Err(none) => {
                 let why = match none {
-                    PlanError::ReplyError(why) => fallback_note(&why.text()),
+                    PlanError::ReplyError(why) => planned_by_rules_note(&why.text()),
                     PlanError::Invalid(why) => why,
                 };
                 return self.answer_by_rules_after(model_session, agent_request, vec![why]).await;
@@ -305,8 +313,8 @@ impl Agent<'_> {
             verification.verified = false;
         } else if !worded {
             notes.push(LocalizedText::new(
-                "the model had no words of its own for this: what the tools said is shown",
-                "模型没有用自己的话作答：显示的是工具的结果",
+                "the model returned no text: the results of the tools are shown",
+                "模型没有返回文字：显示的是工具的结果",
             ));
         }
         Answer {
@@ -404,18 +412,18 @@ impl Agent<'_> {
             let run: Vec<Step> = plan.runnable().cloned().collect();
             plan.steps = run;
         }
-        if let Some(problem) = plan.steps.iter().find_map(|step| self.would_replace(step)) {
+        if let Some(problem) = plan.steps.iter().find_map(|step| self.overwrite_problem(step)) {
             return Plan { problems: vec![problem], ..Plan::default() };
         }
         // Changes are made completely or not at all. A tool without hints counts as changing, whatever its name.
         if changes && !plan.problems.is_empty() {
             plan.steps.clear();
         }
-        self.in_order(plan)
+        self.order_changes(plan)
     }
 
     /// The reason not to run a step that creates a file: the file exists and would be overwritten.
-    fn would_replace(&self, step: &Step) -> Option<LocalizedText> {
+    fn overwrite_problem(&self, step: &Step) -> Option<LocalizedText> {
         let name = step.tool.as_ref()?;
         let tool = &self.agent_context.tool(name.as_str())?.tool;
         let creates =
@@ -428,8 +436,8 @@ impl Agent<'_> {
             && self.agent_context.folder.join(&path).exists();
         (creates && wanted == Some(1) && file_exists).then(|| {
             LocalizedText::new(
-                format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {name}`"),
-                format!("没有执行：`{path}` 已经存在，`{name}` 会覆盖它；请给出不存在的文件名，或使用 `toolhub call {name}`"),
+                format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {}`", shell::quote(name.as_str())),
+                format!("没有执行：`{path}` 已经存在，`{name}` 会覆盖它；请给出不存在的文件名，或使用 `toolhub call {}`", shell::quote(name.as_str())),
             )
         })
     }
@@ -441,7 +449,7 @@ impl Agent<'_> {
 
     /// Makes each changing step depend on all steps before it, and each later step depend on the last change: the order of a
     /// request may matter.
-    fn in_order(&self, mut plan: Plan) -> Plan {
+    fn order_changes(&self, mut plan: Plan) -> Plan {
         let mut since: Vec<StepId> = Vec::new();
         let mut last_change: Option<StepId> = None;
         let changes: Vec<bool> = plan.steps.iter().map(|step| self.changes(step)).collect();
@@ -492,7 +500,8 @@ fn messages(agent_request: AgentRequest<'_>) -> Vec<Message> {
     messages
 }
 
-fn fallback_note(why: &LocalizedText) -> LocalizedText {
+/// The note of an answer whose plan was made by rules, because the model could not be used.
+pub fn planned_by_rules_note(why: &LocalizedText) -> LocalizedText {
     use toolhub_core::Localize as _;
     let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
     LocalizedText::new(
@@ -520,10 +529,10 @@ impl Reasoner for ModelReasoner<'_, '_> {
                 &known,
                 self.lang,
             ));
-            let purpose = LocalizedText::new("a thought", "思考");
+            let purpose = LocalizedText::new("a reasoning step", "推理步骤");
             let reply = self.model_session.ask_quietly(chat, purpose).await.map_err(|why| why.text())?;
             match reply.text.trim() {
-                "" => Err(LocalizedText::new("the model had nothing to say", "模型没有给出内容")),
+                "" => Err(LocalizedText::new("the model returned an empty response", "模型返回了空响应")),
                 text => Ok(text.to_owned()),
             }
         })

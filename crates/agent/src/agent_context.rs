@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::ToolFinder;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::millis::duration_millis;
 use toolhub_core::ports::ToolCaller;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{
     BoxFuture, CallBy, CallId, Event, EventKind, EventSink, NestedTool, Outcome, RawJson, ToolCall,
     ToolError, ToolName,
@@ -39,9 +40,9 @@ pub trait Confirmation: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionDecision {
     /// The call may be made.
-    Given,
+    Granted,
     /// The call may not be made.
-    Refused,
+    Denied,
     /// No user is connected to confirm the call.
     NoUser,
 }
@@ -62,7 +63,7 @@ pub struct AllowAll;
 
 impl Confirmation for AllowAll {
     fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
-        Box::pin(async { PermissionDecision::Given })
+        Box::pin(async { PermissionDecision::Granted })
     }
 }
 
@@ -153,7 +154,7 @@ impl AgentContext<'_> {
         let started = Instant::now();
         let permitted = self.permitted(&call, request).await;
         let waited = started.elapsed();
-        self.waited.fetch_add(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.waited.fetch_add(duration_millis(waited), Ordering::Relaxed);
         let outcome = match permitted {
             Ok(()) => {
                 let outcome = self.run(&mut call, request).await;
@@ -175,7 +176,8 @@ impl AgentContext<'_> {
 
     async fn run(&self, call: &mut ToolCall, request: &str) -> Outcome {
         call.conversation.clone_from(&self.conversation);
-        call.request = Some(cut(request, MAX_STORED_REQUEST_CHARS).unwrap_or_else(|| request.to_owned()));
+        call.request =
+            Some(truncate(request, MAX_STORED_REQUEST_CHARS).unwrap_or_else(|| request.to_owned()));
         if self.runs_script(call) {
             return self.run_script(call, request).await;
         }
@@ -188,10 +190,11 @@ impl AgentContext<'_> {
         let Some(arguments) = absolute_path(&outcome, &call.arguments, &self.folder) else { return outcome };
         let servers = self.servers();
         let tools = servers.reachable(call);
-        let is_harmless = |entry: &&Arc<Entry>| {
+        let may_repeat_unasked = |entry: &&Arc<Entry>| {
             entry.tool.hints().may_repeat() && entry.tool.hints().destructive != Some(true)
         };
-        let may_repeat = self.supervisor.is_none() && !tools.is_empty() && tools.iter().all(is_harmless);
+        let may_repeat =
+            self.supervisor.is_none() && !tools.is_empty() && tools.iter().all(may_repeat_unasked);
         let again = ToolCall { id: CallId::generate(), arguments, ..call.clone() };
         if may_repeat && self.permitted(&again, request).await.is_ok() {
             return self.caller.call(again).await;
@@ -234,7 +237,7 @@ impl AgentContext<'_> {
                 true => Ok(()),
                 false => Err(ToolError::failed(LocalizedText::new(
                     format!("not run: `{name}` needs an approval that a script cannot ask for here"),
-                    format!("没有执行：`{name}` 需要批准，而脚本在此处无法请求批准"),
+                    format!("`{name}` 需要批准，而脚本在此处无法请求批准，因此没有执行"),
                 ))),
             };
         }
@@ -244,7 +247,7 @@ impl AgentContext<'_> {
                 CallDecision::Refuse(why) => Err(ToolError::failed(why)),
                 CallDecision::Defer => Err(ToolError::failed(LocalizedText::new(
                     format!("`{name}` waits for approval"),
-                    format!("`{name}` 等待批准"),
+                    format!("`{name}` 等待审批"),
                 ))),
             };
         }
@@ -257,14 +260,18 @@ impl AgentContext<'_> {
             LocalizedText::new(en(change.localize(Lang::En)), zh(change.localize(Lang::Zh)))
         };
         match self.confirmation.allow(&display_name, &call.arguments).await {
-            PermissionDecision::Given => Ok(()),
-            PermissionDecision::Refused => Err(ToolError::failed(refusal(
+            PermissionDecision::Granted => Ok(()),
+            PermissionDecision::Denied => Err(ToolError::failed(refusal(
                 |change| format!("not run: {change}, and you did not agree"),
-                |change| format!("没有执行：{change}，而你没有同意"),
+                |change| format!("{change}，而你没有同意，因此没有执行"),
             ))),
             PermissionDecision::NoUser => Err(ToolError::failed(refusal(
-                |change| format!("not run: {change}, and there is no terminal to ask at; agree with `--yes`"),
-                |change| format!("没有执行：{change}，而这里没有可询问的终端；请用 `--yes` 表示同意"),
+                |change| {
+                    format!(
+                        "not run: {change}, and there is no terminal for the confirmation; confirm with `--yes`"
+                    )
+                },
+                |change| format!("{change}，而这里没有可供确认的终端，因此没有执行；请用 `--yes` 确认"),
             ))),
         }
     }

@@ -195,8 +195,9 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
     for step in steps {
         if let Some(error) = &step.error {
             let (title, error) = (&step.description, error.localize(lang));
-            failures
-                .push(lang.choose(format!("{title}: failed: {error}"), format!("{title}：失败：{error}")));
+            failures.push(
+                lang.choose(format!("{title}: failed: {error}"), format!("未能完成“{title}”：{error}")),
+            );
         }
     }
     failures.extend(plan.problems.iter().chain(&plan.withheld).map(|problem| problem.localize(lang)));

@@ -121,20 +121,21 @@ fn target(arguments: &Value) -> Option<String> {
                 !used(&words)
                     && has(&words, &["row", "rows", "column", "columns", "col", "start", "count", "line"])
             })
-            .filter_map(|(name, value)| Some(format!("{name}={}", cut(&plain(value)?))))
+            .filter_map(|(name, value)| Some(format!("{name}={}", shown_value(&plain(value)?))))
             .collect(),
         None if location.is_some() => Vec::new(),
         None => members
             .iter()
-            .filter_map(|(name, value)| Some(format!("{name}={}", cut(&plain(value)?))))
+            .filter_map(|(name, value)| Some(format!("{name}={}", shown_value(&plain(value)?))))
             .collect(),
     };
-    let parts: Vec<String> = file.iter().chain(&location).map(|part| cut(part)).chain(details).collect();
+    let parts: Vec<String> =
+        file.iter().chain(&location).map(|part| shown_value(part)).chain(details).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn cut(text: &str) -> String {
-    toolhub_core::text::cut(text, MAX_VALUE_CHARS).unwrap_or_else(|| text.to_owned())
+fn shown_value(text: &str) -> String {
+    toolhub_core::text::truncate(text, MAX_VALUE_CHARS).unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub(crate) async fn execute(
     }
     drop(running);
     let stuck = waiting.into_iter().map(|step| {
-        let why = LocalizedText::new("it waits for a step that waits for it", "步骤相互等待，无法执行");
+        let why = LocalizedText::new("its dependencies form a cycle", "步骤之间存在循环依赖，无法执行");
         failed(step, why, Instant::now())
     });
     done.extend(stuck.map(|result| (result.id.clone(), result)).collect::<Vec<_>>());

@@ -71,7 +71,7 @@ pub(crate) fn answer(
     let mut sources: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for entry in catalog.iter() {
         let name = entry.tool.name().as_str();
-        if allowlist.has(name) && entry.tool.trust != ApprovalStatus::Quarantined {
+        if allowlist.has(name) && entry.tool.approval != ApprovalStatus::Quarantined {
             sources.entry(entry.tool.source.to_string()).or_default().push(name);
         }
     }

@@ -26,7 +26,7 @@ mod tool_loop;
 mod turn;
 mod withheld;
 
-pub use agent::{Agent, AgentMode, AgentRequest};
+pub use agent::{Agent, AgentMode, AgentRequest, planned_by_rules_note};
 pub use agent_context::{
     AgentContext, AllowAll, Budget, Confirmation, DenyAll, PermissionDecision, SignatureText,
 };

@@ -24,7 +24,7 @@ pub(crate) enum PlanError {
 
 /// Requests a plan from the model.
 pub(crate) async fn plan(
-    talk: &ModelSession<'_>,
+    session: &ModelSession<'_>,
     agent_context: &AgentContext<'_>,
     system: String,
     messages: Vec<Message>,
@@ -34,7 +34,7 @@ pub(crate) async fn plan(
     chat.answer_schema = Some(("plan".to_owned(), schema()));
     chat.temperature = Some(0.0);
     let purpose = LocalizedText::new("a plan", "制定计划");
-    let reply = talk.ask_quietly(chat, purpose).await.map_err(PlanError::ReplyError)?;
+    let reply = session.ask_quietly(chat, purpose).await.map_err(PlanError::ReplyError)?;
     read(&reply.text, agent_context).ok_or_else(|| {
         PlanError::Invalid(LocalizedText::new(
             "the model's plan cannot be read, so the request is planned by rules",

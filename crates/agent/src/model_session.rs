@@ -118,12 +118,12 @@ impl<'a> ModelSession<'a> {
         }
         if spent.rounds >= self.budget.rounds {
             return over(
-                "the model may not be asked more often for this request",
+                "the limit of model requests for this request is reached",
                 "该请求询问模型的次数已用完",
             );
         }
         if spent.usage.input + spent.usage.output >= self.budget.tokens {
-            return over("the tokens for this request are used up", "该请求的词元已用完");
+            return over("the tokens for this request are used up", "该请求的 token 已用完");
         }
         request.timeout = Some(request.timeout.map_or(remaining, |timeout| timeout.min(remaining)));
         let model = self.model.name().to_owned();

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 use toolhub_core::{CallBy, RawJson, Source, ToolCall, ToolName};
 use toolhub_engine::{Catalog, Entry, Policy, SourceFilter};
 
@@ -17,15 +18,15 @@ use toolhub_planner::plan::{Plan, Step, UnprovenStep};
 const MAX_SHOWN_TOOLS: usize = 8;
 
 /// Prepositions before a server's id.
-const PLACES: [&str; 12] =
+const PREPOSITIONS: [&str; 12] =
     ["in", "on", "of", "from", "at", "to", "into", "using", "with", "via", "through", "against"];
-const PLACES_ZH: [&str; 9] = ["在", "从", "用", "到", "向", "往", "给", "对", "通过"];
+const PREPOSITIONS_ZH: [&str; 9] = ["在", "从", "用", "到", "向", "往", "给", "对", "通过"];
 /// Words between a preposition and the id.
 const ARTICLES: [&str; 4] = ["the", "my", "our", "server"];
 /// Nouns after an id that mark it as a server.
 const KINDS: [&str; 4] = ["server", "database", "db", "repo"];
 const KINDS_ZH: [&str; 4] = ["服务器", "数据库", "这个库", "库"];
-/// Particles after an id that mark it as a place.
+/// Particles after an id that mark it as a reference to the server.
 const PARTICLES: [&str; 2] = ["'s", "’s"];
 const PARTICLES_ZH: [&str; 5] = ["里面", "里", "中", "上", "的"];
 /// Quotation marks. Quoted text is a value and names no server.
@@ -197,7 +198,7 @@ impl<'a> ServerChoice<'a> {
             return None;
         }
         let (before, after) = (before(&request[..start]), after(&request[end..]));
-        if !before.is_place && !after.is_place {
+        if !before.is_reference && !after.is_reference {
             return None;
         }
         let glue = match before.rest.is_empty()
@@ -229,13 +230,14 @@ impl<'a> ServerChoice<'a> {
         let tools = self.catalog.iter().filter(|entry| entry.tool.source.to_string() == server);
         let tools: Vec<String> =
             tools.take(MAX_SHOWN_TOOLS).map(|entry| format!("`{}`", entry.tool.name())).collect();
+        let shown = shell::quote(server);
         LocalizedText::new(
             format!(
-                "the request names the server `{server}`, but which of its tools is meant is not clear: {}; use `toolhub call TOOL --source {server}`",
+                "the request names the server `{server}`, but which of its tools is meant is not clear: {}; use `toolhub call TOOL --source {shown}`",
                 tools.join(", ")
             ),
             format!(
-                "请求指定了服务器 `{server}`，但不清楚要用它的哪个工具：{}；可使用 `toolhub call TOOL --source {server}`",
+                "请求指定了服务器 `{server}`，但不清楚要用它的哪个工具：{}；可使用 `toolhub call TOOL --source {shown}`",
                 tools.join("、")
             ),
         )
@@ -268,9 +270,13 @@ impl<'a> ServerChoice<'a> {
                 (None, _) if self.is_ambiguous(&tool) => self.ambiguity_message(&tool),
                 (None, Some(absent)) if changes => LocalizedText::new(
                     format!(
-                        "the request names the server `{absent}`, which is not available (`toolhub servers test {absent}`)"
+                        "the request names the server `{absent}`, which is not available (`toolhub servers test {}`)",
+                        shell::quote(absent)
                     ),
-                    format!("请求指定了服务器 `{absent}`，但它现在不可用（`toolhub servers test {absent}`）"),
+                    format!(
+                        "请求指定了服务器 `{absent}`，但它现在不可用（`toolhub servers test {}`）",
+                        shell::quote(absent)
+                    ),
                 ),
                 _ => continue,
             };
@@ -346,8 +352,8 @@ fn quoted(request: &str) -> Vec<(usize, usize)> {
 struct AdjacentText<'a> {
     /// The text without the words that belong to the id.
     rest: &'a str,
-    /// Whether these words mark the id as a place.
-    is_place: bool,
+    /// Whether these words mark the id as a reference to the server.
+    is_reference: bool,
 }
 
 fn before(text: &str) -> AdjacentText<'_> {
@@ -355,14 +361,14 @@ fn before(text: &str) -> AdjacentText<'_> {
     loop {
         let word = rest.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         let is = |words: &[&str]| words.iter().any(|known| rest[word..].eq_ignore_ascii_case(known));
-        if is(&PLACES) {
-            return AdjacentText { rest: rest[..word].trim_end(), is_place: true };
+        if is(&PREPOSITIONS) {
+            return AdjacentText { rest: rest[..word].trim_end(), is_reference: true };
         }
-        if let Some(shorter) = PLACES_ZH.iter().find_map(|place| rest.strip_suffix(place)) {
-            return AdjacentText { rest: shorter.trim_end(), is_place: true };
+        if let Some(shorter) = PREPOSITIONS_ZH.iter().find_map(|word| rest.strip_suffix(word)) {
+            return AdjacentText { rest: shorter.trim_end(), is_reference: true };
         }
         if !is(&ARTICLES) {
-            return AdjacentText { rest, is_place: false };
+            return AdjacentText { rest, is_reference: false };
         }
         rest = rest[..word].trim_end();
     }
@@ -370,7 +376,7 @@ fn before(text: &str) -> AdjacentText<'_> {
 
 fn after(text: &str) -> AdjacentText<'_> {
     let mut rest = text.trim_start();
-    let mut is_place = false;
+    let mut is_reference = false;
     let ascii = |rest: &'_ str, words: &[&str]| {
         words.iter().find_map(|word| {
             let shorter = rest.strip_prefix(word)?;
@@ -385,9 +391,9 @@ fn after(text: &str) -> AdjacentText<'_> {
         });
         match kind.or(particle) {
             Some(length) => rest = rest[length..].trim_start(),
-            None => return AdjacentText { rest, is_place },
+            None => return AdjacentText { rest, is_reference },
         }
-        is_place = true;
+        is_reference = true;
     }
 }
 
@@ -460,7 +466,7 @@ mod tests {
             "my-hr-db is slow",
             "在销售库存表里新建列",
             "列出销售库存的表",
-            // Values, not places.
+            // Values, not references to a server.
             "drop the table Sales",
             "create a table named sales",
             "drop the tables \"staff\" and Sales",

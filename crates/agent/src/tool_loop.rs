@@ -32,7 +32,7 @@ pub(crate) struct LoopResult {
     /// The calls that were made.
     pub(crate) steps: Vec<StepResult>,
     /// Why the loop ended early, if it did.
-    pub(crate) broken: Option<ReplyError>,
+    pub(crate) failure: Option<ReplyError>,
     /// The calls of the client's functions that the last reply made.
     pub(crate) client_calls: Vec<ModelCall>,
     /// Why the last reply ended.
@@ -40,8 +40,8 @@ pub(crate) struct LoopResult {
 }
 
 impl LoopResult {
-    fn broken(text: String, steps: Vec<StepResult>, why: ReplyError) -> Self {
-        Self { text, steps, broken: Some(why), client_calls: Vec::new(), stop: StopReason::End }
+    fn failed(text: String, steps: Vec<StepResult>, why: ReplyError) -> Self {
+        Self { text, steps, failure: Some(why), client_calls: Vec::new(), stop: StopReason::End }
     }
 }
 
@@ -55,8 +55,8 @@ pub(crate) struct Conversation<'a> {
 }
 
 /// Runs the loop until the model answers without a call.
-pub(crate) async fn talk(
-    talk: &ModelSession<'_>,
+pub(crate) async fn run_tool_loop(
+    session: &ModelSession<'_>,
     agent_context: &AgentContext<'_>,
     Conversation { mut chat, request, client_tools }: Conversation<'_>,
 ) -> LoopResult {
@@ -64,7 +64,7 @@ pub(crate) async fn talk(
     let mut repeats = Repeats::default();
     let purpose = || LocalizedText::new("the next step", "下一步");
     loop {
-        if talk.rounds_left() <= 1 {
+        if session.rounds_left() <= 1 {
             // The last reply must be text.
             chat.choice = ToolChoice::Forbidden;
             // Some models ignore `tool_choice`: state it in a message as well.
@@ -72,30 +72,30 @@ pub(crate) async fn talk(
                 chat.messages.push(Message::User(final_answer_instruction(request).to_owned()));
             }
         }
-        let reply = match talk.ask(chat.clone(), purpose()).await {
+        let reply = match session.ask(chat.clone(), purpose()).await {
             Ok(reply) if client_tools.iter().any(|tool| tool.name.as_str() == RUN_SCRIPT) => reply,
             Ok(reply) => with_script(reply, &chat),
-            Err(why) => return LoopResult::broken(String::new(), steps, why),
+            Err(why) => return LoopResult::failed(String::new(), steps, why),
         };
         let stuck = repeats.count > MAX_IDENTICAL_CALLS;
         if reply.calls.is_empty() && reply.unreadable.is_empty() {
             return LoopResult {
                 text: reply.text,
                 steps,
-                broken: stuck.then(repeated_calls_error),
+                failure: stuck.then(repeated_calls_error),
                 client_calls: Vec::new(),
                 stop: reply.stop,
             };
         }
         if stuck {
-            return LoopResult::broken(reply.text, steps, repeated_calls_error());
+            return LoopResult::failed(reply.text, steps, repeated_calls_error());
         }
         if chat.choice == ToolChoice::Forbidden {
             let why = ReplyError::Budget(LocalizedText::new(
-                "the model may not be asked more often for this request, and has not come to an end",
+                "the limit of model requests for this request is reached before the model finished",
                 "该请求询问模型的次数已用完，模型还没有结束",
             ));
-            return LoopResult::broken(reply.text, steps, why);
+            return LoopResult::failed(reply.text, steps, why);
         }
         repeats.record(&reply.calls);
         if repeats.count > MAX_IDENTICAL_CALLS {
@@ -109,13 +109,13 @@ pub(crate) async fn talk(
         }
         let is_of_client = |call: &ModelCall| client_tools.iter().any(|tool| tool.name == call.tool);
         let mut reply = reply;
-        let (client_calls, own) = std::mem::take(&mut reply.calls).into_iter().partition(is_of_client);
-        reply.calls = own;
+        let (client_calls, tool_calls) = std::mem::take(&mut reply.calls).into_iter().partition(is_of_client);
+        reply.calls = tool_calls;
         let text = reply.text.clone();
         answer_calls(agent_context, &mut chat, &mut steps, reply, request).await;
         let is_deferred = agent_context.supervisor.is_some_and(|supervisor| supervisor.has_deferred());
         if is_deferred || !client_calls.is_empty() {
-            return LoopResult { text, steps, broken: None, client_calls, stop: StopReason::Calls };
+            return LoopResult { text, steps, failure: None, client_calls, stop: StopReason::Calls };
         }
     }
 }
@@ -187,11 +187,11 @@ async fn answer_calls(
     let planned_calls: Vec<PlannedCall> =
         calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
     // Calls run concurrently only if all are read-only; else their order may matter.
-    let harmless = planned_calls.iter().all(|planned_call| {
+    let are_read_only = planned_calls.iter().all(|planned_call| {
         let entry = agent_context.tool(planned_call.call.tool.as_str());
         entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
     });
-    let results = if harmless {
+    let results = if are_read_only {
         join_all(planned_calls.into_iter().map(|planned_call| run(agent_context, planned_call, request)))
             .await
     } else {
@@ -243,7 +243,8 @@ pub(crate) fn step(number: usize, call: ModelCall) -> PlannedCall {
     let description = match arguments.get() {
         "{}" => tool.to_string(),
         arguments => {
-            let displayed = toolhub_core::text::cut(arguments, 100).unwrap_or_else(|| arguments.to_owned());
+            let displayed =
+                toolhub_core::text::truncate(arguments, 100).unwrap_or_else(|| arguments.to_owned());
             format!("{tool} {displayed}")
         }
     };

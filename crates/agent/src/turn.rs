@@ -14,7 +14,7 @@ use crate::answer::{composed, render_result};
 use crate::model_session::{ModelSession, ReplyError};
 use crate::prompt::{PromptOptions, Purpose, prompt};
 use crate::step_result::StepResult;
-use crate::tool_loop::{Conversation, LoopResult, run, step, talk};
+use crate::tool_loop::{Conversation, LoopResult, run, run_tool_loop, step};
 
 /// The conversation and the options of the client.
 #[derive(Debug)]
@@ -95,7 +95,8 @@ impl Agent<'_> {
             AgentMode::Code if self.agent_context.signature.is_some() => Purpose::Code,
             AgentMode::Code | AgentMode::Talk | AgentMode::Plan => Purpose::Talk,
         };
-        let options = PromptOptions { client_tools: turn.client_tools, ..self.wanted(&request, purpose) };
+        let options =
+            PromptOptions { client_tools: turn.client_tools, ..self.prompt_options(&request, purpose) };
         let prompt = prompt(&self.agent_context, options).await;
         let mut chat = ChatRequest::new(prompt.system);
         chat.tools = prompt.tools;
@@ -109,10 +110,10 @@ impl Agent<'_> {
         chat.temperature = turn.temperature;
         chat.messages = messages;
         let conversation = Conversation { chat, request: &request, client_tools: turn.client_tools };
-        let LoopResult { steps: made, broken, client_calls, stop, .. } =
-            talk(&model_session, &self.agent_context, conversation).await;
+        let LoopResult { steps: made, failure, client_calls, stop, .. } =
+            run_tool_loop(&model_session, &self.agent_context, conversation).await;
         steps.extend(made);
-        let failure = broken.map(|why| match why {
+        let failure = failure.map(|why| match why {
             ReplyError::Model(_) => TurnFailure::Model(why.text()),
             ReplyError::Budget(text) => TurnFailure::Limit(text),
         });

@@ -2,6 +2,7 @@
 
 use toolhub_core::RawJson;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::shell::quote;
 
 use crate::server_choice::ServerChoice;
 use toolhub_planner::plan::{Plan, Slot, Step};
@@ -39,7 +40,7 @@ fn not_run(step: &Step, reasons: &[&LocalizedText], servers: ServerChoice<'_>) -
     };
     let (en, zh) = match reasons.is_empty() {
         true => {
-            ("another part of the request was not understood".to_owned(), "请求的另一部分没有看懂".to_owned())
+            ("another part of the request was not understood".to_owned(), "无法理解请求的另一部分".to_owned())
         }
         false => (because(Lang::En), because(Lang::Zh)),
     };
@@ -54,16 +55,16 @@ fn not_run(step: &Step, reasons: &[&LocalizedText], servers: ServerChoice<'_>) -
     };
     LocalizedText::new(
         format!("not run: `{name}` may change something, and {en}{}", lines("if this is meant: ")),
-        format!("没有执行：`{name}` 可能会改变数据，而{zh}{}", lines("如果就是此意：")),
+        format!("没有执行：`{name}` 可能改动数据，而{zh}{}", lines("如果就是此意：")),
     )
 }
 
 /// The shell command that makes a call.
 pub(crate) fn call_line(step: &Step, source: Option<&str>) -> String {
-    let mut line = format!("toolhub call {}", quoted(step.tool.as_ref().map_or("", |tool| tool.as_str())));
+    let mut line = format!("toolhub call {}", quote(step.tool.as_ref().map_or("", |tool| tool.as_str())));
     if let Some(source) = source {
         line.push_str(" --source ");
-        line.push_str(&quoted(source));
+        line.push_str(&quote(source));
     }
     for (name, slot) in &step.arguments {
         let argument = match slot {
@@ -75,18 +76,9 @@ pub(crate) fn call_line(step: &Step, source: Option<&str>) -> String {
             Slot::Template(value) => format!("{name}:={}", RawJson::get(value)),
         };
         line.push(' ');
-        line.push_str(&quoted(&argument));
+        line.push_str(&quote(&argument));
     }
     line
-}
-
-/// Quotes a word for a POSIX shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_=:./,@%+…".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@ use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::SystemTime;
 
-use ring::digest::{Context, SHA256, digest};
+use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use toolhub_core::audit::AuditEvent;
+use toolhub_core::hex;
 
-use crate::encoding::{put_number, to_hex};
+use crate::encoding::put_number;
 use crate::record::{AuditRecord, CallFields, VERSION, encode_call, encode_event};
 
 /// Begins the text whose hash precedes the first record of a log.
@@ -25,12 +26,17 @@ const DELIMITER: char = '\u{1f}';
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// The hash of the record with this encoding that follows the record with this hash.
+    /// SHA-256 of this hash and the next record's encoding.
     pub(crate) fn next(self, encoding: &[u8]) -> Self {
-        let mut context = Context::new(&SHA256);
-        context.update(&self.0);
-        context.update(encoding);
-        Self::of(context.finish().as_ref())
+        self.next_with(encoding, &mut Vec::with_capacity(self.0.len() + encoding.len()))
+    }
+
+    /// As [`Hash::next`], with a buffer for the hashed bytes: hashing them in two parts costs more.
+    fn next_with(self, encoding: &[u8], hashed: &mut Vec<u8>) -> Self {
+        hashed.clear();
+        hashed.extend_from_slice(&self.0);
+        hashed.extend_from_slice(encoding);
+        Self::of(digest(&SHA256, hashed).as_ref())
     }
 
     fn of(digest: &[u8]) -> Self {
@@ -46,7 +52,7 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
@@ -80,7 +86,7 @@ impl LogId {
 
 impl fmt::Display for LogId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
@@ -209,11 +215,7 @@ impl Chain {
             start = *end;
             let length = u32::try_from(entries.len() - at - 4).unwrap_or(u32::MAX);
             entries[at..at + 4].copy_from_slice(&length.to_le_bytes());
-            // Contiguous, which costs less than hashing in two parts.
-            hashed.clear();
-            hashed.extend_from_slice(&self.hash.0);
-            hashed.extend_from_slice(&entries[at + 4..]);
-            self.hash = Hash::of(digest(&SHA256, &hashed).as_ref());
+            self.hash = self.hash.next_with(&entries[at + 4..], &mut hashed);
             entries.extend_from_slice(self.hash.kept());
         }
         Some(StoredBatch {

@@ -7,10 +7,10 @@ use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde_json::{Map, Value};
+use toolhub_core::hex;
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
 use crate::chain::{Hash, LogId};
-use crate::encoding::{from_hex, to_hex};
 use crate::tampering::SignatureProblem;
 
 /// A checkpoint is signed after this many records at the latest.
@@ -101,20 +101,20 @@ impl Checkpoint {
         put("hash", self.hash.to_string().into());
         put("time", self.micros.into());
         put("key", self.key.as_str().into());
-        put("signature", to_hex(&self.signature).into());
+        put("signature", hex::encode(&self.signature).into());
         members
     }
 
     pub(crate) fn from_members(members: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| members.get(name)?.as_str();
         Some(Self {
-            log: LogId(from_hex(text("log")?)?),
+            log: LogId(hex::decode(text("log")?)?),
             kind: CheckpointKind::from_name(text("checkpoint")?)?,
             sequence: members.get("sequence")?.as_u64()?,
-            hash: Hash(from_hex(text("hash")?)?),
+            hash: Hash(hex::decode(text("hash")?)?),
             micros: members.get("time")?.as_u64()?,
             key: text("key")?.to_owned(),
-            signature: from_hex::<64>(text("signature")?)?.to_vec(),
+            signature: hex::decode::<64>(text("signature")?)?.to_vec(),
         })
     }
 }
@@ -158,12 +158,12 @@ impl SigningKey {
     pub fn generate() -> Result<String, KeyError> {
         let mut seed = [0_u8; 32];
         SystemRandom::new().fill(&mut seed).map_err(|_| KeyError::Random)?;
-        Ok(to_hex(&seed))
+        Ok(hex::encode(&seed))
     }
 
     /// The key of a private text.
     pub fn from_text(text: &str) -> Result<Self, KeyError> {
-        let seed: [u8; 32] = from_hex(text.trim()).ok_or(KeyError::Malformed)?;
+        let seed: [u8; 32] = hex::decode(text.trim()).ok_or(KeyError::Malformed)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| KeyError::Malformed)?;
         let mut public = [0; 32];
         public.copy_from_slice(pair.public_key().as_ref());
@@ -190,18 +190,18 @@ pub struct PublicKey(pub [u8; 32]);
 impl PublicKey {
     /// The key of a text of 64 hexadecimal digits.
     pub fn from_text(text: &str) -> Option<Self> {
-        from_hex(text.trim()).map(Self)
+        hex::decode(text.trim()).map(Self)
     }
 
     /// The id of the key: the beginning of its SHA-256.
     pub fn id(&self) -> String {
-        to_hex(&digest(&SHA256, &self.0).as_ref()[..8])
+        hex::encode(&digest(&SHA256, &self.0).as_ref()[..8])
     }
 }
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 

@@ -81,31 +81,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Bytes as lower-case hexadecimal digits.
-pub fn to_hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
-}
-
-/// The bytes of lower-case hexadecimal digits; `None` unless there are exactly `N`.
-pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let value = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if pairs.len() != N || !rest.is_empty() {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = value(*high)? << 4 | value(*low)?;
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,15 +94,6 @@ mod tests {
         }
         for longer in [&[0x80, 0x00][..], &[0xff, 0x80, 0x00], &[0xff; 10], &[0x80; 11]] {
             assert_eq!(Reader { bytes: longer }.number(), None, "{longer:?}");
-        }
-    }
-
-    #[test]
-    fn hexadecimal_digits_read_back() {
-        assert_eq!(to_hex(&[0, 0xab, 0x1f]), "00ab1f");
-        assert_eq!(from_hex::<3>("00ab1f"), Some([0, 0xab, 0x1f]));
-        for bad in ["00ab1", "00ab1f00", "00AB1F", "00ab1g", ""] {
-            assert_eq!(from_hex::<3>(bad), None, "{bad}");
         }
     }
 }

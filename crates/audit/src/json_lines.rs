@@ -4,10 +4,10 @@
 use std::io::{self, BufRead};
 
 use serde_json::{Map, Value};
+use toolhub_core::hex;
 
 use crate::chain::{Chain, Hash, LogId, StoredBatch, StoredEntry};
 use crate::checkpoint::{Checkpoint, CheckpointKind, TrustedKeys};
-use crate::encoding::from_hex;
 use crate::evidence::{Evidence, LogEnd};
 use crate::record::AuditRecord;
 use crate::tampering::Tampering;
@@ -176,7 +176,7 @@ enum Line {
 
 fn read_header(text: &str) -> Option<Evidence> {
     let value: Value = serde_json::from_str(text).ok()?;
-    let log = LogId(from_hex(value.get("log")?.as_str()?)?);
+    let log = LogId(hex::decode(value.get("log")?.as_str()?)?);
     let checkpoints = match value.get("base")? {
         Value::Null => Vec::new(),
         base => {
@@ -190,7 +190,7 @@ fn read_header(text: &str) -> Option<Evidence> {
 fn read_line(text: &str) -> Option<Line> {
     let value: Value = serde_json::from_str(text).ok()?;
     let members = value.as_object()?;
-    let hash = || Some(Hash(from_hex(members.get("hash")?.as_str()?)?));
+    let hash = || Some(Hash(hex::decode(members.get("hash")?.as_str()?)?));
     let (read, again) = match members.get("type")?.as_str()? {
         "record" => {
             let (record, hash) = (AuditRecord::from_members(members)?, hash()?);

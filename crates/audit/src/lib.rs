@@ -27,8 +27,6 @@ pub use checkpoint::{
     CHECKPOINT_INTERVAL, CHECKPOINT_RECORDS, Checkpoint, CheckpointKind, KeyError, PublicKey, SigningKey,
     TrustedKeys,
 };
-pub use encoding::from_hex;
-pub use encoding::to_hex;
 pub use evidence::{Evidence, LogEnd};
 pub use history::{AuditHistory, AuditQuery, AuditStore, ExportFormat, Verification};
 pub use json_lines::{JsonLinesExport, verify_json_lines};

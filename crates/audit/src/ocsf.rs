@@ -21,9 +21,9 @@
 use serde_json::{Value, json};
 use toolhub_core::audit::{AuditAction, ChangeKind, ChangedObject, HeldCallDecision};
 use toolhub_core::call_log::Status;
+use toolhub_core::hex;
 
 use crate::chain::{Hash, LogId};
-use crate::encoding::to_hex;
 use crate::record::AuditRecord;
 
 const VERSION: &str = "1.3.0";
@@ -114,7 +114,7 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
                 "api": api(&call.tool, &call.sources.join(","), &call.record),
                 "src_endpoint": unknown(),
                 "unmapped": {
-                    "arguments_sha256": to_hex(&call.arguments_sha256),
+                    "arguments_sha256": hex::encode(&call.arguments_sha256),
                     "may_change": call.may_change,
                     "rule": call.rule,
                     "approver": call.approver,
@@ -137,7 +137,7 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
                 "unmapped": {
                     "caller": held.caller,
                     "rule": held.rule,
-                    "arguments_sha256": held.arguments_sha256.map(|digest| to_hex(&digest)),
+                    "arguments_sha256": held.arguments_sha256.map(|digest| hex::encode(&digest)),
                 },
             }),
         },
@@ -177,7 +177,7 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
                     "src_endpoint": unknown(),
                     "resources": [{ "name": change.name, "type": object }],
                     "unmapped": {
-                        "sha256": change.sha256.map(|digest| to_hex(&digest)),
+                        "sha256": change.sha256.map(|digest| hex::encode(&digest)),
                         "detail": change.detail,
                     },
                 }),

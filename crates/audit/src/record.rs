@@ -10,8 +10,9 @@ use toolhub_core::audit::{
     HeldCallEvent, LoginEvent, RefusalEvent, Sha256Digest, UseEvent,
 };
 use toolhub_core::call_log::Status;
+use toolhub_core::hex;
 
-use crate::encoding::{Reader, from_hex, put_maybe_text, put_number, put_text, to_hex};
+use crate::encoding::{Reader, put_maybe_text, put_number, put_text};
 
 /// The version of the encoding, its first byte.
 pub(crate) const VERSION: u8 = 1;
@@ -415,11 +416,11 @@ impl Visitor for MemberWriter {
     }
 
     fn digest(&mut self, name: &'static str, value: &mut Sha256Digest) -> Option<()> {
-        self.put(name, to_hex(value))
+        self.put(name, hex::encode(value))
     }
 
     fn maybe_digest(&mut self, name: &'static str, value: &mut Option<Sha256Digest>) -> Option<()> {
-        self.put(name, value.map(|digest| to_hex(&digest)))
+        self.put(name, value.map(|digest| hex::encode(&digest)))
     }
 
     fn choice<T: Copy + PartialEq>(
@@ -468,12 +469,12 @@ impl Visitor for MemberReader<'_> {
     }
 
     fn digest(&mut self, name: &'static str, value: &mut Sha256Digest) -> Option<()> {
-        *value = from_hex(self.0.get(name)?.as_str()?)?;
+        *value = hex::decode(self.0.get(name)?.as_str()?)?;
         Some(())
     }
 
     fn maybe_digest(&mut self, name: &'static str, value: &mut Option<Sha256Digest>) -> Option<()> {
-        *value = self.maybe(name, from_hex)?;
+        *value = self.maybe(name, hex::decode)?;
         Some(())
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
-use toolhub::settings::{ConfigError, Places, folder_note};
+use toolhub::settings::{ConfigError, Paths, folder_note};
 use toolhub::trust::RunTrust;
 use toolhub::{BuildError, Hub, HubBuilder, NotificationBus, ScriptHost, ServerState, ServerView};
 use toolhub_core::lang::LocalizedText;
@@ -79,7 +79,7 @@ impl App {
     }
 
     /// The locations of the files. Prints the notice of unused parts of the current folder once, even with `--quiet`.
-    pub(crate) fn places(&self) -> Result<Places, BuildError> {
+    pub(crate) fn paths(&self) -> Result<Paths, BuildError> {
         let config = self.global.config.as_deref();
         let trust = self.run_trust();
         let ignored = trust.ignored.first().map(|path| {
@@ -89,20 +89,20 @@ impl App {
                 format!("`TOOLHUB_TRUST` 中的 `{path}` 不起作用：请写绝对路径，或用 `1` 表示当前文件夹"),
             )
         });
-        let places = Places::find_trusting(config, self.global.home.as_deref(), &trust)?;
+        let paths = Paths::find_trusting(config, self.global.home.as_deref(), &trust)?;
         if !self.folder_noted.swap(true, Ordering::Relaxed) {
             let (word, gap) = self.lang().choose(("note:", " "), ("注意：", ""));
-            for notice in ignored.into_iter().chain(places.workspace.notice(config)) {
+            for notice in ignored.into_iter().chain(paths.workspace.notice(config)) {
                 let notice = notice.localize(self.lang());
                 self.screen.to_stderr(&format!("{ODD}{word}{ODD:#}{gap}{}", escape_invisible(&notice)));
             }
         }
-        Ok(places)
+        Ok(paths)
     }
 
     /// Keeps a trusted folder trusted after this command changed `edited`.
-    pub(crate) fn keep_trust(&self, places: &Places, edited: &[&Path]) {
-        if let Err(why) = places.workspace.keep_trust(edited) {
+    pub(crate) fn keep_trust(&self, paths: &Paths, edited: &[&Path]) {
+        if let Err(why) = paths.workspace.keep_trust(edited) {
             self.screen.warn(&why.localize(self.lang()));
         }
     }
@@ -128,7 +128,7 @@ impl App {
     pub(crate) async fn hub(&self) -> Result<&Hub, BuildError> {
         self.hub
             .get_or_try_init(|| async {
-                let mut builder = script_hosted(Hub::builder().places(self.places()?).one_shot());
+                let mut builder = script_hosted(Hub::builder().paths(self.paths()?).one_shot());
                 if self.uses_running_hub.load(Ordering::Relaxed) {
                     builder = builder.use_running_hub();
                 }
@@ -187,7 +187,7 @@ impl App {
                 () = tokio::time::sleep(OVERDUE_GRACE), if overdue => {}
                 () = stop_signal() => {}
             }
-            hub.retire();
+            hub.remove_native_tools();
         }
     }
 
@@ -199,7 +199,7 @@ impl App {
             |view: &&ServerView| !matches!(view.state, ServerState::Idle | ServerState::CircuitOpen { .. });
         let started = servers.iter().filter(was_started).map(|view| &view.spec);
         if !self.reports_notes.load(Ordering::Relaxed)
-            && let Some(note) = folder_note(started, hub.places())
+            && let Some(note) = folder_note(started, hub.paths())
         {
             self.screen.warn(&note.localize(self.lang()));
         }

@@ -45,7 +45,7 @@ impl From<&ToolError> for Exit {
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// The user pressed Ctrl-C.
+/// The process received SIGINT (Ctrl-C), SIGTERM or SIGHUP.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub(crate) struct Interrupted;

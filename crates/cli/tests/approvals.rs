@@ -273,7 +273,7 @@ fn reports_hidden_characters_and_never_prints_them_raw() {
 /// A running hub takes over approvals made by another process: when a definition arrives, and before it would refuse one.
 #[tokio::test]
 async fn running_hub_applies_approvals_of_other_processes() {
-    use toolhub::settings::Places;
+    use toolhub::settings::Paths;
     use toolhub::trust::Workspace;
     use toolhub::{Hub, ToolCall, ToolError};
     struct NullSink;
@@ -282,14 +282,14 @@ async fn running_hub_applies_approvals_of_other_processes() {
     }
     let server = ChangingServer::new("[approvals]\npin = \"block\"\n");
     let folder = server.cli.folder();
-    let places = Places {
+    let paths = Paths {
         config: folder.join("toolhub.toml"),
         servers: folder.join("mcp.json"),
-        home: folder.join("home"),
+        data_dir: folder.join("home"),
         workspace: Workspace::default(),
-        user: None,
+        home_dir: None,
     };
-    let hub = Hub::builder().places(places).listen(std::sync::Arc::new(NullSink)).build().await.unwrap();
+    let hub = Hub::builder().paths(paths).listen(std::sync::Arc::new(NullSink)).build().await.unwrap();
     assert_eq!(server.run(&["tools", "approve", "sheet"]).0, 0);
     server.set_definition(&sheet("Reads another sheet."));
     hub.list_server("s").await.unwrap().unwrap();

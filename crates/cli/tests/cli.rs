@@ -271,10 +271,15 @@ fn reports_dead_server_and_serves_others() {
         ran.stderr
             .contains("the tools of `dead` are not known: program `no-such-program-anywhere` was not found")
     );
-    assert!(ran.stderr.contains("the tools of `gone` are not known: Connection refused"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("the tools of `gone` are not known: nothing listens at 127.0.0.1:9"),
+        "{ran:?}"
+    );
     let ran = cli.run(&["call", "read_sheet", "filepath=a"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"filepath\":\"a\"}\n"), "{ran:?}");
-    for (server, cause) in [("dead", "was not found"), ("gone", "Connection refused")] {
+    for (server, cause) in
+        [("dead", "was not found"), ("gone", "start the server, or correct its URL (Connection refused")]
+    {
         let ran = cli.run(&["call", "anything", "--source", server]);
         assert_eq!(ran.code, Some(3), "{ran:?}");
         let says = format!("server `{server}` could not be reached");

@@ -14,7 +14,7 @@ use toolhub_testkit::model::{Act, ModelServer, ScriptedReply};
 use toolhub_testkit::scripted::{Journal, Script};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_toolhub");
-const PATIENCE: Duration = Duration::from_secs(30);
+const CALLS_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn tool(name: &str, hints: &Value) -> Value {
     json!({"name": name, "description": format!("{name} of the store"), "annotations": hints,
@@ -221,7 +221,7 @@ fn settings_limit_scripts() {
 fn await_calls(journal: &Path, count: usize) {
     let since = Instant::now();
     while !journal.exists() || calls(journal).len() < count {
-        assert!(since.elapsed() < PATIENCE, "{count} calls were expected");
+        assert!(since.elapsed() < CALLS_TIMEOUT, "{count} calls were expected");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -336,7 +336,7 @@ async fn reports_no_common_protocol_version() {
         (
             Script::modern().set("supported", ["2027-01-01", "2028-01-01"]),
             1,
-            "it speaks 2027-01-01, 2028-01-01",
+            "it supports 2027-01-01, 2028-01-01",
         ),
         (Script::modern().on("server/discover", for_ever), 2, "Unsupported protocol version"),
     ];

@@ -253,7 +253,7 @@ async fn rejects_cross_origin_redirect() {
 async fn bounds_decompression_bomb() {
     let zeros =
         Command::new("sh").args(["-c", "head -c 80000000 /dev/zero | gzip -9"]).output().unwrap().stdout;
-    let hex: String = zeros.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = toolhub_core::hex::encode(&zeros);
     let bomb = json!([{"header": {"Content-Encoding": "gzip"}}, {"content_type": "application/json"}, {"bytes_hex": hex}]);
     let server = HttpServer::start(&Script::legacy().plain_tool("t").on("tools/call:t", &bomb));
     let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;

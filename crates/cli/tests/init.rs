@@ -23,7 +23,7 @@ const CURSOR: &str = ".cursor/mcp.json";
 const CLAUDE_CODE: &str = ".claude.json";
 const CODEX: &str = ".codex/config.toml";
 const GOOSE: &str = ".config/goose/config.yaml";
-const OWN: &str = ".config/toolhub/mcp.json";
+const TOOLHUB_SERVERS: &str = ".config/toolhub/mcp.json";
 const SETTINGS: &str = ".config/toolhub/toolhub.toml";
 const RECORD: &str = ".local/share/toolhub/init.json";
 
@@ -92,13 +92,13 @@ impl Machine {
     }
 
     fn own(&self) -> Value {
-        serde_json::from_str::<Value>(&self.read(OWN)).unwrap()["mcpServers"].clone()
+        serde_json::from_str::<Value>(&self.read(TOOLHUB_SERVERS)).unwrap()["mcpServers"].clone()
     }
 
     /// The contents of the config files and of the undo record.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
-        for path in [CURSOR, CLAUDE_CODE, CODEX, GOOSE, OWN, SETTINGS, RECORD] {
+        for path in [CURSOR, CLAUDE_CODE, CODEX, GOOSE, TOOLHUB_SERVERS, SETTINGS, RECORD] {
             if let Ok(bytes) = fs::read(self.file(path)) {
                 found.insert(PathBuf::from(path), bytes);
             }
@@ -148,7 +148,7 @@ fn moves_servers_to_the_hub_and_undo_restores_every_byte() {
     let goose = machine.read(GOOSE);
     assert!(goose.contains("developer") && goose.contains("toolhub") && !goose.contains("run-gs"), "{goose}");
     let mode = |path: &str| fs::metadata(machine.file(path)).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(CURSOR), mode(RECORD), mode(OWN)), (0o640, 0o600, 0o600));
+    assert_eq!((mode(CURSOR), mode(RECORD), mode(TOOLHUB_SERVERS)), (0o640, 0o600, 0o600));
     assert!(ran.stdout.contains("= 42"), "{ran:?}");
     assert!(ran.stdout.contains("toolhub servers test") && ran.stderr.contains("init --undo"), "{ran:?}");
 
@@ -234,8 +234,8 @@ fn undo_keeps_and_names_entry_changed_since() {
     let machine = Machine::new();
     machine.write(CURSOR, "{\"mcpServers\": {\"files\": {\"command\": \"run-files\"}}}\n");
     assert_eq!(machine.run(&["init", "--all", "--yes"]).code, Some(0));
-    let changed = machine.read(OWN).replace("run-files", "run-other");
-    machine.write(OWN, &changed);
+    let changed = machine.read(TOOLHUB_SERVERS).replace("run-files", "run-other");
+    machine.write(TOOLHUB_SERVERS, &changed);
     let undone = machine.run(&["init", "--undo"]);
     assert!(undone.stdout.contains("changed since, so kept as they are: files"), "{undone:?}");
     assert_eq!(machine.own()["files"]["command"], "run-other");
@@ -258,7 +258,7 @@ fn undo_keeps_servers_in_hub_until_client_is_restored() {
     machine.write(CURSOR, &whole);
     assert_eq!(machine.run(&["init", "--undo"]).code, Some(0));
     assert_eq!(machine.read(CURSOR), CURSOR_TEXT);
-    assert!(!machine.file(OWN).exists() && !machine.file(RECORD).exists());
+    assert!(!machine.file(TOOLHUB_SERVERS).exists() && !machine.file(RECORD).exists());
     // Undo does not recreate the file of a removed client, and keeps its servers.
     assert_eq!(machine.run(&["init", "--all", "--yes"]).code, Some(0));
     fs::remove_file(machine.file(CURSOR)).unwrap();
@@ -279,11 +279,11 @@ fn reports_invalid_client_file_and_sets_up_others() {
         assert_eq!(ids(&machine.own()), ["docs", "gs"]);
         assert!(machine.read(CODEX).contains("[mcp_servers.toolhub]"));
         // An invalid config file of the hub stops the run before any client is changed.
-        machine.write(OWN, "{ broken");
+        machine.write(TOOLHUB_SERVERS, "{ broken");
         let codex = machine.read(CODEX);
         let refused = machine.run(&["init", "--all", "--yes", "--lang", lang]);
         assert_eq!(
-            (refused.code, machine.read(OWN), machine.read(CODEX)),
+            (refused.code, machine.read(TOOLHUB_SERVERS), machine.read(CODEX)),
             (Some(2), "{ broken".to_owned(), codex)
         );
     }
@@ -299,8 +299,8 @@ fn requires_flags_without_terminal() {
         (&["init", "--all"], &["--yes", "--dry-run"]),
         (&["init", "--client", "cursor"], &["--yes"]),
         (&["init", "--json"], &["--all"]),
-        (&["init", "--lang", "zh"], &["没有终端", "--all", "--client", "--yes"]),
-        (&["init", "--all", "--lang", "zh"], &["没有终端", "--yes"]),
+        (&["init", "--lang", "zh"], &["没有可用于提示的终端", "--all", "--client", "--yes"]),
+        (&["init", "--all", "--lang", "zh"], &["没有可用于提示的终端", "--yes"]),
     ] {
         let ran = machine.run(args);
         assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
@@ -488,7 +488,7 @@ fn import_and_connection_are_optional() {
     let ran = machine.run(&["init", "--client", "cursor", "--yes", "--no-import"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(json_ids(&machine.read(CURSOR)), ["files", "api", "toolhub"]);
-    assert!(!machine.file(OWN).exists());
+    assert!(!machine.file(TOOLHUB_SERVERS).exists());
     assert_eq!(machine.run(&["init", "--undo"]).code, Some(0));
     assert_eq!(machine.read(CURSOR), CURSOR_TEXT);
     let ran = machine.run(&["init", "--client", "cursor", "--yes", "--no-connect"]);
@@ -580,7 +580,7 @@ fn killed_run_can_be_undone() {
             child.kill().unwrap();
         }
         child.wait().unwrap();
-        let own = fs::read_to_string(machine.file(OWN)).unwrap_or_default();
+        let own = fs::read_to_string(machine.file(TOOLHUB_SERVERS)).unwrap_or_default();
         for (path, text) in [(CURSOR, CURSOR_TEXT), (CODEX, CODEX_TEXT), (GOOSE, GOOSE_TEXT)] {
             let now = machine.read(path);
             let is_whole = now == text || now.contains("serve") && now.trim_end().len() > 20;

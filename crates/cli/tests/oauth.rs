@@ -106,7 +106,7 @@ fn plan() -> OAuthPlan {
 fn login_authorizes_calls_and_persists() {
     let setup = OAuthSetup::new(plan());
     for (lang, says) in [
-        ("en", "error: server `s` wants you to log in: run `toolhub servers login s`\n"),
+        ("en", "error: server `s` requires a login: run `toolhub servers login s`\n"),
         ("zh", "错误：服务器 `s` 需要登录：请运行 `toolhub servers login s`\n"),
     ] {
         let ran = setup.run(&["call", "whoami", "--source", "s", "--lang", lang]);
@@ -225,7 +225,7 @@ fn rejects_untrustworthy_metadata() {
     check(OAuthPlan { iss: Iss::Missing, ..plan() }, "names ``: it is not trusted");
     check(OAuthPlan { denies: true, ..plan() }, "the login was refused: `access_denied`: not today");
     check(OAuthPlan { denies: true, iss: Iss::Wrong, ..plan() }, "names `https://attacker.example`");
-    check(OAuthPlan { registration: false, ..plan() }, "wants to know its clients");
+    check(OAuthPlan { registration: false, ..plan() }, "requires registered clients");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn next_login_requests_additional_scopes() {
     let ran = setup.run(&["call", "write_note", "--trace"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("needs the scopes `write`"), "{ran:?}");
-    assert!(ran.stderr.contains("wants you to log in"), "{ran:?}");
+    assert!(ran.stderr.contains("requires a login"), "{ran:?}");
     assert_eq!(setup.run(&["call", "whoami"]).code, Some(0), "the old login serves on");
     let (ran, _) = setup.login(&[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");

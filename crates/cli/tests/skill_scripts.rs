@@ -14,7 +14,7 @@ use toolhub_testkit::scripted::{Journal, Script};
 use toolhub_testkit::{CommandLine, CommandOutput};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_toolhub");
-const PATIENCE: Duration = Duration::from_secs(30);
+const CALLS_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn tool(name: &str, hints: &Value) -> Value {
     json!({"name": name, "description": format!("{name} of the store"), "annotations": hints,
@@ -102,7 +102,7 @@ fn runs_after_approval_and_never_after_a_change() {
         "{refused:?}"
     );
     let chinese = cli.run(&["skills", "approve", "items", "--lang", "zh"]);
-    assert!(chinese.stderr.contains("调用其调用者可用的工具"), "{chinese:?}");
+    assert!(chinese.stderr.contains("调用其调用方可用的工具"), "{chinese:?}");
     assert_eq!(calls(&journal), []);
 
     approve(&cli);
@@ -259,7 +259,7 @@ fn is_resumed_after_a_crash_without_repeating_answered_calls() {
         .unwrap();
     let since = Instant::now();
     while calls(&journal).len() < 2 {
-        assert!(since.elapsed() < PATIENCE, "2 calls were expected");
+        assert!(since.elapsed() < CALLS_TIMEOUT, "2 calls were expected");
         std::thread::sleep(Duration::from_millis(10));
     }
     child.kill().unwrap();

@@ -359,7 +359,7 @@ fn tables_fit_narrow_terminals_without_truncation() {
         }
     }
     let counted = cli.run(&["stats"]);
-    assert!(counted.stderr.contains("1 try of 1 tool,"), "{counted:?}");
+    assert!(counted.stderr.contains("1 attempt of 1 tool,"), "{counted:?}");
     let listed = cli.run(&["tools", "--cached", "--source", "spreadsheet-server"]);
     assert!(listed.stderr.contains("1 tool from 1 source"), "{listed:?}");
 }

@@ -6,11 +6,11 @@ use crate::clients::Client;
 use crate::environment::{ClientEnvironment, Scope};
 use crate::format::strip_bom;
 use crate::json;
-use crate::places::Place;
+use crate::locations::ConfigLocation;
 use crate::sample::{Content, Evidence, Sample};
 
 /// The client and scope of a file, if they can be determined.
-pub fn detect(file: &Path, text: &str, environment: &ClientEnvironment) -> Option<Place> {
+pub fn detect(file: &Path, text: &str, environment: &ClientEnvironment) -> Option<ConfigLocation> {
     let full_path = environment.folder.join(file);
     let by_name =
         Client::all().find_map(|client| Some((client, scope_by_name(client, &full_path, environment)?)));
@@ -18,7 +18,7 @@ pub fn detect(file: &Path, text: &str, environment: &ClientEnvironment) -> Optio
         Some(found) => found,
         None => (by_content(&full_path, text)?, Scope::User),
     };
-    Some(Place { client, file: file.to_owned(), scope })
+    Some(ConfigLocation { client, file: file.to_owned(), scope })
 }
 
 /// The scope of a file whose name is one that the client uses.
@@ -86,9 +86,9 @@ mod tests {
             named: BTreeMap::new(),
         };
         let check = |file: &str, text: &str, expect: Option<(Client, Option<&str>)>| {
-            let found = detect(Path::new(file), text, &environment).map(|place| match place.scope {
-                Scope::User => (place.client, None),
-                Scope::Project(folder) => (place.client, Some(folder)),
+            let found = detect(Path::new(file), text, &environment).map(|location| match location.scope {
+                Scope::User => (location.client, None),
+                Scope::Project(folder) => (location.client, Some(folder)),
             });
             assert_eq!(found, expect.map(|(client, folder)| (client, folder.map(PathBuf::from))), "{file}");
         };

@@ -55,7 +55,7 @@ impl EntryBuilder {
     /// A value in the client's variable syntax; `None` if the client cannot express its variables.
     pub(crate) fn value(&mut self, text: &str, variable_syntax: VariableSyntax) -> Option<String> {
         match variable_syntax {
-            VariableSyntax::Ours => Some(text.to_owned()),
+            VariableSyntax::Toolhub => Some(text.to_owned()),
             VariableSyntax::Shell => {
                 map_bare(text, &mut |name| {
                     if is_variable_name(name) {

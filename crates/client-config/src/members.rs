@@ -1,8 +1,7 @@
 //! Writes one server as an object: the fields that most clients share, with rules for the differences.
 
-use std::time::Duration;
-
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::millis::duration_millis;
 
 use crate::entry::ClientServer;
 use crate::entry_builder::{EntryBuilder, WriteResult};
@@ -27,10 +26,6 @@ pub(crate) struct WriteRules {
     pub(crate) login: Option<&'static OAuthFieldNames>,
 }
 
-pub(crate) fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// The error for a client that expands no variables in this field.
 pub(crate) fn needs_variables(title: &str, field: &str) -> LocalizedText {
     LocalizedText::new(
@@ -53,7 +48,7 @@ pub(crate) fn write(server: &ClientServer, rules: &WriteRules) -> WriteResult {
     }
     let extras = &server.extras;
     match (rules.call_timeout, extras.call_timeout) {
-        (Some(key), Some(time)) => entry.put(key, milliseconds(time)),
+        (Some(key), Some(time)) => entry.put(key, duration_millis(time)),
         (_, time) => entry.leave_out_if(time.is_some(), "call_timeout"),
     }
     match (rules.tools, &extras.tools) {
@@ -92,7 +87,7 @@ fn write_program(
         match rules.variable_syntax {
             _ if spec.env.iter().any(|(known, _)| known == name) => {}
             // Empty if the variable is not set.
-            VariableSyntax::Ours | VariableSyntax::Shell => {
+            VariableSyntax::Toolhub | VariableSyntax::Shell => {
                 env.push((name.clone(), format!("${{{name}:-}}")));
             }
             VariableSyntax::Editor => env.push((name.clone(), format!("${{env:{name}}}"))),

@@ -4,15 +4,15 @@ use crate::entry::ReadResult;
 use crate::environment::ClientEnvironment;
 use crate::error::ConfigError;
 use crate::format::strip_bom;
-use crate::places::Place;
-use crate::reading::Context;
+use crate::locations::ConfigLocation;
+use crate::reading::ReadContext;
 
 /// Reads the servers from the text of a client's file, in its order. An invalid entry does not affect the others.
 pub fn read(
-    place: &Place,
+    location: &ConfigLocation,
     text: &str,
     environment: &ClientEnvironment,
 ) -> Result<Vec<ReadResult>, ConfigError> {
-    let document = place.client.format().syntax.parse(&place.file, strip_bom(text))?;
-    Ok(place.client.program().read(&document, &Context::new(&place.scope, environment)))
+    let document = location.client.format().syntax.parse(&location.file, strip_bom(text))?;
+    Ok(location.client.program().read(&document, &ReadContext::new(&location.scope, environment)))
 }

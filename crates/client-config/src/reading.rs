@@ -14,7 +14,7 @@ use crate::variables::{Variable, format_variable, is_variable_name, map_bare, ma
 
 /// The location of a file, as far as its values depend on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Context {
+pub(crate) struct ReadContext {
     /// The folder of the project that the file belongs to.
     pub(crate) workspace: Option<PathBuf>,
     /// The current folder.
@@ -28,7 +28,7 @@ pub(crate) struct Context {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VariableSyntax {
     /// `${VAR}` and `${VAR:-default}`, as in toolhub.
-    Ours,
+    Toolhub,
     /// The same, and `$VAR`.
     Shell,
     /// `${env:VAR}`, `${workspaceFolder}` and others.
@@ -62,7 +62,7 @@ impl ParsedEntry {
     }
 }
 
-impl Context {
+impl ReadContext {
     pub(crate) fn new(scope: &Scope, environment: &ClientEnvironment) -> Self {
         let workspace = match scope {
             Scope::User => None,
@@ -95,7 +95,7 @@ impl Context {
 
 /// Converts the values of one entry into our syntax.
 struct Translator<'a> {
-    context: &'a Context,
+    context: &'a ReadContext,
     variable_syntax: VariableSyntax,
     left_out: Vec<String>,
     notes: Vec<LocalizedText>,
@@ -125,7 +125,7 @@ impl Translator<'_> {
 
     fn text(&mut self, text: &str) -> String {
         match self.variable_syntax {
-            VariableSyntax::Ours => text.to_owned(),
+            VariableSyntax::Toolhub => text.to_owned(),
             VariableSyntax::Shell => {
                 map_bare(text, &mut |name| is_variable_name(name).then(|| format_variable(name, None)))
             }
@@ -238,7 +238,7 @@ impl Translator<'_> {
     }
 }
 
-/// Variables of VS Code that have no meaning outside an editor.
+/// Variables of VS Code that toolhub cannot replace here.
 const EDITOR_ONLY: [&str; 15] = [
     "file",
     "fileWorkspaceFolder",

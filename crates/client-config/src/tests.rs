@@ -22,15 +22,15 @@ fn environment() -> ClientEnvironment {
     }
 }
 
-fn place(client: Client, project: bool) -> Place {
+fn location(client: Client, project: bool) -> ConfigLocation {
     let scope = if project { Scope::Project("/srv/项目".into()) } else { Scope::User };
-    Place { client, file: "the file".into(), scope }
+    ConfigLocation { client, file: "the file".into(), scope }
 }
 
 /// The servers read from a client's file, in the form of `mcp.json`, with extras and notes.
-fn read_all(place: &Place, text: &str) -> Value {
+fn read_all(location: &ConfigLocation, text: &str) -> Value {
     let mut all = serde_json::Map::new();
-    for found in read(place, text, &environment()).unwrap() {
+    for found in read(location, text, &environment()).unwrap() {
         let (id, described) = match found {
             Ok(server) => (server.id.clone(), describe(&server)),
             Err(unusable) => (unusable.id, json!({"unusable": unusable.why.localize(Lang::En)})),
@@ -41,7 +41,7 @@ fn read_all(place: &Place, text: &str) -> Value {
 }
 
 fn describe(server: &ClientServer) -> Value {
-    let mut described = Value::Object((OWN_FORMAT.write)(server).unwrap().members);
+    let mut described = Value::Object((TOOLHUB_FORMAT.write)(server).unwrap().members);
     let mut add = |key: &str, value: Value| {
         if !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()) {
             described[key] = value;
@@ -72,7 +72,7 @@ fn describe(server: &ClientServer) -> Value {
 }
 
 fn check(client: Client, text: &str, expect: &Value) {
-    assert_eq!(&read_all(&place(client, false), text), expect, "{client:?}");
+    assert_eq!(&read_all(&location(client, false), text), expect, "{client:?}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn converts_editor_variables() {
             "pipe": {"type": "http", "url": "unix:///tmp/x.sock"},
         },
     }"#;
-    let found = read_all(&place(named("vscode"), true), text);
+    let found = read_all(&location(named("vscode"), true), text);
     assert_eq!(
         found,
         json!({
@@ -306,7 +306,7 @@ fn sample_servers() -> Vec<ClientServer> {
         "api": {"type": "http", "url": "https://x/mcp", "headers": {"Authorization": "Bearer ${TOKEN}", "X": "y"}},
         "old": {"type": "sse", "url": "https://x/sse"}
     }}"#;
-    let mut servers: Vec<ClientServer> = read(&place(named("claude-code"), false), text, &environment())
+    let mut servers: Vec<ClientServer> = read(&location(named("claude-code"), false), text, &environment())
         .unwrap()
         .into_iter()
         .map(Result::unwrap)
@@ -339,7 +339,7 @@ fn exported_servers_read_back_unchanged() {
         let (text, remark) = exported(client);
         let expect = remarks.iter().map(|(id, remark)| ((*id).to_owned(), (*remark).to_owned())).collect();
         assert_eq!(remark, expect, "{client:?}\n{text}");
-        let mut back = read_all(&place(client, false), &text);
+        let mut back = read_all(&location(client, false), &text);
         for (id, value) in changed.as_object().unwrap() {
             assert_eq!(back[id], *value, "{client:?} {id}\n{text}");
         }
@@ -441,7 +441,7 @@ fn returns_snippet_without_secrets_if_file_cannot_be_edited() {
 #[test]
 fn syntax_errors_name_file_line_and_column() {
     let check = |client: Client, text: &str, expect: &str| {
-        let error = read(&place(client, false), text, &environment()).unwrap_err().to_string();
+        let error = read(&location(client, false), text, &environment()).unwrap_err().to_string();
         assert!(error.starts_with(expect), "{error}");
         let target = Target { file: Path::new("the file"), text, format: client.format(), replace: true };
         assert!(matches!(merge(&target, &sample_servers()), Err(EditError::Config(_))));
@@ -489,15 +489,15 @@ fn converts_oauth_settings_of_each_client() {
         ),
     ];
     for (client, text, login, left_out) in samples {
-        let found = read_all(&place(client, false), text);
+        let found = read_all(&location(client, false), text);
         assert_eq!((&found["a"]["+login"], &found["a"]["-"]), (&login, &left_out), "{client:?}");
-        let servers: Vec<ClientServer> = read(&place(client, false), text, &environment())
+        let servers: Vec<ClientServer> = read(&location(client, false), text, &environment())
             .unwrap()
             .into_iter()
             .map(Result::unwrap)
             .collect();
         let target = Target { file: Path::new("f"), text: "", format: client.format(), replace: false };
         let edited = merge(&target, &servers).unwrap();
-        assert_eq!(read_all(&place(client, false), &edited.text)["a"]["+login"], login, "{}", edited.text);
+        assert_eq!(read_all(&location(client, false), &edited.text)["a"]["+login"], login, "{}", edited.text);
     }
 }

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use toolhub_core::hex;
 
 use crate::error::ConfigError;
 
@@ -43,7 +44,7 @@ fn refers_to(file: &std::fs::File, path: &Path) -> bool {
 pub fn lock(file: &Path) -> Result<FileLock, ConfigError> {
     let target = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let digest = Sha256::digest(target.as_os_str().as_encoded_bytes());
-    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let name = hex::encode(&digest[..8]);
     let folder = lock_folder()?;
     let path = folder.join(format!("toolhub-{name}.lock"));
     loop {

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::wire::WAITING_TIMEOUT;
 
-/// How long the id of a request is remembered. A request must begin within a shorter time.
-const REMEMBER: Duration = Duration::from_secs(60);
+/// How long the id of a request is kept after its end. A request must begin within a shorter time.
+const ID_RETENTION: Duration = Duration::from_secs(60);
 /// Above this number of ids, those that are no longer needed are removed.
 const PRUNE_ABOVE: usize = 4096;
 /// Minimum time between two such removals, which look at all ids.
@@ -21,14 +21,14 @@ const MAX_ID_BYTES: usize = 128;
 
 /// A request that runs, with its state.
 #[derive(Debug)]
-pub(crate) struct Call<S> {
+pub(crate) struct HandledRequest<S> {
     pub(crate) cancelled: CancellationToken,
     pub(crate) state: S,
     /// When its sender waited for it last.
     waited_for: Mutex<Instant>,
 }
 
-impl<S: Default> Default for Call<S> {
+impl<S: Default> Default for HandledRequest<S> {
     fn default() -> Self {
         Self {
             cancelled: CancellationToken::new(),
@@ -38,8 +38,9 @@ impl<S: Default> Default for Call<S> {
     }
 }
 
-impl<S> Call<S> {
-    fn wait_for(&self) {
+impl<S> HandledRequest<S> {
+    /// Records that the sender still waits for it.
+    fn renew_interest(&self) {
         *self.waited_for.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
@@ -51,53 +52,55 @@ impl<S> Call<S> {
 }
 
 #[derive(Debug)]
-struct Known<S> {
+struct RequestEntry<S> {
     since: Instant,
     /// `None` once it has ended, or if it was cancelled before it came.
-    running: Option<Arc<Call<S>>>,
+    running: Option<Arc<HandledRequest<S>>>,
 }
 
 /// The requests that run, and those that ended a short time ago.
 #[derive(Debug)]
-pub(crate) struct Calls<S>(Mutex<Table<S>>);
+pub(crate) struct HandledRequests<S>(Mutex<Table<S>>);
 
 #[derive(Debug)]
 struct Table<S> {
-    known: HashMap<String, Known<S>>,
+    entries: HashMap<String, RequestEntry<S>>,
     pruned: Instant,
 }
 
-impl<S> Default for Calls<S> {
+impl<S> Default for HandledRequests<S> {
     fn default() -> Self {
-        Self(Mutex::new(Table { known: HashMap::new(), pruned: Instant::now() }))
+        Self(Mutex::new(Table { entries: HashMap::new(), pruned: Instant::now() }))
     }
 }
 
 impl<S> Table<S> {
     /// Removes the ids that are no longer needed, at most once per interval.
     fn prune(&mut self) {
-        if self.known.len() > PRUNE_ABOVE && self.pruned.elapsed() >= PRUNE_INTERVAL {
-            self.known.retain(|_, known| known.running.is_some() || known.since.elapsed() < REMEMBER);
+        if self.entries.len() > PRUNE_ABOVE && self.pruned.elapsed() >= PRUNE_INTERVAL {
+            self.entries.retain(|_, entry| entry.running.is_some() || entry.since.elapsed() < ID_RETENTION);
             self.pruned = Instant::now();
         }
     }
 }
 
-impl<S: Default> Calls<S> {
+impl<S: Default> HandledRequests<S> {
     /// Begins a request; `None` if it came before, or was cancelled.
     pub(crate) fn begin(&self, id: &str) -> Option<Running<'_, S>> {
         let mut table = self.table();
-        if id.len() > MAX_ID_BYTES || table.known.contains_key(id) {
+        if id.len() > MAX_ID_BYTES || table.entries.contains_key(id) {
             return None;
         }
         table.prune();
-        let call = Arc::new(Call::default());
-        table.known.insert(id.to_owned(), Known { since: Instant::now(), running: Some(Arc::clone(&call)) });
+        let call = Arc::new(HandledRequest::default());
+        table
+            .entries
+            .insert(id.to_owned(), RequestEntry { since: Instant::now(), running: Some(Arc::clone(&call)) });
         Some(Running { calls: self, id: id.to_owned(), call })
     }
 }
 
-impl<S> Calls<S> {
+impl<S> HandledRequests<S> {
     fn table(&self) -> MutexGuard<'_, Table<S>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,45 +109,53 @@ impl<S> Calls<S> {
     pub(crate) fn cancel(&self, id: &str) {
         let mut table = self.table();
         table.prune();
-        let is_full = table.known.len() >= MAX_IDS || id.len() > MAX_ID_BYTES;
-        if is_full && !table.known.contains_key(id) {
+        let is_full = table.entries.len() >= MAX_IDS || id.len() > MAX_ID_BYTES;
+        if is_full && !table.entries.contains_key(id) {
             return;
         }
         let entry = table
-            .known
+            .entries
             .entry(id.to_owned())
-            .or_insert_with(|| Known { since: Instant::now(), running: None });
+            .or_insert_with(|| RequestEntry { since: Instant::now(), running: None });
         if let Some(call) = &entry.running {
             call.cancelled.cancel();
         }
     }
 
-    /// The senders of these requests still wait for them.
-    pub(crate) fn wait_for(&self, ids: &[String]) {
+    /// Records that the senders of these requests still wait for them. Returns the ids of those that have ended: all messages about
+    /// them were passed to the connection before.
+    pub(crate) fn renew_interest(&self, ids: &[String]) -> Vec<String> {
         let table = self.table();
-        for call in ids.iter().filter_map(|id| table.known.get(id)?.running.as_ref()) {
-            call.wait_for();
+        let mut ended = Vec::new();
+        for id in ids {
+            match table.entries.get(id).map(|entry| &entry.running) {
+                Some(Some(call)) => call.renew_interest(),
+                Some(None) => ended.push(id.clone()),
+                // It may not have arrived yet.
+                None => {}
+            }
         }
+        ended
     }
 
     /// A request that runs.
-    pub(crate) fn find(&self, id: &str) -> Option<Arc<Call<S>>> {
-        self.table().known.get(id).and_then(|known| known.running.clone())
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<HandledRequest<S>>> {
+        self.table().entries.get(id).and_then(|entry| entry.running.clone())
     }
 }
 
 /// Guard of a request that runs.
 pub(crate) struct Running<'a, S> {
-    calls: &'a Calls<S>,
+    calls: &'a HandledRequests<S>,
     id: String,
-    pub(crate) call: Arc<Call<S>>,
+    pub(crate) call: Arc<HandledRequest<S>>,
 }
 
 impl<S> Drop for Running<'_, S> {
     fn drop(&mut self) {
-        if let Some(known) = self.calls.table().known.get_mut(&self.id) {
-            known.running = None;
-            known.since = Instant::now();
+        if let Some(entry) = self.calls.table().entries.get_mut(&self.id) {
+            entry.running = None;
+            entry.since = Instant::now();
         }
     }
 }
@@ -155,7 +166,7 @@ mod tests {
 
     #[test]
     fn no_request_begins_twice_or_after_its_cancellation() {
-        let calls = Calls::<()>::default();
+        let calls = HandledRequests::<()>::default();
         let running = calls.begin("a").unwrap();
         assert!(calls.begin("a").is_none() && calls.find("a").is_some());
         calls.cancel("a");
@@ -164,5 +175,16 @@ mod tests {
         assert!(calls.begin("a").is_none() && calls.find("a").is_none());
         calls.cancel("b");
         assert!(calls.begin("b").is_none());
+    }
+
+    #[test]
+    fn reports_requests_that_ended_while_they_are_waited_for() {
+        let calls = HandledRequests::<()>::default();
+        let (running, ended) = (calls.begin("running").unwrap(), calls.begin("ended").unwrap());
+        drop(ended);
+        let ids = ["running", "ended", "not arrived yet"].map(str::to_owned);
+        assert_eq!(calls.renew_interest(&ids), ["ended"]);
+        drop(running);
+        assert_eq!(calls.renew_interest(&ids), ["running", "ended"]);
     }
 }

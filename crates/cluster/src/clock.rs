@@ -34,7 +34,7 @@ impl DatabaseClock {
     /// The time now; `None` if the database was not reached yet.
     pub(crate) fn now(&self) -> Option<i64> {
         let (millis, at) = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
-        Some(millis + i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX))
+        Some(millis + self::millis(at.elapsed()))
     }
 }
 

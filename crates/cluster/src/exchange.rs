@@ -1,6 +1,7 @@
 //! The side of a request that waits for its messages: reads them in order, and detects that the other side is lost.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use toolhub_core::error::Effect;
 
 use crate::bus::{BusError, Replies};
 use crate::liveness::{LOST_AFTER, Liveness};
+use crate::replica::OpenRequest;
 use crate::wire;
 
 /// The other side must have begun a request within this time.
@@ -27,12 +29,20 @@ pub(crate) struct Exchange {
     sent: Instant,
     received: Instant,
     is_accepted: bool,
+    /// Set once the other side has reported that the request has ended. All messages about it were received before, or are lost.
+    has_ended: Arc<AtomicBool>,
 }
 
 impl Exchange {
     pub(crate) fn new(replies: Replies, liveness: &Arc<Liveness>, member: &str) -> Self {
         let (liveness, member, now) = (Arc::clone(liveness), member.to_owned(), Instant::now());
-        Self { replies, liveness, member, sent: now, received: now, is_accepted: false }
+        let has_ended = Arc::default();
+        Self { replies, liveness, member, sent: now, received: now, is_accepted: false, has_ended }
+    }
+
+    /// The messages about a request whose state is asked for at intervals.
+    pub(crate) fn of(replies: Replies, open: &OpenRequest, liveness: &Arc<Liveness>, member: &str) -> Self {
+        Self { has_ended: Arc::clone(&open.has_ended), ..Self::new(replies, liveness, member) }
     }
 
     /// From here on the request may have an effect.
@@ -48,12 +58,15 @@ impl Exchange {
     /// The next message. Fails if the answer has ended, or if the other side is lost. Cancel safe.
     pub(crate) async fn next<H: DeserializeOwned>(&mut self) -> Result<(H, Bytes), BusError> {
         loop {
+            // Read first: messages that were received before it was set are returned before the request counts as lost.
+            let has_ended = self.has_ended.load(Ordering::Acquire);
             match self.replies.next(CHECK_INTERVAL).await {
                 Ok(Some(reply)) => {
                     self.received = Instant::now();
                     return wire::read(&reply).ok_or(BusError::Unreadable);
                 }
                 Ok(None) => return Err(BusError::Incomplete),
+                Err(BusError::Silent(_)) if has_ended => return Err(BusError::Gap),
                 Err(BusError::Silent(_)) => {
                     let of_member = self.liveness.silent_since(&self.member, self.sent).elapsed();
                     let limit = if self.is_accepted { SILENCE_TIMEOUT } else { ACCEPT_TIMEOUT };

@@ -1,4 +1,4 @@
-//! Signs of life: each member publishes one per second, and remembers when it heard of the others.
+//! Signs of life: each member publishes one per second, and records the last one of each other member.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use crate::wire::{self, Beat, Subjects};
 pub(crate) const BEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// A member counts as lost after this silence: three signs of life are missing.
 pub(crate) const LOST_AFTER: Duration = Duration::from_millis(3500);
-/// Members of which nothing was heard for this long are forgotten.
+/// Members without a sign of life for this long are removed.
 const FORGET_AFTER: Duration = Duration::from_secs(600);
 
-/// When each member was heard of last.
+/// The last sign of life of each member.
 #[derive(Debug, Default)]
 pub(crate) struct Liveness(Mutex<HashMap<String, Sign>>);
 

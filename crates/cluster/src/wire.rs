@@ -164,11 +164,20 @@ pub(crate) enum Control {
 }
 
 /// The sender still waits for these requests. It says so every [`WAITING_INTERVAL`], so that a request ends although its cancellation
-/// was lost. A variant of this name and form is in the messages to workers and in those to replicas.
+/// was lost. The answer is [`EndedRequests`]. A variant of this name and form is in the messages to workers and in those to replicas.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Waiting<'a> {
     Waiting { ids: &'a [&'a str] },
+}
+
+/// The answer to [`Waiting`].
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct EndedRequests {
+    /// Those of the requests that have ended. All messages about them were sent before this one, in the same order of delivery:
+    /// what has not arrived with it was lost.
+    #[serde(default)]
+    pub(crate) ended: Vec<String>,
 }
 
 /// How much of an answer in parts, or of the lines of a script, is sent before its receiver has taken it: the sum of
@@ -233,8 +242,14 @@ pub(crate) enum ScriptReply {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum ControlReply {
     Done,
-    Placed { epoch: i64 },
-    Refused { why: LocalizedText },
+    /// See [`EndedRequests`].
+    Waiting(EndedRequests),
+    Placed {
+        epoch: i64,
+    },
+    Refused {
+        why: LocalizedText,
+    },
 }
 
 /// An instance.

@@ -185,7 +185,7 @@ let isLeaving = false;
 
 /** Runs the action of a button. */
 async function act(button) {
-  const { post, method = "POST", body, confirm, confirmAction, then, show, secret, snippet } = button.dataset;
+  const { post, method = "POST", body, confirm, confirmAction, then, done, show, secret, snippet } = button.dataset;
   if (confirm && !(await confirmed(confirm, confirmAction))) return;
   if (document.activeElement === button) pressed = button;
   button.disabled = true;
@@ -197,6 +197,7 @@ async function act(button) {
       if (snippet) await refresh();
       await showSecret(JSON.parse(received)[secret], document.getElementById(snippet)?.textContent);
     }
+    if (done) announce(done);
     if (show) announce(JSON.parse(received)[show] ?? text("Done", "完成"));
     if (then) {
       location.assign(then);
@@ -217,15 +218,27 @@ document.addEventListener("click", (event) => {
   if (button) act(button);
 });
 
+/** A time in the time zone of the browser; undefined if it is none. */
+function localTime(text) {
+  const at = new Date(text);
+  if (Number.isNaN(at.valueOf())) return undefined;
+  const two = (number) => String(number).padStart(2, "0");
+  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  return `${date} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
 /** Shows times in the time zone of the browser. */
 function localizeTimes(root) {
   for (const element of root.querySelectorAll("time[datetime]")) {
-    const at = new Date(element.dateTime);
-    if (Number.isNaN(at.valueOf())) continue;
-    const two = (number) => String(number).padStart(2, "0");
-    const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-    element.textContent = `${date} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+    const shown = localTime(element.dateTime);
+    if (shown === undefined) continue;
+    element.textContent = shown;
     element.title = element.dateTime;
+  }
+  // The calls that a call can be compared with.
+  for (const option of root.querySelectorAll("option[data-time]")) {
+    const shown = localTime(option.dataset.time);
+    if (shown !== undefined) option.textContent = `${shown} · ${option.dataset.state}`;
   }
 }
 

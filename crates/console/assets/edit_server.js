@@ -63,7 +63,7 @@ async function load(container) {
 
   /** Sends the change. Returns what it changes. */
   async function send(isPreview) {
-    const body = { values: parseValues(values.value), sse: entry.sse, preview: isPreview };
+    const body = { values: parseValues(values), sse: entry.sse, preview: isPreview };
     if (isProgram) {
       const given = argumentLines.value.split("\n").map((line) => line.trim()).filter(Boolean);
       Object.assign(body, { command: reach.value, args: given.map(argumentOf), cwd: folder.value.trim() || null });

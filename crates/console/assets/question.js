@@ -41,7 +41,7 @@ export function createQuestion(method, params, answerUrl) {
     card.append(
       h("h3", { textContent: text("The server asks for a model's reply", "服务器请求模型回复") }),
       h("pre", { textContent: stringifyJson(asked, 2), tabIndex: 0, role: "region" }),
-      h("label", { htmlFor: reply.id, textContent: text("Your reply instead of a model's", "由您代替模型回复") }),
+      h("label", { htmlFor: reply.id, textContent: text("Your reply instead of a model's", "由你代替模型回复") }),
       reply,
     );
     addButton(text("Reply", "回复"), () => answer(JSON.stringify({

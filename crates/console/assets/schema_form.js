@@ -309,14 +309,25 @@ class Slot {
     this.editor?.relabel?.(label);
   }
 
-  // A required property which the value lacks keeps its toggle, so that it
-  // can be brought back.
+  // A required property has no toggle: a text is included by typing. Other
+  // kinds which the value lacks keep it, named differently, until they are
+  // filled in.
   setRequired(required) {
     this.required = required;
     this.mark.hidden = !required || Boolean(this.isItem || this.isRoot || this.bare);
-    if (this.includeBox) this.includeBox.parentElement.hidden = required && this.state !== 'absent';
+    if (this.includeBox) {
+      const { labels } = this.form;
+      this.showInclude();
+      this.includeBox.action = required ? labels.fillIn : labels.include;
+      this.includeBox.nextSibling.data = this.includeBox.action;
+      this.form.nameTool(this.includeBox, this.includeBox.action, this.label);
+    }
     this.editor?.relabel?.(this.label);
     this.describe();
+  }
+
+  showInclude() {
+    this.includeBox.parentElement.hidden = this.required && (this.state !== 'absent' || this.kind === 'string');
   }
 
   hint() {
@@ -379,7 +390,10 @@ class Slot {
   }
 
   updateToggles() {
-    if (this.includeBox) this.includeBox.checked = this.state !== 'absent';
+    if (this.includeBox) {
+      this.includeBox.checked = this.state !== 'absent';
+      this.showInclude();
+    }
     if (this.nullBox) this.nullBox.checked = this.state === 'null';
     if (this.jsonButton) this.jsonButton.hidden = this.state !== 'value';
     this.frame.classList.toggle('sf-absent', this.state === 'absent');
@@ -394,6 +408,7 @@ class Slot {
     this.state = included ? (value === null && this.nullBox ? 'null' : 'value') : 'absent';
     this.pinned = included && byUser;
     this.mount(value, true);
+    if (this.includeBox.parentElement.hidden) focusIn(this.body);
     this.form.changed(this);
   }
 

@@ -39,6 +39,8 @@ export async function start(container) {
   const cancel = element("button", { type: "button", textContent: text("Cancel", "取消"), hidden: true });
   const result = element("div", { id: "trial-result" });
   result.setAttribute("aria-live", "polite");
+  const jsonMessage = element("p", { className: "field-error", id: "trial-json-message" });
+  jsonMessage.setAttribute("role", "status");
 
   // As text: numbers of JavaScript would lose digits.
   let schema = "{}";
@@ -69,28 +71,34 @@ export async function start(container) {
     labels: text(LABELS_EN, LABELS_ZH),
     onChange: () => {
       json.value = form.getValue(2);
+      isJson();
       scheduleCheck();
     },
   });
   json.value = form.getValue(2);
   json.addEventListener("input", () => {
-    const problem = syntaxProblem();
-    if (problem) {
-      message.textContent = problem;
-      return;
-    }
+    if (!isJson()) return;
     form.setValue(json.value);
     scheduleCheck();
   });
 
-  /** Why the text of the JSON view is not JSON; undefined if it is. */
-  function syntaxProblem() {
+  /** Whether the text of the JSON view is JSON. Shows at the view why it is not. */
+  function isJson() {
+    let problem = "";
     try {
       JSON.parse(json.value);
-      return undefined;
     } catch (error) {
-      return `${text("This is not valid JSON", "不是有效的 JSON")}: ${error.message}`;
+      problem = text(`This is not valid JSON: ${error.message}`, `不是有效的 JSON：${error.message}`);
     }
+    jsonMessage.textContent = problem;
+    if (problem) {
+      json.setAttribute("aria-invalid", "true");
+      json.setAttribute("aria-describedby", jsonMessage.id);
+    } else {
+      json.removeAttribute("aria-invalid");
+      json.removeAttribute("aria-describedby");
+    }
+    return problem === "";
   }
 
   let timer;
@@ -101,11 +109,7 @@ export async function start(container) {
 
   async function check() {
     // The text may have changed since the check was scheduled.
-    const problem = syntaxProblem();
-    if (problem) {
-      message.textContent = problem;
-      return false;
-    }
+    if (!isJson()) return false;
     try {
       const body = withArguments(json.value, profile);
       const checked = JSON.parse(await request(`${toolUrl}:check`, { method: "POST", body }));
@@ -121,20 +125,40 @@ export async function start(container) {
 
   let running;
   cancel.addEventListener("click", () => running?.abort());
-  call.addEventListener("click", async () => {
+  call.addEventListener("click", run);
+  // A click does nothing while a call runs: the button is disabled.
+  container.addEventListener("keydown", (event) => {
+    const { target } = event;
+    if (event.key !== "Enter" || event.isComposing || event.shiftKey || event.altKey || event.defaultPrevented) return;
+    const isForm = form.element.contains(target) || target === json;
+    const isLine = target.matches("input:not([type=checkbox]):not([type=search])");
+    if (!isForm || !(event.ctrlKey || event.metaKey || isLine)) return;
+    event.preventDefault();
+    call.click();
+  });
+
+  /** Shows that arguments were not sent. The result of an earlier call is removed: it is not that of this attempt. */
+  function refuse() {
+    result.replaceChildren();
+    container.querySelector("[aria-invalid=true]:is(input, select, textarea)")?.focus();
+  }
+
+  async function run() {
     const [problem] = form.getProblems();
     if (problem) {
-      message.textContent = `${problem.path}: ${problem.message}`;
+      message.textContent = text(`${problem.path}: ${problem.message}`, `${problem.path}：${problem.message}`);
+      refuse();
       return;
     }
     // Wrong arguments are not sent, and not confirmed first.
     if (!(await check())) {
-      form.element.querySelector("[aria-invalid=true]")?.focus();
+      refuse();
       return;
     }
     const { confirm, confirmAction } = container.dataset;
     if (confirm && !(await confirmed(confirm, confirmAction))) return;
     running = new AbortController();
+    const startedFrom = document.activeElement;
     call.disabled = true;
     cancel.hidden = false;
     result.replaceChildren(element("p", { className: "muted", textContent: text("Running …", "执行中……") }));
@@ -147,11 +171,14 @@ export async function start(container) {
       }
       if (received === undefined) throw new Error(text("The connection was lost. The call may have taken effect.", "连接中断，调用可能已经生效。"));
       show(received);
+      focusResult(result.querySelector("#trial-head"), startedFrom);
       await showRecord(JSON.parse(received).outcome?.handle);
     } catch (error) {
       const isCancelled = error.name === "AbortError";
       const shown = isCancelled ? text("Cancelled. It may have taken effect.", "已取消。可能已经生效。") : error.message;
-      result.replaceChildren(element("p", { className: "problem", textContent: shown }));
+      const shownProblem = element("p", { className: "problem", textContent: shown, tabIndex: -1 });
+      result.replaceChildren(shownProblem);
+      focusResult(shownProblem, startedFrom);
       if (!isCancelled) announce(shown);
     } finally {
       // Also after an error of the page: a call that cannot be followed must not go on.
@@ -159,7 +186,13 @@ export async function start(container) {
       call.disabled = false;
       cancel.hidden = true;
     }
-  });
+  }
+
+  /** Moves the focus to a result, unless the person has moved on meanwhile. A button loses the focus when it is disabled. */
+  function focusResult(target, startedFrom) {
+    const active = document.activeElement;
+    if (active === document.body || active === startedFrom || active === cancel) target.focus();
+  }
 
   /** Shows what happens while the call runs. */
   function report({ name, data, raw }) {
@@ -193,8 +226,9 @@ export async function start(container) {
       className: `state ${outcome.success ? "good" : "bad"}`,
       textContent: outcome.success ? text("succeeded", "成功") : text("failed", "失败"),
     });
-    const head = element("p", { id: "trial-head" }, state);
-    const parts = [head];
+    const title = element("h3", { id: "trial-head", tabIndex: -1, textContent: text("Result", "结果") });
+    const head = element("p", { id: "trial-state" }, state);
+    const parts = [title, head];
     if (outcome.error) parts.push(element("p", { className: "problem", textContent: outcome.error, dir: "auto" }));
     for (const [index, block] of (outcome.result?.content ?? []).entries()) {
       const isImage = block?.type === "image" && /^image\/(png|jpeg|gif|webp)$/.test(block.mimeType);
@@ -224,7 +258,7 @@ export async function start(container) {
     }
     const took = record.took_ms === null ? "" : ` ${duration(record.took_ms)} · `;
     const link = element("a", { href: `${callsPage}/${encodeURIComponent(id)}`, textContent: text("Open this call", "查看此次调用") });
-    result.querySelector("#trial-head")?.append(took || " ", link);
+    result.querySelector("#trial-state")?.append(took || " ", link);
   }
 
   function output(content) {
@@ -236,7 +270,7 @@ export async function start(container) {
 
   const label = element("label", { htmlFor: json.id, textContent: "JSON", className: "muted small" });
   container.replaceChildren(
-    element("div", { className: "trial" }, form.element, element("div", {}, label, json)),
+    element("div", { className: "trial" }, form.element, element("div", {}, label, json, jsonMessage)),
     message,
     element("div", { className: "trial-actions" }, call, cancel),
     result,

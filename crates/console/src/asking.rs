@@ -24,7 +24,7 @@ const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(600);
 const MAX_STEPS: usize = 100;
 
 /// A request to the agent.
-pub(crate) struct Question {
+pub(crate) struct AgentPrompt {
     pub(crate) text: String,
     pub(crate) conversation: String,
     pub(crate) lang: Lang,
@@ -57,8 +57,8 @@ impl Confirmation for PageConfirmation {
                 false => Ok(Some(false)),
             };
             match answer {
-                Ok(Some(true)) => PermissionDecision::Given,
-                Ok(_) => PermissionDecision::Refused,
+                Ok(Some(true)) => PermissionDecision::Granted,
+                Ok(_) => PermissionDecision::Denied,
                 Err(_) => PermissionDecision::NoUser,
             }
         })
@@ -70,11 +70,11 @@ impl Confirmation for PageConfirmation {
 pub(crate) fn ask(
     gateways: &Arc<Gateways>,
     pending: &Arc<PendingAnswers<bool>>,
-    question: Question,
+    prompt: AgentPrompt,
     credential_end: impl Future<Output = ()> + Send + 'static,
 ) -> Response<Body> {
     let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
-    let work = run(Arc::clone(gateways), Arc::clone(pending), question, sender);
+    let work = run(Arc::clone(gateways), Arc::clone(pending), prompt, sender);
     let work = async move {
         tokio::select! {
             () = work => {}
@@ -87,10 +87,10 @@ pub(crate) fn ask(
 async fn run(
     gateways: Arc<Gateways>,
     pending: Arc<PendingAnswers<bool>>,
-    question: Question,
+    prompt: AgentPrompt,
     events: mpsc::Sender<StreamEvent>,
 ) {
-    let Question { text, conversation, lang } = question;
+    let AgentPrompt { text, conversation, lang } = prompt;
     let start = json!({ "conversation": conversation });
     let _ = events.send(StreamEvent::new("start", &start)).await;
     let options = AskOptions { conversation: Some(conversation.clone()), lang, ..AskOptions::default() };
@@ -186,10 +186,10 @@ mod tests {
             assert_eq!(pending.answer(&id, "local", true), Ok(false));
         };
         let (decision, ()) = tokio::join!(page.allow(&tool, &arguments), answer);
-        assert_eq!(decision, PermissionDecision::Given);
+        assert_eq!(decision, PermissionDecision::Granted);
         // A page that is gone allows nothing.
         drop(receiver);
-        assert_eq!(page.allow(&tool, &arguments).await, PermissionDecision::Refused);
+        assert_eq!(page.allow(&tool, &arguments).await, PermissionDecision::Denied);
         assert!(pending.is_empty());
         // A page that goes away while it is asked leaves nothing behind.
         let (sender, _receiver) = mpsc::channel(1);

@@ -120,7 +120,7 @@ impl Theme {
     }
 }
 
-/// The preferences of a visitor.
+/// The preferences of a browser.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Preferences {
     pub(crate) lang: Lang,

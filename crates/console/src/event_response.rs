@@ -71,7 +71,7 @@ pub(crate) fn respond(
 pub(crate) type AnswerCheck<T> = Box<dyn Fn(&T) -> Result<(), LocalizedText> + Send>;
 
 /// A question that a request waits for.
-struct Waiting<T> {
+struct PendingAnswer<T> {
     /// The principal that may answer.
     principal: Arc<str>,
     check: AnswerCheck<T>,
@@ -79,7 +79,7 @@ struct Waiting<T> {
 }
 
 /// The questions that requests wait for, by their ids. An id is a secret of its stream.
-pub(crate) struct PendingAnswers<T>(Mutex<HashMap<String, Waiting<T>>>);
+pub(crate) struct PendingAnswers<T>(Mutex<HashMap<String, PendingAnswer<T>>>);
 
 impl<T> Default for PendingAnswers<T> {
     fn default() -> Self {
@@ -92,20 +92,20 @@ impl<T> PendingAnswers<T> {
     /// question is still open.
     pub(crate) fn answer(&self, id: &str, principal: &str, answer: T) -> Result<bool, LocalizedText> {
         let mut all = self.lock();
-        let Some(waiting) = all.get(id).filter(|waiting| *waiting.principal == *principal) else {
+        let Some(pending) = all.get(id).filter(|pending| *pending.principal == *principal) else {
             return Ok(false);
         };
-        (waiting.check)(&answer)?;
-        Ok(all.remove(id).is_some_and(|waiting| waiting.answer.send(answer).is_ok()))
+        (pending.check)(&answer)?;
+        Ok(all.remove(id).is_some_and(|pending| pending.answer.send(answer).is_ok()))
     }
 
     /// Adds a question. Dropping it removes it. Returns `None` if the system has no random numbers.
-    pub(crate) fn ask(&self, principal: &Arc<str>, check: AnswerCheck<T>) -> Option<Question<'_, T>> {
+    pub(crate) fn ask(&self, principal: &Arc<str>, check: AnswerCheck<T>) -> Option<PendingQuestion<'_, T>> {
         let id = secret()?;
         let (sender, receiver) = oneshot::channel();
-        let waiting = Waiting { principal: Arc::clone(principal), check, answer: sender };
-        self.lock().insert(id.clone(), waiting);
-        Some(Question { pending: self, id, receiver })
+        let pending = PendingAnswer { principal: Arc::clone(principal), check, answer: sender };
+        self.lock().insert(id.clone(), pending);
+        Some(PendingQuestion { pending: self, id, receiver })
     }
 
     #[cfg(test)]
@@ -113,26 +113,26 @@ impl<T> PendingAnswers<T> {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting<T>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, PendingAnswer<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A question that waits for its answer.
-pub(crate) struct Question<'a, T> {
+pub(crate) struct PendingQuestion<'a, T> {
     pending: &'a PendingAnswers<T>,
     pub(crate) id: String,
     receiver: oneshot::Receiver<T>,
 }
 
-impl<T> Question<'_, T> {
+impl<T> PendingQuestion<'_, T> {
     /// Waits for the answer.
     pub(crate) async fn answer(&mut self) -> Option<T> {
         (&mut self.receiver).await.ok()
     }
 }
 
-impl<T> Drop for Question<'_, T> {
+impl<T> Drop for PendingQuestion<'_, T> {
     fn drop(&mut self) {
         self.pending.lock().remove(&self.id);
     }

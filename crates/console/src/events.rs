@@ -53,8 +53,8 @@ const TOPICS: [&str; 3] = ["servers", "calls", "waiting"];
 
 impl Versions {
     fn id(self) -> String {
-        let Self([servers, calls, waiting]) = self;
-        format!("{servers:x}-{calls:x}-{waiting:x}")
+        let Self([servers, calls, held]) = self;
+        format!("{servers:x}-{calls:x}-{held:x}")
     }
 
     /// Parses the id of an event; `None` if it is not from here.
@@ -133,12 +133,12 @@ impl EventSource {
             record.start.record.as_str().hash(&mut calls);
             record.status.name().hash(&mut calls);
         }
-        let mut waiting = self.hasher.build_hasher();
+        let mut held = self.hasher.build_hasher();
         for call in hub.held_calls().list().await.unwrap_or_default() {
-            call.id.hash(&mut waiting);
-            call.state.name().hash(&mut waiting);
+            call.id.hash(&mut held);
+            call.state.name().hash(&mut held);
         }
-        Versions([servers.finish(), calls.finish(), waiting.finish()])
+        Versions([servers.finish(), calls.finish(), held.finish()])
     }
 
     /// Opens a stream. `last` is the id of the last event that the client has received.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 use toolhub::{Catalog, DirectCall, DirectClient, Gateways};
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::{Tool, ToolDefinition};
 use toolhub_core::{BoxFuture, Lang, Localize as _, RawJson, RawObject, Source, ToolError};
@@ -31,7 +31,7 @@ const QUESTIONS: [&str; 2] = ["elicitation/create", "sampling/createMessage"];
 
 /// The page that makes a call.
 pub(crate) struct PageClient {
-    pub(crate) pending: Arc<PendingAnswers<Answer>>,
+    pub(crate) pending: Arc<PendingAnswers<ClientResponse>>,
     pub(crate) events: mpsc::Sender<StreamEvent>,
     pub(crate) principal: Arc<str>,
 }
@@ -53,7 +53,7 @@ struct ServerMessage<'a> {
 }
 
 /// Checks the content of an accepted form against the schema of the question.
-fn content_check(params: Option<&RawJson>) -> AnswerCheck<Answer> {
+fn content_check(params: Option<&RawJson>) -> AnswerCheck<ClientResponse> {
     let schema = params.and_then(|params| params.object()?.get("requestedSchema").cloned());
     let Some(schema) = schema else { return Box::new(|_| Ok(())) };
     let form = RawObject::default().with("name", "answer").with("inputSchema", schema).into_raw();
@@ -100,7 +100,7 @@ impl DirectClient for PageClient {
         self.announce("notice", &ServerMessage { id: None, method, params });
     }
 
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         Box::pin(async move {
             if !QUESTIONS.contains(&method.as_str()) {
                 return Err((UNSUPPORTED_REQUEST, format!("the console does not support {method}")));

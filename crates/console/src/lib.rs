@@ -33,7 +33,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use toolhub::Gateways;
 use toolhub_core::audit::{AuditAction, AuditEvent, LoginEvent};
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::HubStore;
 use toolhub_core::{BoxFuture, Lang, Localize as _, Principal, Secret};
@@ -48,15 +48,17 @@ use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::login_limiter::LoginLimiter;
 use crate::problem::Problem;
-use crate::request::{Context, Credential, Query, Visitor};
+use crate::request::{AuthenticatedCaller, ConsoleContext, Credential, Query};
 use crate::session::SessionOwner;
 use crate::sessions::Sessions;
 
 /// The path of the console's pages.
 pub const CONSOLE_PATH: &str = "/console";
 const API_PREFIX: &str = "/api/v1/";
-/// The path below [`CONSOLE_PATH`] at which a one-time ticket opens a session.
-const OPEN_SEGMENT: &str = "open";
+/// The path below [`CONSOLE_PATH`] at which a one-time ticket, which follows it, opens a session.
+const OPEN_PREFIX: &str = "open/";
+/// What the access log shows for such a path.
+const OPEN_PATH_WITHOUT_TICKET: &str = "/console/open/…";
 /// Maximum time for receiving the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a body.
@@ -77,7 +79,7 @@ pub async fn one_time_link(
         true => format!("{}:{}", session::console_host(home)?, address.port()),
         false => address.to_string(),
     };
-    Ok(Secret::new(format!("http://{host}{CONSOLE_PATH}/{OPEN_SEGMENT}/{}", ticket.expose())))
+    Ok(Secret::new(format!("http://{host}{CONSOLE_PATH}/{OPEN_PREFIX}{}", ticket.expose())))
 }
 
 /// The console and the API of a hub.
@@ -87,7 +89,7 @@ pub struct Console {
     events: EventSource,
     idempotency: IdempotencyKeys,
     confirmations: Arc<PendingAnswers<bool>>,
-    questions: Arc<PendingAnswers<Answer>>,
+    questions: Arc<PendingAnswers<ClientResponse>>,
     logins: LoginLimiter,
     local: Arc<Principal>,
     /// The language if a browser names none.
@@ -107,7 +109,7 @@ impl Console {
     pub fn new(gateways: Arc<Gateways>, lang: Lang) -> Self {
         let hub = gateways.hub();
         Self {
-            sessions: Arc::new(Sessions::open(&hub.places().home, hub.store())),
+            sessions: Arc::new(Sessions::open(&hub.paths().data_dir, hub.store())),
             events: EventSource::default(),
             idempotency: IdempotencyKeys::default(),
             confirmations: Arc::default(),
@@ -115,7 +117,7 @@ impl Console {
             logins: LoginLimiter::default(),
             local: Arc::new(Principal::local()),
             lang,
-            host: session::console_host(&hub.places().home).ok(),
+            host: session::console_host(&hub.paths().data_dir).ok(),
             gateways,
         }
     }
@@ -156,8 +158,8 @@ impl Console {
     /// Responds to a request of the API.
     async fn api(&self, path: &str, exchange: Exchange<'_, '_>) -> Result<Response<Body>, Problem> {
         let Exchange { parts, body, lang, web } = exchange;
-        let visitor = self.visitor(&parts.headers).await?.ok_or_else(Problem::unauthenticated)?;
-        let (handle, _permit) = match web.start_request(&visitor.principal) {
+        let caller = self.caller(&parts.headers).await?.ok_or_else(Problem::unauthenticated)?;
+        let (handle, _permit) = match web.start_request(&caller.principal) {
             Ok(started) => started,
             Err(refused) => return Ok(refused),
         };
@@ -180,12 +182,12 @@ impl Console {
                 return Ok(response);
             }
         };
-        if let Credential::Session { csrf } = &visitor.credential
+        if let Credential::Session { csrf } = &caller.credential
             && route.method.writes()
         {
             browser::check_write(&parts.headers, csrf)?;
         }
-        if !route.permission.allows(&visitor.principal) {
+        if !route.permission.allows(&caller.principal) {
             return Err(Problem::forbidden(
                 "the roles of this principal do not allow this",
                 "该主体的角色不允许此操作",
@@ -195,18 +197,18 @@ impl Console {
             true => read_body(&parts.headers, body, &handle).await?,
             false => (Bytes::new(), None),
         };
-        let context = Context { path: values, body, lang, ..self.context(visitor, parts, handle) };
+        let context = ConsoleContext { path: values, body, lang, ..self.context(caller, parts, handle) };
         (route.handler)(&context).await
     }
 
     /// The context of a request without path parameters and body.
     fn context<'a>(
         &'a self,
-        visitor: Visitor,
+        caller: AuthenticatedCaller,
         parts: &'a http::request::Parts,
         handle: PrincipalHandle,
-    ) -> Context<'a> {
-        Context {
+    ) -> ConsoleContext<'a> {
+        ConsoleContext {
             gateways: &self.gateways,
             events: &self.events,
             idempotency: &self.idempotency,
@@ -215,7 +217,7 @@ impl Console {
             sessions: &self.sessions,
             is_https: self.is_https(),
             own_host: self.host.as_deref(),
-            visitor,
+            caller,
             handle,
             lang: self.lang,
             query: Query::parse(parts.uri.query()),
@@ -225,10 +227,10 @@ impl Console {
         }
     }
 
-    /// The visitor of a request: the principal of its key, else that of its session. A wrong key is not replaced by a session.
-    async fn visitor(&self, headers: &HeaderMap) -> Result<Option<Visitor>, Problem> {
+    /// The caller of a request: the principal of its key, else that of its session. A wrong key is not replaced by a session.
+    async fn caller(&self, headers: &HeaderMap) -> Result<Option<AuthenticatedCaller>, Problem> {
         if headers.get_all(header::AUTHORIZATION).iter().any(browser::is_bearer) {
-            return Ok(self.key_visitor(headers));
+            return Ok(self.key_caller(headers));
         }
         if !self.accepts_sessions(headers) {
             return Ok(None);
@@ -245,16 +247,16 @@ impl Console {
             },
         };
         let credential = Credential::Session { csrf: session::csrf_token(token) };
-        Ok(Some(Visitor { principal, credential }))
+        Ok(Some(AuthenticatedCaller { principal, credential }))
     }
 
-    /// The visitor of a request with a key.
-    fn key_visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
+    /// The caller of a request with a key.
+    fn key_caller(&self, headers: &HeaderMap) -> Option<AuthenticatedCaller> {
         let mut values = headers.get_all(header::AUTHORIZATION).iter();
         let (value, None) = (values.next()?.to_str().ok()?, values.next()) else { return None };
         let (_, key) = value.split_once(' ')?;
         let principal = self.gateways.access().find_key(key.trim())?;
-        Some(Visitor { principal, credential: Credential::Key })
+        Some(AuthenticatedCaller { principal, credential: Credential::Key })
     }
 
     /// Whether the host of a request may have sessions: on this machine only the name that other programs do not know.
@@ -283,7 +285,7 @@ impl Console {
         if let Some(name) = below.strip_prefix("assets/") {
             return assets::respond(name, &parts.headers);
         }
-        if let Some(ticket) = below.strip_prefix("open/") {
+        if let Some(ticket) = below.strip_prefix(OPEN_PREFIX) {
             // A probe must not use up the ticket.
             if parts.method == Method::HEAD || !self.accepts_sessions(&parts.headers) {
                 return pages::used_link(preferences);
@@ -305,21 +307,21 @@ impl Console {
             _ => {}
         }
         // Keys are for programs; only a session opens pages.
-        let visitor = match self.visitor(&parts.headers).await {
-            Ok(visitor) => visitor,
+        let caller = match self.caller(&parts.headers).await {
+            Ok(caller) => caller,
             Err(problem) => {
                 return browser::plain(problem.status, &problem.detail.localize(preferences.lang));
             }
         };
-        let session = visitor.filter(|visitor| matches!(visitor.credential, Credential::Session { .. }));
-        let Some(visitor) = session else {
+        let session = caller.filter(|caller| matches!(caller.credential, Credential::Session { .. }));
+        let Some(caller) = session else {
             return pages::login(below, preferences, &self.gateways.access().login_issuers());
         };
-        let (handle, _permit) = match web.start_request(&visitor.principal) {
+        let (handle, _permit) = match web.start_request(&caller.principal) {
             Ok(started) => started,
             Err(refused) => return refused,
         };
-        let context = Context { lang: preferences.lang, ..self.context(visitor, parts, handle) };
+        let context = ConsoleContext { lang: preferences.lang, ..self.context(caller, parts, handle) };
         pages::respond(below, context, preferences).await
     }
 
@@ -370,7 +372,9 @@ impl WebApp for Console {
 
     fn loggable_path<'a>(&self, path: &'a str) -> &'a str {
         // A ticket is a secret until it is used. Queries, which may have a code, are not logged.
-        if path.starts_with("/console/open/") { "/console/open/…" } else { path }
+        let below = path.strip_prefix(CONSOLE_PATH).and_then(|rest| rest.strip_prefix('/'));
+        let has_ticket = below.is_some_and(|below| below.starts_with(OPEN_PREFIX));
+        if has_ticket { OPEN_PATH_WITHOUT_TICKET } else { path }
     }
 
     fn respond<'a>(

@@ -140,7 +140,7 @@ impl Console {
         if !is_accepted {
             let text = preferences.lang.choose(
                 "You are known, but have no role at this hub. Its owner can give you one with `roles` in `[[auth.issuers]]`.",
-                "已识别您的身份，但您在此 hub 中没有角色。hub 的所有者可以在 `[[auth.issuers]]` 的 `roles` 中授予。",
+                "已识别你的身份，但你在此 hub 中没有角色。hub 的所有者可以在 `[[auth.issuers]]` 的 `roles` 中授予。",
             );
             return pages::failed_login(preferences, text);
         }

@@ -14,6 +14,8 @@ pub(crate) struct Problem {
     /// A stable name for programs, the last segment of `type`.
     pub(crate) kind: &'static str,
     pub(crate) detail: LocalizedText,
+    /// The server to look at, for pages.
+    pub(crate) server: Option<String>,
 }
 
 /// The body of an error response.
@@ -32,7 +34,12 @@ pub(crate) struct ProblemBody {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<LocalizedText>) -> Self {
-        Self { status, kind, detail: detail.into() }
+        Self { status, kind, detail: detail.into(), server: None }
+    }
+
+    /// Names the server to look at.
+    pub(crate) fn with_server(self, id: impl Into<String>) -> Self {
+        Self { server: Some(id.into()), ..self }
     }
 
     pub(crate) fn bad_request(en: impl Into<String>, zh: impl Into<String>) -> Self {

@@ -1,4 +1,4 @@
-//! A request of an authenticated visitor, with its parameters.
+//! A request of an authenticated caller, with its parameters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use toolhub::{Gateways, Hub};
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::json::folded;
 use toolhub_core::{Lang, Principal, RawJson, Role, Roles};
 use toolhub_mcp_gateway::PrincipalHandle;
@@ -21,7 +21,7 @@ use crate::idempotency::IdempotencyKeys;
 use crate::problem::Problem;
 use crate::sessions::Sessions;
 
-/// How a visitor proved its identity.
+/// How a caller proved its identity.
 #[derive(Debug, Clone)]
 pub(crate) enum Credential {
     /// The session of a browser.
@@ -33,9 +33,9 @@ pub(crate) enum Credential {
     Key,
 }
 
-/// An authenticated visitor.
+/// An authenticated caller.
 #[derive(Debug, Clone)]
-pub(crate) struct Visitor {
+pub(crate) struct AuthenticatedCaller {
     pub(crate) principal: Arc<Principal>,
     pub(crate) credential: Credential,
 }
@@ -127,20 +127,20 @@ fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// A request of an authenticated visitor.
-pub(crate) struct Context<'a> {
+/// A request of an authenticated caller.
+pub(crate) struct ConsoleContext<'a> {
     pub(crate) gateways: &'a Arc<Gateways>,
     pub(crate) events: &'a EventSource,
     pub(crate) idempotency: &'a IdempotencyKeys,
     pub(crate) confirmations: &'a Arc<PendingAnswers<bool>>,
     /// The questions of servers that calls of pages wait for.
-    pub(crate) questions: &'a Arc<PendingAnswers<Answer>>,
+    pub(crate) questions: &'a Arc<PendingAnswers<ClientResponse>>,
     pub(crate) sessions: &'a Arc<Sessions>,
     /// Whether browsers reach the hub over HTTPS.
     pub(crate) is_https: bool,
     /// The host name of the console on this machine.
     pub(crate) own_host: Option<&'a str>,
-    pub(crate) visitor: Visitor,
+    pub(crate) caller: AuthenticatedCaller,
     /// The principal with its budget.
     pub(crate) handle: PrincipalHandle,
     pub(crate) lang: Lang,
@@ -151,30 +151,30 @@ pub(crate) struct Context<'a> {
     pub(crate) body: Bytes,
 }
 
-impl Context<'_> {
+impl ConsoleContext<'_> {
     pub(crate) fn hub(&self) -> &Arc<Hub> {
         self.gateways.hub()
     }
 
     pub(crate) fn principal(&self) -> &Arc<Principal> {
-        &self.visitor.principal
+        &self.caller.principal
     }
 
     pub(crate) fn has_role(&self, roles: impl Into<Roles>) -> bool {
         self.principal().roles.intersects(roles.into())
     }
 
-    /// Whether the visitor may read the calls of other principals.
+    /// Whether the caller may read the calls of other principals.
     pub(crate) fn reads_all_calls(&self) -> bool {
         self.has_role(Role::Auditor)
     }
 
-    /// Whether the visitor may see the arguments that the owner fixed in a profile.
+    /// Whether the caller may see the arguments that the owner fixed in a profile.
     pub(crate) fn sees_fixed_arguments(&self) -> bool {
         self.has_role([Role::Operator, Role::Auditor, Role::Owner].into_iter().collect::<Roles>())
     }
 
-    /// The arguments of a call of a tool that the visitor may see: without those that the owner fixed.
+    /// The arguments of a call of a tool that the caller may see: without those that the owner fixed.
     pub(crate) fn visible_arguments(&self, tool: &str, arguments: &RawJson) -> RawJson {
         if self.sees_fixed_arguments() {
             return arguments.clone();

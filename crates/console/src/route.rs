@@ -11,7 +11,7 @@ use toolhub_core::{Principal, Role};
 use url::form_urlencoded;
 
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,8 @@ pub(crate) struct Parameter {
 
 /// Creates the schema of a body.
 pub(crate) type BodySchema = fn(&mut SchemaGenerator) -> Schema;
-pub(crate) type Handler = for<'a> fn(&'a Context<'a>) -> BoxFuture<'a, Result<Response<Body>, Problem>>;
+pub(crate) type Handler =
+    for<'a> fn(&'a ConsoleContext<'a>) -> BoxFuture<'a, Result<Response<Body>, Problem>>;
 
 /// A route.
 #[derive(Clone, Copy)]

@@ -8,11 +8,12 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use toolhub::Person;
 use toolhub_core::Secret;
+use toolhub_core::millis::{duration_millis, unix_millis};
 use toolhub_mcp_gateway::secret;
 use toolhub_server::hash_of;
 use toolhub_store::private_file;
@@ -60,7 +61,7 @@ pub(crate) enum SessionOwner {
 impl StoredSession {
     /// When it ends in any case, in milliseconds since 1970.
     pub(crate) fn ends_ms(&self) -> u64 {
-        self.created_ms.saturating_add(as_millis(self.lifetime()))
+        self.created_ms.saturating_add(duration_millis(self.lifetime()))
     }
 
     fn lifetime(&self) -> Duration {
@@ -69,7 +70,7 @@ impl StoredSession {
 
     pub(crate) fn is_valid(&self, now_ms: u64) -> bool {
         // A clock that was set back must not extend a session without end.
-        let since = |then: u64, limit: Duration| now_ms.abs_diff(then) < as_millis(limit);
+        let since = |then: u64, limit: Duration| now_ms.abs_diff(then) < duration_millis(limit);
         since(self.used_ms, IDLE_TIMEOUT) && since(self.created_ms, self.lifetime())
     }
 
@@ -86,8 +87,8 @@ pub(crate) struct FolderSessions {
 
 impl FolderSessions {
     /// Reads the stored sessions. An unreadable file means that all browsers have to log in again.
-    pub(crate) fn open(home: &Path) -> Self {
-        let folder = home.join(FOLDER);
+    pub(crate) fn open(data_dir: &Path) -> Self {
+        let folder = data_dir.join(FOLDER);
         let stored = fs::read(folder.join(SESSIONS_FILE)).ok();
         let sessions = stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         Self { folder, sessions: Mutex::new(sessions) }
@@ -148,7 +149,7 @@ impl FolderSessions {
             return None;
         }
         let owner = session.owner();
-        let is_due = now.saturating_sub(session.used_ms) >= as_millis(USE_INTERVAL);
+        let is_due = now.saturating_sub(session.used_ms) >= duration_millis(USE_INTERVAL);
         session.used_ms = now.max(session.used_ms);
         if is_due {
             // The session is valid in any case; a failure shortens it after a restart.
@@ -210,8 +211,8 @@ pub(crate) fn superseded(
 /// The host name of the console of a data folder: a random name below `localhost`, which browsers resolve to this machine.
 /// Cookies do not distinguish ports, so that every program that listens on another port of `127.0.0.1` or `localhost` could
 /// receive the cookie of a session there.
-pub(crate) fn console_host(home: &Path) -> io::Result<String> {
-    let file = home.join(FOLDER).join(HOST_FILE);
+pub(crate) fn console_host(data_dir: &Path) -> io::Result<String> {
+    let file = data_dir.join(FOLDER).join(HOST_FILE);
     let is_host = |text: &str| {
         let name = text.strip_prefix("console-").and_then(|rest| rest.strip_suffix(".localhost"));
         name.is_some_and(|name| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -219,9 +220,9 @@ pub(crate) fn console_host(home: &Path) -> io::Result<String> {
     if let Some(known) = fs::read_to_string(&file).ok().filter(|text| is_host(text)) {
         return Ok(known);
     }
-    private_file::create_dir(&home.join(FOLDER))?;
+    private_file::create_dir(&data_dir.join(FOLDER))?;
     let name = secret().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
-    let mut new = tempfile::NamedTempFile::new_in(home.join(FOLDER))?;
+    let mut new = tempfile::NamedTempFile::new_in(data_dir.join(FOLDER))?;
     new.write_all(format!("console-{name}.localhost").as_bytes())?;
     // Another process may have been faster; a damaged file is replaced.
     match new.persist_noclobber(&file) {
@@ -233,9 +234,9 @@ pub(crate) fn console_host(home: &Path) -> io::Result<String> {
 }
 
 /// Creates a one-time ticket in a data folder. Removes tickets that were never used.
-pub(crate) fn new_ticket(home: &Path) -> io::Result<Secret> {
-    let folder = home.join(FOLDER).join(TICKETS_FOLDER);
-    private_file::create_dir(&home.join(FOLDER))?;
+pub(crate) fn new_ticket(data_dir: &Path) -> io::Result<Secret> {
+    let folder = data_dir.join(FOLDER).join(TICKETS_FOLDER);
+    private_file::create_dir(&data_dir.join(FOLDER))?;
     private_file::create_dir(&folder)?;
     for entry in fs::read_dir(&folder)?.flatten() {
         let modified = entry.metadata().and_then(|metadata| metadata.modified());
@@ -265,12 +266,8 @@ pub(crate) fn is_token(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-pub(crate) fn as_millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 pub(crate) fn now_ms() -> u64 {
-    as_millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    unix_millis(SystemTime::now())
 }
 
 #[cfg(test)]
@@ -279,9 +276,9 @@ mod tests {
 
     #[test]
     fn ticket_opens_one_session() {
-        let home = tempfile::tempdir().unwrap();
-        let sessions = FolderSessions::open(home.path());
-        let ticket = new_ticket(home.path()).unwrap();
+        let data_dir = tempfile::tempdir().unwrap();
+        let sessions = FolderSessions::open(data_dir.path());
+        let ticket = new_ticket(data_dir.path()).unwrap();
         let token = sessions.redeem(ticket.expose()).unwrap().unwrap();
         assert!(sessions.redeem(ticket.expose()).unwrap().is_none());
         assert_eq!(sessions.owner(token.expose()), Some(SessionOwner::Local));
@@ -291,19 +288,19 @@ mod tests {
 
     #[test]
     fn sessions_survive_a_restart_and_are_stored_as_hashes() {
-        let home = tempfile::tempdir().unwrap();
-        let ticket = new_ticket(home.path()).unwrap();
+        let data_dir = tempfile::tempdir().unwrap();
+        let ticket = new_ticket(data_dir.path()).unwrap();
         let stored_ticket =
-            fs::read_dir(home.path().join("console/tickets")).unwrap().next().unwrap().unwrap();
+            fs::read_dir(data_dir.path().join("console/tickets")).unwrap().next().unwrap().unwrap();
         assert_ne!(stored_ticket.file_name().to_str().unwrap(), ticket.expose());
-        let token = FolderSessions::open(home.path()).redeem(ticket.expose()).unwrap().unwrap();
-        let stored = fs::read_to_string(home.path().join("console/sessions.json")).unwrap();
+        let token = FolderSessions::open(data_dir.path()).redeem(ticket.expose()).unwrap().unwrap();
+        let stored = fs::read_to_string(data_dir.path().join("console/sessions.json")).unwrap();
         assert!(!stored.contains(token.expose()), "{stored}");
-        let sessions = FolderSessions::open(home.path());
+        let sessions = FolderSessions::open(data_dir.path());
         assert_eq!(sessions.owner(token.expose()), Some(SessionOwner::Local));
         sessions.end(token.expose()).unwrap();
         assert_eq!(sessions.owner(token.expose()), None);
-        assert_eq!(FolderSessions::open(home.path()).owner(token.expose()), None);
+        assert_eq!(FolderSessions::open(data_dir.path()).owner(token.expose()), None);
     }
 
     #[test]
@@ -318,10 +315,10 @@ mod tests {
 
     #[test]
     fn old_tickets_and_other_names_open_nothing() {
-        let home = tempfile::tempdir().unwrap();
-        let sessions = FolderSessions::open(home.path());
-        let ticket = new_ticket(home.path()).unwrap();
-        let file = home.path().join("console/tickets").join(hash_of(ticket.expose()));
+        let data_dir = tempfile::tempdir().unwrap();
+        let sessions = FolderSessions::open(data_dir.path());
+        let ticket = new_ticket(data_dir.path()).unwrap();
+        let file = data_dir.path().join("console/tickets").join(hash_of(ticket.expose()));
         let past = SystemTime::now() - TICKET_LIFETIME;
         fs::File::options().write(true).open(&file).unwrap().set_modified(past).unwrap();
         assert!(sessions.redeem(ticket.expose()).unwrap().is_none());
@@ -333,8 +330,8 @@ mod tests {
 
     #[test]
     fn people_log_only_themselves_out() {
-        let home = tempfile::tempdir().unwrap();
-        let sessions = FolderSessions::open(home.path());
+        let data_dir = tempfile::tempdir().unwrap();
+        let sessions = FolderSessions::open(data_dir.path());
         let person = |subject: usize| Person {
             issuer: "https://idp.example".to_owned(),
             subject: subject.to_string(),

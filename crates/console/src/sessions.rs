@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use toolhub::Person;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, StateEntry, StateKind};
 use toolhub_core::{RawJson, Secret};
 use toolhub_server::hash_of;
 
 use crate::session::{
-    FolderSessions, MAX_OWN_SESSIONS, SessionOwner, StoredSession, TICKET_LIFETIME, USE_INTERVAL, as_millis,
-    is_token, new_token, now_ms, superseded,
+    FolderSessions, MAX_OWN_SESSIONS, SessionOwner, StoredSession, TICKET_LIFETIME, USE_INTERVAL, is_token,
+    new_token, now_ms, superseded,
 };
 
 const KIND: StateKind = StateKind::BrowserSession;
@@ -29,10 +30,10 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// The sessions in the data folder, or in `store` if other replicas share it.
-    pub(crate) fn open(home: &Path, store: Option<&Arc<dyn HubStore>>) -> Self {
+    pub(crate) fn open(data_dir: &Path, store: Option<&Arc<dyn HubStore>>) -> Self {
         let shared = store.filter(|store| store.is_shared());
         let shared = shared.map(|store| SharedSessions { store: Arc::clone(store) });
-        Self { folder: FolderSessions::open(home), shared }
+        Self { folder: FolderSessions::open(data_dir), shared }
     }
 
     /// Uses a ticket, once at all replicas together. Returns the token of a new session.
@@ -157,7 +158,7 @@ impl SharedSessions {
     async fn owner(&self, token: &str) -> io::Result<Option<SessionOwner>> {
         let Some((entry, session)) = self.find(token).await? else { return Ok(None) };
         let (owner, now) = (session.owner(), now_ms());
-        if now.saturating_sub(session.used_ms) >= as_millis(USE_INTERVAL) {
+        if now.saturating_sub(session.used_ms) >= duration_millis(USE_INTERVAL) {
             let change = Replacement {
                 kind: KIND,
                 id: entry.id,

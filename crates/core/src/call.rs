@@ -53,7 +53,7 @@ pub struct ToolCall {
     /// The user's request in natural language that the call serves, if any.
     pub request: Option<String>,
     /// The sources that may serve the call; `None` allows all.
-    pub among: Option<Arc<[Source]>>,
+    pub sources: Option<Arc<[Source]>>,
     /// Handle to the caller, if it can receive messages while the call runs.
     pub caller: Option<CallerHandle>,
     /// Who makes the call, and what allowed it.
@@ -84,7 +84,7 @@ impl ToolCall {
             timeout: None,
             conversation: None,
             request: None,
-            among: None,
+            sources: None,
             caller: None,
             authorization: Authorization::default(),
             parent: None,
@@ -96,7 +96,7 @@ impl ToolCall {
     /// Whether a person of this machine made it directly: such a call may be resumed after a crash. Agents and clients repeat
     /// their request instead.
     pub fn may_resume(&self) -> bool {
-        let has_identity = self.caller.as_ref().is_some_and(|caller| caller.identity().is_some());
+        let has_identity = self.caller.as_ref().is_some_and(|caller| caller.principal().is_some());
         self.parent.is_none()
             && self.request.is_none()
             && !has_identity

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::millis::unix_millis;
+
 /// The id of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallId(Arc<str>);
@@ -22,8 +24,7 @@ impl CallId {
         static PROCESS: LazyLock<u32> = LazyLock::new(std::process::id);
         // The prefix, three separators and three numbers of at most 16 digits.
         const MAX_ID_BYTES: usize = 4 + 3 * 17;
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let millis = since.as_secs().saturating_mul(1000) + u64::from(since.subsec_millis());
+        let millis = unix_millis(SystemTime::now());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let mut text = [0; MAX_ID_BYTES];
         // Filled from the end, because the length is not known in advance.

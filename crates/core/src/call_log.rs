@@ -2,11 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest as _, Sha256};
-
 use crate::boxed::BoxFuture;
 use crate::call::CallId;
 use crate::error::{Effect, ToolError};
+use crate::hex;
 use crate::json::{RawJson, RawObject};
 use crate::lang::LocalizedText;
 use crate::outcome::{AttemptEnd, AttemptRecord};
@@ -15,6 +14,7 @@ pub use crate::record_id::RecordId;
 use crate::source::Source;
 use crate::statistics::{StatisticsSummary, SummaryQuery, ToolStatistics};
 use crate::store_error::StoreError;
+use crate::text::byte_prefix;
 use crate::tool::ToolName;
 
 /// The status of a call.
@@ -74,8 +74,8 @@ pub fn stored_arguments(arguments: &RawJson) -> RawJson {
     if text.len() <= MAX_STORED_ARGUMENT_BYTES {
         return arguments.clone();
     }
-    let digest: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    let prefix = &text[..text.floor_char_boundary(STORED_PREFIX_BYTES)];
+    let digest = hex::sha256(text.as_bytes());
+    let prefix = byte_prefix(text, STORED_PREFIX_BYTES);
     let cut = RawObject::default()
         .with("bytes", RawJson::of(&text.len()))
         .with("sha256", digest.as_str())

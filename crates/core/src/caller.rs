@@ -11,7 +11,7 @@ use crate::principal::Principal;
 use crate::trace::TraceContext;
 
 /// The response to a request: a result, or the code and message of an error.
-pub type Answer = Result<RawJson, (i64, String)>;
+pub type ClientResponse = Result<RawJson, (i64, String)>;
 
 /// The client that made a call.
 pub trait Caller: Send + Sync {
@@ -42,12 +42,12 @@ pub trait Caller: Send + Sync {
     }
 
     /// The id of the authenticated principal, if any.
-    fn principal(&self) -> Option<&str> {
-        self.identity().map(|principal| &**principal.id())
+    fn principal_id(&self) -> Option<&str> {
+        self.principal().map(|principal| &**principal.id())
     }
 
     /// The authenticated principal, if any.
-    fn identity(&self) -> Option<&Arc<Principal>> {
+    fn principal(&self) -> Option<&Arc<Principal>> {
         None
     }
 
@@ -70,7 +70,7 @@ pub trait Caller: Send + Sync {
     }
 
     /// Sends a request to the client and returns its response.
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer>;
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse>;
 }
 
 /// A shared handle to a caller.

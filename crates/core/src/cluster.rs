@@ -1,5 +1,5 @@
 //! Membership and placement in a cluster: which processes belong to it, and which worker runs which server. The port through which
-//! a database remembers both.
+//! a database stores both.
 //!
 //! A placement is a lease. It ends by the clock of the database, and each one has an epoch that no other placement ever has, so
 //! that messages of a former holder are recognised.
@@ -82,7 +82,7 @@ pub struct HeldPlacement {
     pub epoch: i64,
 }
 
-/// Remembers members and placements.
+/// Stores members and placements.
 pub trait ClusterStore: Send + Sync {
     /// Stores a sign of life of a member. Returns the time of the database in milliseconds since 1970.
     fn beat(&self, member: Member) -> BoxFuture<'_, Result<i64, StoreError>>;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::json::RawJson;
 use crate::lang::{Lang, Localize, LocalizedText};
 use crate::output::ToolOutput;
+use crate::shell;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
 
@@ -349,30 +350,30 @@ impl Localize for ToolError {
             }
             Self::NoneCapable { capability, have: 1, .. } => lang.choose(
                 format!(
-                    "the one tool for `{capability}` does not accept these arguments; see `toolhub tools --tag {capability}`"
+                    "the one tool for `{capability}` does not accept these arguments; see `toolhub tools --tag {}`", shell::quote(capability)
                 ),
-                format!("唯一的 `{capability}` 类工具不接受这些参数；见 `toolhub tools --tag {capability}`"),
+                format!("唯一的 `{capability}` 类工具不接受这些参数；见 `toolhub tools --tag {}`", shell::quote(capability)),
             ),
             Self::NoneCapable { capability, have, .. } => lang.choose(
                 format!(
-                    "none of the {have} tools for `{capability}` accepts these arguments; see `toolhub tools --tag {capability}`"
+                    "none of the {have} tools for `{capability}` accepts these arguments; see `toolhub tools --tag {}`", shell::quote(capability)
                 ),
                 format!(
-                    "{have} 个 `{capability}` 类工具都不接受这些参数；见 `toolhub tools --tag {capability}`"
+                    "{have} 个 `{capability}` 类工具都不接受这些参数；见 `toolhub tools --tag {}`", shell::quote(capability)
                 ),
             ),
             Self::InvalidArguments { tool, problems } => {
                 let list = problems.iter().map(|problem| problem.localize(lang)).collect::<Vec<_>>().join("; ");
                 lang.choose(
-                    format!("wrong arguments for `{tool}`: {list}; see `toolhub tools show {tool}`"),
-                    format!("`{tool}` 的参数不对：{list}；用 `toolhub tools show {tool}` 查看参数"),
+                    format!("wrong arguments for `{tool}`: {list}; see `toolhub tools show {}`", shell::quote(tool.as_str())),
+                    format!("`{tool}` 的参数不对：{list}；用 `toolhub tools show {}` 查看参数", shell::quote(tool.as_str())),
                 )
             }
             Self::UnusableSchema { tool, detail } => lang.choose(
                 format!(
                     "the schema of `{tool}` cannot be used, so its arguments cannot be checked: {detail}"
                 ),
-                format!("`{tool}` 的参数模式无法使用，不能检查参数：{detail}"),
+                format!("`{tool}` 的参数 schema 无法使用，不能校验参数：{detail}"),
             ),
             Self::UnreadableCall { detail } => detail.localize(lang),
             Self::ConnectionFailed { server, stderr, effect, .. } => {
@@ -384,8 +385,8 @@ impl Localize for ToolError {
                     );
                 }
                 text += &lang.choose(
-                    format!("; check it with `toolhub servers test {server}`"),
-                    format!("；用 `toolhub servers test {server}` 检查"),
+                    format!("; check it with `toolhub servers test {}`", shell::quote(server.as_str())),
+                    format!("；用 `toolhub servers test {}` 检查", shell::quote(server.as_str())),
                 );
                 if !stderr.is_empty() {
                     text += lang.choose("\nlast stderr output:", "\nstderr 的最后输出：");
@@ -403,7 +404,7 @@ impl Localize for ToolError {
                 }
                 let hint = match status {
                     401 | 403 => lang.choose(
-                        "; it wants to know who is calling: set `headers` for it in mcp.json",
+                        "; it requires authentication: set `headers` for it in mcp.json",
                         "；它要求身份验证：请在 mcp.json 中为它设置 `headers`",
                     ),
                     404 => lang.choose("; check the path of its url", "；请检查 url 的路径"),
@@ -415,8 +416,8 @@ impl Localize for ToolError {
                 )
             }
             Self::LoginNeeded { server } => lang.choose(
-                format!("server `{server}` wants you to log in: run `toolhub servers login {server}`"),
-                format!("服务器 `{server}` 需要登录：请运行 `toolhub servers login {server}`"),
+                format!("server `{server}` requires a login: run `toolhub servers login {}`", shell::quote(server.as_str())),
+                format!("服务器 `{server}` 需要登录：请运行 `toolhub servers login {}`", shell::quote(server.as_str())),
             ),
             Self::Protocol { server, code, message, .. } => lang.choose(
                 format!("server `{server}` answered with MCP error {code}: {message}"),
@@ -439,12 +440,12 @@ impl Localize for ToolError {
                 format!("未执行：调用日志不可用（{}）。请修复存储（可用 `toolhub doctor` 检查），或设置 `[store] required = false`", cause.localize(lang)),
             ),
             Self::Quarantined { tool, place: Source::Skill } => lang.choose(
-                format!("`{tool}` is held back until you approve its skill as it is now: read it with `toolhub skills show {tool}`, then `toolhub skills approve {tool}`"),
-                format!("`{tool}` 所属的技能尚未按现状批准，暂被隔离：先用 `toolhub skills show {tool}` 查看，再用 `toolhub skills approve {tool}` 批准"),
+                format!("`{tool}` is held back until you approve its skill as it is now: read it with `toolhub skills show {0}`, then `toolhub skills approve {0}`", shell::quote(tool.as_str())),
+                format!("`{tool}` 所属的技能尚未按现状批准，暂被隔离：先用 `toolhub skills show {0}` 查看，再用 `toolhub skills approve {0}` 批准", shell::quote(tool.as_str())),
             ),
             Self::Quarantined { tool, place } => lang.choose(
-                format!("`{tool}` of {place} is held back: it is not what was approved; see `toolhub tools diff {tool} --source {place}`, then `toolhub tools approve {tool} --source {place}`"),
-                format!("{place} 的 `{tool}` 已被隔离：与批准的定义不同；先看 `toolhub tools diff {tool} --source {place}`，再用 `toolhub tools approve {tool} --source {place}` 批准"),
+                format!("`{tool}` of {place} is held back: it is not what was approved; see `toolhub tools diff {0} --source {1}`, then `toolhub tools approve {0} --source {1}`", shell::quote(tool.as_str()), shell::quote(&place.to_string())),
+                format!("{place} 的 `{tool}` 已被隔离：与批准的定义不同；先看 `toolhub tools diff {0} --source {1}`，再用 `toolhub tools approve {0} --source {1}` 批准", shell::quote(tool.as_str()), shell::quote(&place.to_string())),
             ),
             Self::NotStarted { why } => why.localize(lang),
             Self::Cancelled => lang.choose("cancelled", "已取消").to_owned(),
@@ -487,8 +488,8 @@ impl Localize for UnknownTool {
         if self.unlisted.len() > most {
             let more = self.unlisted.len() - most;
             text += &lang.choose(
-                format!("; {more} more servers could not be asked, see `toolhub servers test`"),
-                format!("；另有 {more} 个服务器无法询问，见 `toolhub servers test`"),
+                format!("; {more} more servers could not be listed, see `toolhub servers test`"),
+                format!("；另有 {more} 个服务器无法列出工具，见 `toolhub servers test`"),
             );
         }
         for (server, cause) in self.unlisted.iter().take(most) {

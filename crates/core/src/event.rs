@@ -284,7 +284,7 @@ impl Localize for EventKind {
                 )
             }
             Self::InputRequested { method } => {
-                lang.choose(format!("the caller is asked: {method}"), format!("向调用方提问：{method}"))
+                lang.choose(format!("request to the caller: {method}"), format!("向调用方提问：{method}"))
             }
             Self::InputReceived => lang.choose("the question is settled", "提问已有结果").to_owned(),
             Self::ServerNote { server, text } | Self::RunningHub { server, text } => {
@@ -306,7 +306,7 @@ impl Localize for EventKind {
                 let tokens = tokens.map(|(read, written)| {
                     lang.choose(
                         format!(", {read} tokens read, {written} written"),
-                        format!("，读入 {read} 词元，写出 {written} 词元"),
+                        format!("，读入 {read} token，写出 {written} token"),
                     )
                 });
                 lang.choose(
@@ -347,7 +347,7 @@ impl Localize for EventKind {
                 )
             }
             Self::Traced { trace, .. } => lang.choose(format!("trace {trace}"), format!("追踪 {trace}")),
-            Self::CallAbandoned => lang.choose("the caller went away", "调用方已离开").to_owned(),
+            Self::CallAbandoned => lang.choose("the caller disconnected", "调用方已断开连接").to_owned(),
             Self::RequestServed(request) => request.localize(lang),
             Self::InternalError { detail } => {
                 lang.choose(format!("fault: {detail}"), format!("内部错误：{detail}"))

@@ -16,7 +16,7 @@ const LOCK: &str = "lock";
 /// The number of folders that this process has created.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 /// The folder of this process in each parent.
-static OWN: Mutex<BTreeMap<PathBuf, Weak<ProcessFolder>>> = Mutex::new(BTreeMap::new());
+static PROCESS_FOLDERS: Mutex<BTreeMap<PathBuf, Weak<ProcessFolder>>> = Mutex::new(BTreeMap::new());
 
 /// A new folder, which is removed when this value is dropped, if it is empty. Files that a program has left are kept.
 #[derive(Debug)]
@@ -74,15 +74,15 @@ fn private_dirs() -> DirBuilder {
 }
 
 fn process_folder(parent: &Path) -> io::Result<Arc<ProcessFolder>> {
-    let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = own.get(parent).and_then(Weak::upgrade) {
+    let mut folders = PROCESS_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = folders.get(parent).and_then(Weak::upgrade) {
         return Ok(known);
     }
     remove_unused(parent);
     for _ in 0..MAX_ATTEMPTS {
         if let Some(created) = lock_new_folder(parent)? {
             let created = Arc::new(created);
-            own.insert(parent.to_owned(), Arc::downgrade(&created));
+            folders.insert(parent.to_owned(), Arc::downgrade(&created));
             return Ok(created);
         }
     }

@@ -268,7 +268,7 @@ impl Localize for ModelError {
     fn localize(&self, lang: Lang) -> String {
         match self {
             Self::Unreachable { model, cause } => lang.choose(
-                format!("the model `{model}` cannot be reached: {cause}; `toolhub doctor` says what is configured"),
+                format!("the model `{model}` cannot be reached: {cause}; `toolhub doctor` shows what is configured"),
                 format!("无法连接模型 `{model}`：{cause}；`toolhub doctor` 会说明当前配置"),
             ),
             Self::Unauthorized { model, detail } => lang.choose(
@@ -278,7 +278,7 @@ impl Localize for ModelError {
             Self::Busy { model, retry_after } => {
                 let wait = |text: &str| retry_after.map(|wait| text.replace("{}", &wait.as_secs().to_string()));
                 lang.choose(
-                    format!("the model `{model}` is asked too much{}", wait(": try again in {} s").unwrap_or_default()),
+                    format!("the model `{model}` limits the rate of requests{}", wait(": try again in {} s").unwrap_or_default()),
                     format!("模型 `{model}` 请求过多{}", wait("：请 {} 秒后再试").unwrap_or_default()),
                 )
             }

@@ -40,7 +40,7 @@ impl NestedTool {
     pub fn of(tool: &Tool, name: String) -> Option<Self> {
         let own = tool.name().as_str();
         let is_calling = tool.source == Source::Native && CALLING_TOOLS.contains(&own);
-        if is_calling || tool.trust == ApprovalStatus::Quarantined {
+        if is_calling || tool.approval == ApprovalStatus::Quarantined {
             return None;
         }
         let member = match &tool.source {

@@ -6,6 +6,7 @@ use crate::call::CallId;
 use crate::error::ToolError;
 use crate::json::{RawJson, RawObject};
 use crate::lang::{Lang, Localize, LocalizedText};
+use crate::millis::duration_millis;
 pub use crate::output::ToolOutput;
 use crate::record_id::RecordId;
 use crate::source::Source;
@@ -156,7 +157,7 @@ impl Outcome {
             .with("sources", RawJson::of(&sources))
             .with("call_id", self.call_id.as_str())
             .with("attempts", self.attempts.len() as u64)
-            .with("duration_ms", self.took.as_millis() as u64)
+            .with("duration_ms", duration_millis(self.took))
             .with("truncated", self.truncated)
             .with("handle", RawJson::of(&self.handle.as_ref().map(RecordId::as_str)))
             .with("repaired", RawJson::of(&repaired))
@@ -196,7 +197,7 @@ impl AttemptRecord {
                 .with("source", self.source.to_string())
                 .with("error_kind", error.kind())
                 .with("error", error.localize(lang))
-                .with("duration_ms", self.took.as_millis() as u64),
+                .with("duration_ms", duration_millis(self.took)),
         )
     }
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
+
+use crate::millis::unix_millis;
 
 /// Identifies a recorded call, and is the handle of its full result. Unlike a call id, which the caller may choose,
 /// it is unique across machines; it sorts by time.
@@ -15,11 +17,6 @@ pub struct RecordId(Arc<str>);
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Number of letters of the time.
 const TIME_LETTERS: usize = 9;
-
-fn millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_secs().saturating_mul(1000) + u64::from(since.subsec_millis())
-}
 
 /// Writes the low bits of a number, the highest first.
 fn write_letters(mut number: u64, letters: &mut [u8]) {
@@ -48,7 +45,7 @@ impl RecordId {
         let mut id = [0; 18];
         let (time, rest) = id.split_at_mut(TIME_LETTERS);
         let (counted, process) = rest.split_at_mut(3);
-        for (number, letters) in [(millis(now), time), (count, counted), (*PROCESS, process)] {
+        for (number, letters) in [(unix_millis(now), time), (count, counted), (*PROCESS, process)] {
             write_letters(number, letters);
         }
         Self(std::str::from_utf8(&id).unwrap_or_default().into())
@@ -57,7 +54,7 @@ impl RecordId {
     /// A lower bound of all ids that are created for this time or a later one. It is not the id of a call.
     pub fn lower_bound(time: SystemTime) -> Self {
         let mut letters = [0; TIME_LETTERS];
-        write_letters(millis(time), &mut letters);
+        write_letters(unix_millis(time), &mut letters);
         Self(std::str::from_utf8(&letters).unwrap_or_default().into())
     }
 

@@ -87,9 +87,9 @@ pub enum ResponseUpdate {
     Missing,
 }
 
-/// An unfinished response of this process.
+/// An unfinished response that this process owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnResponse {
+pub struct OwnedResponse {
     /// Its id.
     pub id: String,
     /// The principal that requested it.
@@ -137,9 +137,9 @@ pub trait Responses: Send + Sync {
         principal: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The unfinished responses of this process. A response that was deleted, has expired or was taken over by another process
+    /// The unfinished responses that this process owns. A response that was deleted, has expired or was taken over by another process
     /// is not among them.
-    fn own_responses(&self) -> BoxFuture<'_, Result<Vec<OwnResponse>, StoreError>>;
+    fn owned_responses(&self) -> BoxFuture<'_, Result<Vec<OwnedResponse>, StoreError>>;
 
     /// A response of a principal, unless it has expired.
     fn response<'a>(

@@ -171,7 +171,7 @@ impl StatisticsSummary {
         summary
     }
 
-    /// Adds a tool to the sums of the days from `since` on.
+    /// Adds the results of a tool from the day `since` on, and the latencies of all its successes, which are not kept by day.
     pub fn add(&mut self, one: &ToolStatistics, since: Day) {
         for (day, tally) in one.days.range(since..) {
             let sum = self.days.entry(*day).or_default();

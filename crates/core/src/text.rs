@@ -1,4 +1,4 @@
-//! Cuts texts in both languages: at a sentence end if possible, never inside a grapheme cluster; lengths are in
+//! Truncates texts in both languages: at a sentence end if possible, never inside a grapheme cluster; lengths are in
 //! characters.
 
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -9,8 +9,9 @@ const CLOSING: [&str; 10] = ["\"", "'", ")", "]", "”", "’", "）", "」", "�
 /// Marks a text that was cut inside a sentence.
 pub const ELLIPSIS: char = '…';
 
-/// Cuts a text to at most `limit` characters; `None` if it is short enough.
-pub fn cut(text: &str, limit: usize) -> Option<String> {
+/// Truncates a text to at most `limit` characters; `None` if it is short enough. It ends at the last sentence that fits; if none
+/// does, at a space or any grapheme cluster with `…` appended, which is counted.
+pub fn truncate(text: &str, limit: usize) -> Option<String> {
     // The byte length is an upper bound of the number of characters.
     if text.len() <= limit || text.char_indices().nth(limit).is_none() {
         return None;
@@ -29,6 +30,11 @@ pub fn cut(text: &str, limit: usize) -> Option<String> {
     let mut shortened = head[..end].trim_end().to_owned();
     shortened.push(ELLIPSIS);
     Some(shortened)
+}
+
+/// The longest prefix of at most `limit` bytes that splits no character. Nothing is appended.
+pub fn byte_prefix(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
 }
 
 /// Splits a text into pages of at most `size` characters, without loss. A page ends at a sentence or line end if
@@ -115,9 +121,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn cuts_at_sentence_ends() {
+    fn truncates_at_sentence_ends() {
         let check = |text: &str, limit: usize, expect: Option<&str>| {
-            assert_eq!(cut(text, limit).as_deref(), expect, "{text:?} {limit}");
+            assert_eq!(truncate(text, limit).as_deref(), expect, "{text:?} {limit}");
         };
         check("short", 5, None);
         check("One. Two. Three.", 12, Some("One. Two."));
@@ -133,6 +139,14 @@ mod tests {
     }
 
     #[test]
+    fn byte_prefix_splits_no_character() {
+        for (limit, expect) in [(0, ""), (1, "a"), (2, "a"), (3, "a"), (4, "a表"), (5, "a表b"), (9, "a表b")]
+        {
+            assert_eq!(byte_prefix("a表b", limit), expect, "{limit}");
+        }
+    }
+
+    #[test]
     fn pages_concatenate_to_the_text() {
         let text = "第一句。第二句很长很长很长。Third sentence here. 4th!\n".repeat(50);
         let found = pages(&text, 100);
@@ -145,11 +159,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cut_is_a_prefix_within_its_limit(
+        fn truncated_text_is_a_prefix_within_its_limit(
             text in "[a-z .!?。！？…（）”0-9\n天地人👍é\u{301}👨\u{200d}👩]{0,200}",
             limit in 0_usize..220,
         ) {
-            match cut(&text, limit) {
+            match truncate(&text, limit) {
                 None => prop_assert!(text.chars().count() <= limit),
                 Some(shortened) => {
                     prop_assert!(text.chars().count() > limit);

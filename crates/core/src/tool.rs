@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
+use crate::hex;
 use crate::json::{self, KeyProblem, RawJson, RawObject};
 use crate::source::Source;
 
@@ -246,8 +246,7 @@ impl ToolDefinition {
 
 fn digest_of(raw: &RawJson) -> Arc<str> {
     let canonical = json::canonical(raw.get()).unwrap_or_else(|| raw.get().to_owned());
-    let digest = Sha256::digest(canonical.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    hex::sha256(canonical.as_bytes()).into()
 }
 
 fn kind_of(json: &str) -> &'static str {
@@ -298,7 +297,7 @@ pub struct Tool {
     /// Configured capabilities; if empty, they are derived from name and description.
     pub tags: Vec<String>,
     /// The relation to the approved definition.
-    pub trust: ApprovalStatus,
+    pub approval: ApprovalStatus,
     /// Whether it is a script of a skill that calls tools for its caller.
     pub is_script: bool,
 }
@@ -306,8 +305,8 @@ pub struct Tool {
 impl Tool {
     /// A tool without configured properties.
     pub fn new(source: Source, definition: ToolDefinition) -> Self {
-        let (owner_hints, tags, trust) = (Hints::default(), Vec::new(), ApprovalStatus::default());
-        Self { source, definition: Arc::new(definition), owner_hints, tags, trust, is_script: false }
+        let (owner_hints, tags, approval) = (Hints::default(), Vec::new(), ApprovalStatus::default());
+        Self { source, definition: Arc::new(definition), owner_hints, tags, approval, is_script: false }
     }
 
     /// The name.
@@ -329,7 +328,7 @@ impl Tool {
             ("tags", RawJson::of(tags)),
             ("hints", RawJson::of(&self.hints())),
             ("version", RawJson::from(self.definition.version())),
-            ("trust", RawJson::from(self.trust.name())),
+            ("trust", RawJson::from(self.approval.name())),
         ];
         for (key, value) in own {
             let key = if described.contains(key) { format!("toolhub/{key}") } else { key.to_owned() };

@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::{
     CallContext, CallId, Effect, Event, EventKind, EventSink, RawJson, Tool, ToolCall, ToolError, ToolHost,
     ToolOutput,
@@ -97,9 +98,9 @@ impl Attempt<'_> {
     }
 
     fn timed_out(&self, after: Duration, watch: &AttemptMonitor) -> ToolError {
-        let harmless = self.tool.hints().read_only == Some(true);
+        let is_read_only = self.tool.hints().read_only == Some(true);
         let effect = match watch.sent.since_start() {
-            Some(_) if !harmless => Effect::Unknown,
+            Some(_) if !is_read_only => Effect::Unknown,
             _ => Effect::None,
         };
         ToolError::TimedOut { after: self.call.timeout.unwrap_or(after), effect }
@@ -215,7 +216,7 @@ impl AttemptMonitor {
     }
 
     fn stamp(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+        duration_millis(self.start.elapsed()).max(1)
     }
 }
 

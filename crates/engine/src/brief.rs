@@ -1,7 +1,7 @@
 //! Shortens results for a model's context: limits characters by kind of tool and cuts at a sentence end. Blocks other
 //! than text are kept; the full result stays available by its handle.
 
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{Outcome, RawJson, RawObject, ToolOutput};
 
 /// Maximum characters of a result that a model receives, by kind of tool.
@@ -62,7 +62,7 @@ pub fn shorten_output(output: &ToolOutput, limit: usize, hits: Option<usize>) ->
     let text = texts.join("\n");
     let fewer = hits.and_then(|hits| first_hits(output, &texts, hits));
     let text = fewer.clone().unwrap_or(text);
-    let shortened = match cut(&text, limit) {
+    let shortened = match truncate(&text, limit) {
         Some(short) => short,
         None => fewer?,
     };

@@ -9,7 +9,8 @@ use toolhub_core::{CallBy, Event, EventKind, Outcome, ToolCall};
 use crate::engine::Engine;
 use crate::record::Record;
 use crate::router::{Request, Route, Strategy};
-use crate::strategy::{CallResult, Run, first, merge, race};
+use crate::strategy::first::{self, Turn};
+use crate::strategy::{CallResult, Run, merge, race};
 
 impl Engine {
     /// Runs a call. Dropping the future cancels it.
@@ -33,7 +34,7 @@ impl Engine {
             source: call.source.as_deref(),
             arguments: Some(&call.arguments),
             coercion: call.coercion,
-            among: call.among.as_deref(),
+            sources: call.sources.as_deref(),
             seed: if call.by == CallBy::Capability { seed(call) } else { 0 },
             with_reasons: has_listener,
         });
@@ -65,7 +66,7 @@ impl Engine {
 
     async fn run(&self, run: Run<'_>, route: &Route) -> CallResult {
         match route.strategy {
-            Strategy::First => first::run(run, &route.candidates, Vec::new()).await,
+            Strategy::First => first::run(run, route.candidates.iter().map(Turn::first), Vec::new()).await,
             // Rare and large futures: boxed so that they do not enlarge the future of every call.
             Strategy::Race => Box::pin(race::run(run, route)).await,
             Strategy::Merge => Box::pin(merge::run(run, route)).await,

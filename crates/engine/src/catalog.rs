@@ -216,7 +216,7 @@ impl Catalog {
         let is_named = call.by == CallBy::Name && (name == RUN_SCRIPT || name == QUALIFIED_RUN_SCRIPT);
         is_named
             && call.source.as_deref().is_none_or(|source| source == native.to_string())
-            && call.among.as_ref().is_none_or(|among| among.contains(&native))
+            && call.sources.as_ref().is_none_or(|sources| sources.contains(&native))
             && self.named(RUN_SCRIPT).any(|entry| entry.tool.source == native)
     }
 

@@ -131,7 +131,7 @@ fn why(query: RecommendationQuery<'_>, tool: &ToolUsage) -> LocalizedText {
             format!("在 `{name}` 之后用过 {calls} 次，成功 {good} 次"),
         ),
         (RecommendationQuery::For(_), Some((_, request))) => {
-            let request = toolhub_core::text::cut(request, 60).unwrap_or_else(|| request.clone());
+            let request = toolhub_core::text::truncate(request, 60).unwrap_or_else(|| request.clone());
             LocalizedText::new(
                 format!("served requests like “{request}” ({good} of {calls} succeeded)"),
                 format!("处理过类似的请求“{request}”（{calls} 次中成功 {good} 次）"),

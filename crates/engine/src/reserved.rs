@@ -1,14 +1,14 @@
-//! Names that tool definitions must not use: those of the control tools, and those that begin with the prefix of
-//! another source. Such a tool enters the catalog as `source__name`, so that names stay unambiguous.
+//! Unique tool names: `source__name`, and the names that tool definitions must not use, namely those of the control tools and
+//! those that begin with the prefix of another source. Such a tool enters the catalog as `source__name`.
 
 use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
 use toolhub_core::source::SourceKind;
-use toolhub_core::{Source, Tool};
+use toolhub_core::{Source, Tool, hex};
 
 /// The longest name that all clients accept.
-const MAX_NAME_BYTES: usize = 64;
+const MAX_CLIENT_NAME_BYTES: usize = 64;
 /// Separates a source from the name of its tool.
 const SEPARATOR: &str = "__";
 /// Tools that find and call other tools or read stored data, with the kind of source that may define each.
@@ -55,21 +55,30 @@ impl ReservedNames {
 
     /// Renames the tools of a source that use reserved names.
     pub(crate) fn apply(&self, source: &Source, tools: &[Tool]) -> Vec<Tool> {
-        if !tools.iter().any(|tool| self.reserves(source, tool.name().as_str())) {
-            return tools.to_vec();
-        }
+        let (keeping, renamed) = self.renames(source, tools);
+        let renamed = renamed.into_iter().map(|(tool, name)| {
+            let definition = tool.definition.renamed(&name).into();
+            Tool { definition, ..tool.clone() }
+        });
+        keeping.into_iter().cloned().chain(renamed).collect()
+    }
+
+    /// The tools of a source that keep their names, and the new names of the others. A tool without a free name is left out.
+    pub fn renames<'a>(
+        &self,
+        source: &Source,
+        tools: &'a [Tool],
+    ) -> (Vec<&'a Tool>, Vec<(&'a Tool, String)>) {
         let (taking, keeping): (Vec<&Tool>, Vec<&Tool>) =
             tools.iter().partition(|tool| self.reserves(source, tool.name().as_str()));
         let mut taken: HashSet<String> = keeping.iter().map(|tool| tool.name().as_str().to_owned()).collect();
         let renamed = taking.into_iter().filter_map(|tool| {
             let name = tool.name().as_str();
             let free = [qualified(source, name), hashed(source, name)];
-            let name = free.into_iter().find(|name| taken.insert(name.clone()))?;
-            let definition = tool.definition.renamed(&name).into();
-            Some(Tool { definition, ..tool.clone() })
+            Some((tool, free.into_iter().find(|name| taken.insert(name.clone()))?))
         });
-        let renamed: Vec<Tool> = renamed.collect();
-        keeping.into_iter().cloned().chain(renamed).collect()
+        let renamed = renamed.collect();
+        (keeping, renamed)
     }
 }
 
@@ -78,7 +87,7 @@ impl ReservedNames {
 pub fn qualified(source: &Source, name: &str) -> String {
     let id = source.to_string();
     let full_name = format!("{id}{SEPARATOR}{name}");
-    if splits_once(&id) && full_name.len() <= MAX_NAME_BYTES && plain(&full_name) == full_name {
+    if splits_once(&id) && full_name.len() <= MAX_CLIENT_NAME_BYTES && plain(&full_name) == full_name {
         full_name
     } else {
         hashed(source, name)
@@ -94,8 +103,8 @@ pub fn hashed(source: &Source, name: &str) -> String {
         true => Sha256::digest(full_name.as_bytes()),
         false => Sha256::digest(format!("\0{id}\0{name}").as_bytes()),
     };
-    let tail: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    let stem: String = plain(&full_name).chars().take(MAX_NAME_BYTES - tail.len() - 1).collect();
+    let tail = hex::encode(&digest[..4]);
+    let stem: String = plain(&full_name).chars().take(MAX_CLIENT_NAME_BYTES - tail.len() - 1).collect();
     format!("{stem}_{tail}")
 }
 
@@ -178,7 +187,7 @@ mod tests {
             let taking = renamed.iter().find(|(_, wire)| wire == "call_tool").unwrap();
             assert_eq!(own.0, "evil__call_tool");
             assert!(
-                taking.0.starts_with("evil__call_tool_") && taking.0.len() <= MAX_NAME_BYTES,
+                taking.0.starts_with("evil__call_tool_") && taking.0.len() <= MAX_CLIENT_NAME_BYTES,
                 "{taking:?}"
             );
         }

@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn retries_only_calls_that_cannot_take_effect_twice() {
         let plain = Hints::default();
-        let harmless = Hints { idempotent: Some(true), ..plain };
+        let repeatable = Hints { idempotent: Some(true), ..plain };
         let check = |error: ToolError, hints: Hints, tries: u32, expect: Option<u64>| {
             let found = backoff(&error, hints, tries, 0.5).map(|pause| pause.as_secs());
             assert_eq!(found, expect, "{error:?} {hints:?} after {tries}");
@@ -66,15 +66,15 @@ mod tests {
         check(lost(Effect::None, false), plain, 3, None);
         check(lost(Effect::None, true), plain, 1, None);
         check(lost(Effect::Unknown, false), plain, 1, None);
-        check(lost(Effect::Unknown, false), harmless, 1, Some(1));
+        check(lost(Effect::Unknown, false), repeatable, 1, Some(1));
         for code in [408, 429, 500, 502, 503, 504] {
             check(status(code, Some(7), Effect::Unknown), plain, 1, None);
-            check(status(code, Some(7), Effect::Unknown), harmless, 1, Some(7));
+            check(status(code, Some(7), Effect::Unknown), repeatable, 1, Some(7));
             check(status(code, Some(7), Effect::None), plain, 1, Some(7));
         }
-        check(status(503, None, Effect::Unknown), harmless, 1, Some(1));
-        check(status(404, None, Effect::Unknown), harmless, 1, None);
-        check(ToolError::failed("no"), harmless, 1, None);
-        check(ToolError::TimedOut { after: Duration::ZERO, effect: Effect::Unknown }, harmless, 1, None);
+        check(status(503, None, Effect::Unknown), repeatable, 1, Some(1));
+        check(status(404, None, Effect::Unknown), repeatable, 1, None);
+        check(ToolError::failed("no"), repeatable, 1, None);
+        check(ToolError::TimedOut { after: Duration::ZERO, effect: Effect::Unknown }, repeatable, 1, None);
     }
 }

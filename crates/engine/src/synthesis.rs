@@ -3,7 +3,7 @@
 
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Synthesis;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{RawJson, RawObject, Source, ToolName, ToolOutput};
 
 /// Maximum number of results that a model merges.
@@ -57,7 +57,7 @@ pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(So
         _ if has("extract") => 300,
         _ => 250,
     };
-    let cut_to = |text: String| cut(&text, limit).unwrap_or(text);
+    let cut_to = |text: String| truncate(&text, limit).unwrap_or(text);
     Some(parts.iter().map(|part| part.source.clone()).zip(texts.into_iter().map(cut_to)).collect())
 }
 
@@ -131,7 +131,7 @@ fn plain(parts: &[Part], texts: &[String]) -> (String, bool) {
         .iter()
         .zip(texts)
         .map(|(part, text)| {
-            let short = cut(text, MAX_SECTION_CHARS);
+            let short = truncate(text, MAX_SECTION_CHARS);
             any_cut |= short.is_some();
             section(part, short.as_deref().unwrap_or(text))
         })

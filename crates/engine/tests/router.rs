@@ -51,7 +51,7 @@ fn source_selects_any_guessed_or_exact_source() {
     check(Some("native"), &["a", "b", "native"], "source `native` is often a model's guess");
     check(Some("appflowy"), &["a", "b", "native"], "source `appflowy` is often a model's guess");
     // A configured server: only that server.
-    check(Some("b"), &["b"], "only that server is asked");
+    check(Some("b"), &["b"], "only that server is used");
     // Values that mean "not specified".
     check(Some("auto"), &["a", "b", "native"], "tried in the order mcp, skill, native");
     check(Some(""), &["a", "b", "native"], "tried in the order mcp, skill, native");
@@ -299,10 +299,10 @@ proptest::proptest! {
 fn changed_tools_warn_and_quarantined_tools_are_excluded() {
     use toolhub_core::CallBy;
     use toolhub_core::tool::{ApprovalStatus, Tool};
-    let search = |server: &str, trust: ApprovalStatus| {
+    let search = |server: &str, approval: ApprovalStatus| {
         let host = FakeHost::server(server).tool("search_it", json!({}), &[]);
         let tool = host.tools()[0].clone();
-        Tool { trust, tags: vec!["search".to_owned()], ..tool }
+        Tool { approval, tags: vec!["search".to_owned()], ..tool }
     };
     let decide = |catalog: &Catalog, by: CallBy, source: Option<&str>| {
         let name = if by == CallBy::Name { "search_it" } else { "search" };

@@ -261,6 +261,29 @@ async fn retries_unreachable_batch() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn batch_is_retried_after_the_requested_pause() {
+    let busy = |seconds: u64| ToolError::HttpStatus {
+        server: ServerId::new("a"),
+        status: 429,
+        body: String::new(),
+        retry_after: Some(secs(seconds)),
+        effect: Effect::None,
+    };
+    let started = Instant::now();
+    let bench = bench("search", &read_only(), &[vec![Act::Fail(busy(20))], vec![Act::Fail(busy(7))]]);
+    let (outcome, _) = bench.call("search").await;
+    assert!(!outcome.success());
+    // The second after 7 s; the first after 20 s, and once more after 20 s.
+    assert_eq!((bench.calls(), started.elapsed().as_secs()), (vec![3, 2], 40));
+    // A pause that is longer than the time of the call is not begun.
+    let call = ToolCall::new("search", json!({})).within(secs(5));
+    let (started, before) = (Instant::now(), bench.calls());
+    assert!(!bench.engine.call(call).await.success());
+    let calls: Vec<usize> = bench.calls().iter().zip(before).map(|(now, before)| now - before).collect();
+    assert_eq!((calls, started.elapsed().as_secs()), (vec![1, 1], 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn caller_timeout_applies_to_all_candidates() {
     let acts = [fails_after(2), fails_after(2), fails_after(2), vec![Act::Hang], vec![Act::Hang]];
     let bench = bench("calculate", &read_only(), &acts);

@@ -7,8 +7,8 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use crate::MAX_LINES;
 
 /// Maximum size of a chunk-size line, and of the trailers.
-pub(crate) const MAX_SIZE_LINE: usize = 1 << 10;
-const MAX_TRAILERS: usize = 16 << 10;
+pub(crate) const MAX_CHUNK_SIZE_LINE_BYTES: usize = 1 << 10;
+const MAX_TRAILER_BYTES: usize = 16 << 10;
 
 /// The last chunk of a chunked body, without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -41,7 +41,7 @@ pub enum Chunk {
     /// Within a chunk, with this number of bytes left.
     Data(u64),
     /// Before the CRLF after a chunk.
-    Gap,
+    DataCrlf,
     /// In the trailers, which are ignored.
     Trailers {
         /// Their bytes so far.
@@ -50,7 +50,7 @@ pub enum Chunk {
         lines: usize,
     },
     /// At the end.
-    Over,
+    End,
 }
 
 /// The result of parsing the buffered bytes.
@@ -104,10 +104,10 @@ impl Chunk {
     fn take(&mut self, from: &mut BytesMut) -> Result<Part, FramingError> {
         loop {
             match self {
-                Self::Over => return Ok(Part::End),
-                Self::Data(0) => *self = Self::Gap,
+                Self::End => return Ok(Part::End),
+                Self::Data(0) => *self = Self::DataCrlf,
                 Self::Data(left) => return Ok(piece(left, from)),
-                Self::Gap => match from.get(..2) {
+                Self::DataCrlf => match from.get(..2) {
                     None => return Ok(Part::Wait),
                     Some(b"\r\n") => {
                         from.advance(2);
@@ -116,19 +116,19 @@ impl Chunk {
                     Some(_) => return framing_error("a chunk does not end with CRLF"),
                 },
                 Self::Size => {
-                    let Some(line) = line(from, MAX_SIZE_LINE)? else { return Ok(Part::Wait) };
+                    let Some(line) = line(from, MAX_CHUNK_SIZE_LINE_BYTES)? else { return Ok(Part::Wait) };
                     *self = match size(&line)? {
                         0 => Self::Trailers { bytes: 0, lines: 0 },
                         size => Self::Data(size),
                     };
                 }
                 Self::Trailers { bytes, lines } => {
-                    let Some(line) = line(from, MAX_TRAILERS)? else { return Ok(Part::Wait) };
+                    let Some(line) = line(from, MAX_TRAILER_BYTES)? else { return Ok(Part::Wait) };
                     *bytes += line.len() + 2;
                     *lines += 1;
                     if line.is_empty() {
-                        *self = Self::Over;
-                    } else if *bytes > MAX_TRAILERS || *lines > MAX_LINES {
+                        *self = Self::End;
+                    } else if *bytes > MAX_TRAILER_BYTES || *lines > MAX_LINES {
                         return framing_error("the trailers are too long");
                     } else if !is_header(line) {
                         return framing_error("a trailer is not a valid header");

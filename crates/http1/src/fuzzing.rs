@@ -17,7 +17,7 @@ use crate::{CachedResponse, FramingError, Part, RequestHead, ResponseHead};
 
 /// A response as our client reads it.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Answer {
+struct ReadResponse {
     head: Option<(String, HeaderMap)>,
     body: Vec<u8>,
     complete: bool,
@@ -32,9 +32,9 @@ fn read(
     input: &[&[u8]],
     known: &mut Option<Box<CachedResponse>>,
     closes: bool,
-) -> Result<Answer, FramingError> {
+) -> Result<ReadResponse, FramingError> {
     let (mut buffer, mut incoming) = (BytesMut::new(), input.iter());
-    let mut answer = Answer::default();
+    let mut answer = ReadResponse::default();
     let head = loop {
         match ResponseHead::take(&mut buffer, known)? {
             Some(head) => break head,
@@ -84,7 +84,7 @@ pub fn client_answers(data: &[u8]) {
     }
 }
 
-fn compare(ours: &Answer, theirs: &hyper_client::Answer) {
+fn compare(ours: &ReadResponse, theirs: &hyper_client::ReadResponse) {
     let Some((status, headers)) = &ours.head else { return };
     assert!(theirs.message.is_some(), "hyper refuses the head: {ours:?}");
     let Some(message) = &theirs.message else { return };

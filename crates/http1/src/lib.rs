@@ -12,12 +12,14 @@ mod cached_head;
 pub mod fuzzing;
 mod request;
 mod response;
+mod retry_after;
 mod write;
 
 pub use body::{Chunk, Framing, FramingError, LAST_CHUNK, Part, write_chunk};
 pub use cached_head::CachedHead;
 pub use request::{Incomplete, RequestHead};
 pub use response::{CachedResponse, ResponseHead};
+pub use retry_after::retry_after;
 pub use write::{write_content_length, write_date, write_header, write_status_line};
 
 /// Maximum number of header lines of a response, and of its trailers.

@@ -194,7 +194,7 @@ impl Properties {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::{MAX_SIZE_LINE, Part};
+    use crate::body::{MAX_CHUNK_SIZE_LINE_BYTES, Part};
 
     /// Parses a response that arrives in pieces of `at_once` bytes.
     fn read(text: &str, at_once: usize) -> Result<(u16, String, bool, bool), String> {
@@ -291,7 +291,7 @@ mod tests {
             format!("{chunks}xyz\r\n"),
             format!("{chunks}ffffffffffffffffff\r\n"),
             format!("{chunks}2\r\nhello\r\n"),
-            format!("{chunks}{}", "1".repeat(MAX_SIZE_LINE + 1)),
+            format!("{chunks}{}", "1".repeat(MAX_CHUNK_SIZE_LINE_BYTES + 1)),
             format!("HTTP/1.1 200 OK\r\nx: {long}"),
         ] {
             let found = read(&text, text.len());

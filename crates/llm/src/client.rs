@@ -95,7 +95,7 @@ impl ModelClient {
             };
             let mut assembly = Assembly::new(listener, &names, answer_tool.as_deref());
             let Err(Failure { error, retry_advice }) = exchange.run(&body, &mut assembly).await else {
-                // Remembers only the rules of a successful request.
+                // Keeps only the rules of a successful request.
                 self.compat_rules.fetch_or(made.0, Ordering::Relaxed);
                 return Ok(assembly.finish());
             };

@@ -160,7 +160,7 @@ impl Exchange<'_> {
         }
         match full_body {
             Some(full_body) => self.take_whole(&full_body, assembly),
-            None => Err(Failure::truncated(endpoint, "it ended before the model said that it was done")),
+            None => Err(Failure::truncated(endpoint, "it ended without a finish reason")),
         }
     }
 

@@ -152,7 +152,7 @@ fn displayed(endpoint: &Endpoint, text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let plain = endpoint.redact(plain.trim());
     if plain.is_empty() {
-        return "it said nothing more".to_owned();
+        return "no details".to_owned();
     }
     match plain.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((at, _)) => format!("{}…", &plain[..at]),

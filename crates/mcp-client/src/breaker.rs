@@ -1,9 +1,10 @@
 //! Circuit breaker for one server, without I/O. After a failure the next attempt is delayed; after five consecutive failures
 //! the circuit opens, for longer after each further failure.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
+use toolhub_core::millis::unix_millis;
 
 /// Number of consecutive failures that open the circuit.
 const FAILURE_THRESHOLD: u32 = 5;
@@ -127,13 +128,14 @@ fn backoff(failures: u32, failed_at: SystemTime) -> Duration {
         None => BASE_BACKOFF.saturating_mul(1 << failures.saturating_sub(1)),
     };
     // Times are stored in milliseconds.
-    let millis = failed_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let jitter = fastrand::Rng::with_seed(u64::try_from(millis).unwrap_or_default()).f64();
+    let jitter = fastrand::Rng::with_seed(unix_millis(failed_at)).f64();
     usual.mul_f64(0.75 + jitter / 2.0)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
 
     fn start() -> TimePoint {

@@ -93,7 +93,7 @@ impl Channel {
         drop(meta);
         let listener = listener.as_ref();
         let repeat = *repeat;
-        let principal = origin.as_ref().and_then(|origin| origin.link.principal());
+        let principal = origin.as_ref().and_then(|origin| origin.link.principal_id());
         let client = origin.as_ref().map(|origin| origin.link.client());
         let request =
             OutgoingRequest { id, method, name, body, headers, listener, repeat, principal, client };
@@ -235,7 +235,7 @@ impl Connection {
 
     fn state_target<'a>(&'a self, request: &'a McpRequest) -> StateTarget<'a> {
         StateTarget {
-            principal: request.origin.as_ref().and_then(|origin| origin.link.principal()),
+            principal: request.origin.as_ref().and_then(|origin| origin.link.principal_id()),
             server: self.server_requests.server.as_str(),
             method: &request.method,
             name: request.name.as_deref(),

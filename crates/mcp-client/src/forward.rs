@@ -46,7 +46,7 @@ impl Server {
                 result = send_forwarded(&connection, &forwarded).await;
             }
         }
-        let has_principal = forwarded.caller.as_ref().is_some_and(|caller| caller.principal().is_some());
+        let has_principal = forwarded.caller.as_ref().is_some_and(|caller| caller.principal_id().is_some());
         let lost = matches!(result, Err(McpError::Lost { .. }));
         match lost && has_principal && server.still_responds(&connection).await {
             true => server.record_outcome(began, None),
@@ -81,15 +81,15 @@ impl Server {
             false => {
                 let open = self.lock_status().open().cloned();
                 let Some(open) = open else {
-                    self.watched().send_if_modified(|watched| watched.remove(uri));
+                    self.subscribed_uris().send_if_modified(|uris| uris.remove(uri));
                     return Ok(());
                 };
                 open
             }
         };
         if connection.server_info.era == Era::Modern {
-            self.watched().send_if_modified(|watched| {
-                if subscribe { watched.insert(uri.to_owned()) } else { watched.remove(uri) }
+            self.subscribed_uris().send_if_modified(|uris| {
+                if subscribe { uris.insert(uri.to_owned()) } else { uris.remove(uri) }
             });
             return Ok(());
         }

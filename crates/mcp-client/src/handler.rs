@@ -10,13 +10,18 @@ pub trait ClientHandler: Send + Sync {
     /// The capabilities to declare: an object such as `{"elicitation": {"form": {}}, "roots": {}}`.
     fn capabilities(&self) -> RawJson;
 
-    /// Answers one request.
+    /// Answers one request. By default it is refused: requests that belong to a call go to the client of that call, and for the
+    /// others no client is certain.
     fn request<'a>(
         &'a self,
-        server: &'a ServerId,
+        _server: &'a ServerId,
         method: String,
-        params: Option<RawJson>,
-    ) -> BoxFuture<'a, HandlerAnswer>;
+        _params: Option<RawJson>,
+    ) -> BoxFuture<'a, HandlerAnswer> {
+        Box::pin(async move {
+            Err((-32601, format!("cannot answer `{method}`: it is not certain which client it concerns")))
+        })
+    }
 
     /// Receives a notification that belongs to no request.
     fn notification(&self, _server: &ServerId, _method: &str, _params: Option<&RawJson>) {}

@@ -176,7 +176,7 @@ impl Connector<'_> {
                 }
                 let message = match supported(data.as_ref()) {
                     theirs if theirs.is_empty() => message,
-                    theirs => format!("{message}: it speaks {}", theirs.join(", ")),
+                    theirs => format!("{message}: it supports {}", theirs.join(", ")),
                 };
                 Err(McpError::Rpc { code, message, data })
             }

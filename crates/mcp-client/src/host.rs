@@ -56,7 +56,7 @@ impl McpHost {
             }
         }
         if matches!(result, Err(McpError::Lost { .. }))
-            && context.caller.as_ref().is_some_and(|caller| caller.principal().is_some())
+            && context.caller.as_ref().is_some_and(|caller| caller.principal_id().is_some())
             && Box::pin(server.still_responds(&connection)).await
         {
             in_use.end(began, None);

@@ -62,7 +62,10 @@ pub(crate) async fn discover(
     let Some(version) = MODERN.iter().find(|known| found.supported_versions.iter().any(|own| own == *known))
     else {
         let theirs = found.supported_versions.join(", ");
-        return Err(McpError::unreadable(format!("it speaks {theirs}; we speak {}", MODERN.join(", "))));
+        return Err(McpError::unreadable(format!(
+            "it supports the versions {theirs}; this client supports {}",
+            MODERN.join(", ")
+        )));
     };
     let peer = found.meta.and_then(|meta| meta.server_info).unwrap_or_default().label();
     let (capabilities, instructions) = (found.capabilities, found.instructions);
@@ -116,7 +119,7 @@ async fn hello_with_version(
     if !LEGACY.contains(&found.protocol_version.as_str()) {
         let theirs = found.protocol_version;
         return Err(McpError::unreadable(format!(
-            "it wants version `{theirs}`; we speak {}",
+            "it requires version `{theirs}`; this client supports {}",
             LEGACY.join(", ")
         )));
     }

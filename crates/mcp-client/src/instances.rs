@@ -4,10 +4,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::principal::{LOCAL, Origin};
-use toolhub_core::{CallerHandle, Principal, Secret};
+use toolhub_core::{CallerHandle, Principal, Secret, hex};
 use toolhub_mcp_wire::McpError;
 use toolhub_oauth::{CredentialOwner, OAuthError, TokenManager};
 
@@ -25,7 +24,8 @@ impl Server {
         caller: Option<&CallerHandle>,
     ) -> Result<Cow<'a, Arc<Self>>, McpError> {
         let Some(pool) = self.pool() else { return Ok(Cow::Borrowed(self)) };
-        let Some((caller, principal)) = caller.and_then(|caller| Some((caller, caller.principal()?))) else {
+        let Some((caller, principal)) = caller.and_then(|caller| Some((caller, caller.principal_id()?)))
+        else {
             return Ok(Cow::Borrowed(self));
         };
         let owner = self.credential_owner(caller, principal)?;
@@ -36,14 +36,14 @@ impl Server {
             }
             CredentialOwner::Hub | CredentialOwner::Principal { .. } => Cow::Borrowed(principal),
         };
-        let key = caller.identity().filter(|identity| matches!(identity.origin, Origin::Key { .. }));
+        let key = caller.principal().filter(|identity| matches!(identity.origin, Origin::Key { .. }));
         let mut instances = pool.by_principal();
         if let Some(own) = instances.get(&*name) {
             // Another key may have got the name of a revoked one. The principal of an unchanged key stays the same object.
             if key.map(Arc::as_ptr) == own.key.as_ref().map(Arc::as_ptr) {
                 return Ok(Cow::Owned(Arc::clone(&own.server)));
             }
-            own.server.end();
+            own.server.retire();
             instances.remove(&*name);
         }
         if let CredentialOwner::Exchange { .. } = owner {
@@ -54,7 +54,7 @@ impl Server {
                 instances.retain(|name, own| {
                     let is_kept = !is_own(name) || own.server.has_requests();
                     if !is_kept {
-                        own.server.end();
+                        own.server.retire();
                     }
                     is_kept
                 });
@@ -71,7 +71,7 @@ impl Server {
                 let is_idle = Arc::strong_count(instance) == 1 && !instance.is_in_use();
                 let may_end = is_exchange && !instance.has_requests();
                 if may_end {
-                    instance.end();
+                    instance.retire();
                 }
                 !is_idle && !may_end
             });
@@ -92,7 +92,7 @@ impl Server {
             return Ok(CredentialOwner::Hub);
         }
         self.token_manager().map_err(|error| self.no_own_credentials(&error.text()))?;
-        let identity = caller.identity().filter(|identity| **identity.id() == *principal);
+        let identity = caller.principal().filter(|identity| **identity.id() == *principal);
         let identity = identity.ok_or_else(|| self.no_token_to_exchange())?;
         let id = Arc::clone(identity.id());
         match (credentials, &identity.origin, &identity.token) {
@@ -129,7 +129,7 @@ impl Server {
         pool.by_principal().retain(|name, instance| {
             let is_own = name.split('\n').next() == Some(principal);
             if is_own {
-                instance.server.end();
+                instance.server.retire();
             }
             !is_own
         });
@@ -170,5 +170,5 @@ fn digest_of(token: &Secret) -> String {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::sha256(text.as_bytes())
 }

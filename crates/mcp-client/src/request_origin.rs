@@ -13,19 +13,20 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::io_thread::PerIoThread;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::{CallContext, CallerHandle, EventKind, RawJson, Source, TraceContext};
 
 use crate::transport::Listener;
 
 /// The client behind a request, which can receive requests and notifications of the server. Clones share one state.
 #[derive(Debug, Clone)]
-pub(crate) struct RequestOrigin(Arc<RequestState>);
+pub(crate) struct RequestOrigin(Arc<OriginState>);
 
 /// The shared state of a `RequestOrigin`.
 #[derive(Debug)]
-pub(crate) struct RequestState {
+pub(crate) struct OriginState {
     pub(crate) link: CallerHandle,
     /// The tool call. Its deadline is paused while a request to the client is open.
     call: Option<Arc<ProgressForwarder>>,
@@ -34,9 +35,9 @@ pub(crate) struct RequestState {
 }
 
 impl Deref for RequestOrigin {
-    type Target = RequestState;
+    type Target = OriginState;
 
-    fn deref(&self) -> &RequestState {
+    fn deref(&self) -> &OriginState {
         &self.0
     }
 }
@@ -45,7 +46,7 @@ impl RequestOrigin {
     /// The origin of a request that is not a tool call.
     pub(crate) fn new(link: CallerHandle) -> Self {
         let trace = link.trace().cloned();
-        Self(Arc::new(RequestState { link, call: None, trace }))
+        Self(Arc::new(OriginState { link, call: None, trace }))
     }
 
     /// The origin of an attempt of a tool call at a source. If tracing is on, the attempt is a span of its own.
@@ -58,7 +59,7 @@ impl RequestOrigin {
         if let Some(trace) = &trace {
             call.context.emit(EventKind::Traced { source: Some(source()), trace: trace.clone() });
         }
-        Self(Arc::new(RequestState { link, call: Some(Arc::clone(call)), trace }))
+        Self(Arc::new(OriginState { link, call: Some(Arc::clone(call)), trace }))
     }
 
     /// The session of the request. Modern requests have no session and share the number 0.
@@ -66,7 +67,7 @@ impl RequestOrigin {
         if self.link.accepts_input_requests() { 0 } else { self.link.client() }
     }
 
-    pub(crate) async fn ask(&self, method: String, params: Option<RawJson>) -> Answer {
+    pub(crate) async fn ask(&self, method: String, params: Option<RawJson>) -> ClientResponse {
         let _open = InputRequestGuard(self);
         if let Some(call) = &self.call {
             call.context.emit(EventKind::InputRequested { method: method.clone() });
@@ -162,7 +163,7 @@ impl Users {
     fn add(&self, origin: &RequestOrigin) {
         if !self.shared.load(Ordering::Relaxed) {
             let user = self.first.get_or_init(|| User::of(origin));
-            if !user.is(origin) {
+            if !user.is_of(origin) {
                 self.shared.store(true, Ordering::Release);
             }
         }
@@ -193,14 +194,14 @@ enum User {
 impl User {
     fn of(origin: &RequestOrigin) -> Self {
         let link = &origin.link;
-        link.principal().map_or_else(|| Self::Client(link.client()), |name| Self::Principal(name.into()))
+        link.principal_id().map_or_else(|| Self::Client(link.client()), |name| Self::Principal(name.into()))
     }
 
-    fn is(&self, origin: &RequestOrigin) -> bool {
+    fn is_of(&self, origin: &RequestOrigin) -> bool {
         match self {
             Self::Owner => false,
-            Self::Principal(own) => origin.link.principal() == Some(own),
-            Self::Client(own) => origin.link.principal().is_none() && origin.link.client() == *own,
+            Self::Principal(own) => origin.link.principal_id() == Some(own),
+            Self::Client(own) => origin.link.principal_id().is_none() && origin.link.client() == *own,
         }
     }
 }
@@ -288,7 +289,7 @@ impl InFlightRequests {
 /// Milliseconds since the first call, plus one, so that 0 lies before all values.
 fn now() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+    duration_millis(START.elapsed()).saturating_add(1)
 }
 
 fn lock(thread_requests: &ThreadRequests) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
@@ -310,7 +311,7 @@ impl InFlightGuard<'_> {
     /// Records until when this session may still cause messages. Only relevant within one principal: shared streams used by two
     /// principals are never attributed.
     fn linger(&self) {
-        let until = now() + u64::try_from(UNANSWERED_LINGER.as_millis()).unwrap_or(u64::MAX);
+        let until = now() + duration_millis(UNANSWERED_LINGER);
         let latest = self.in_flight.session.load(Ordering::Relaxed) == self.session;
         let of = if latest { &self.in_flight.session_until } else { &self.in_flight.others_until };
         of.fetch_max(until, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::caller::{Caller, ClientResponse};
 use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject};
 
 use super::*;
@@ -41,11 +41,11 @@ impl Caller for FakeCaller {
 
     fn notify(&self, _: &str, _: Option<&RawJson>) {}
 
-    fn principal(&self) -> Option<&str> {
+    fn principal_id(&self) -> Option<&str> {
         self.principal
     }
 
-    fn ask(&self, _: String, _: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _: String, _: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         Box::pin(std::future::ready(Ok(RawJson::empty_object())))
     }
 }

@@ -18,18 +18,19 @@ use toolhub_mcp_wire::length_prefixed;
 const PREFIX: &str = "toolhub-state.";
 
 /// The key of this process. `None` if the system provides no randomness: then no token of this process is valid.
-static OWN: LazyLock<Option<Key>> = LazyLock::new(|| Key::generate(HMAC_SHA256, &SystemRandom::new()).ok());
+static PROCESS_KEY: LazyLock<Option<Key>> =
+    LazyLock::new(|| Key::generate(HMAC_SHA256, &SystemRandom::new()).ok());
 /// The keys of all replicas: the first signs, all verify.
-static SHARED: OnceLock<Vec<Key>> = OnceLock::new();
+static REPLICA_KEYS: OnceLock<Vec<Key>> = OnceLock::new();
 
 /// Uses keys that other replicas use, too: the first signs, all verify. Only the first call has an effect.
 pub fn share_state_keys(keys: Vec<Key>) {
-    let _ = SHARED.set(keys);
+    let _ = REPLICA_KEYS.set(keys);
 }
 
 /// All keys, the one that signs first.
 fn keys() -> impl Iterator<Item = &'static Key> {
-    SHARED.get().into_iter().flatten().chain(OWN.as_ref())
+    REPLICA_KEYS.get().into_iter().flatten().chain(PROCESS_KEY.as_ref())
 }
 
 /// The principal and request that a state was issued for.

@@ -60,7 +60,7 @@ impl ServerRequests {
         for (key, request) in requests.iter() {
             let request: InputRequest = request
                 .decode()
-                .map_err(|error| McpError::unreadable(format!("it asks for input oddly: {error}")))?;
+                .map_err(|error| McpError::unreadable(format!("invalid request for input: {error}")))?;
             let method = request.method.clone();
             let answer = match origin {
                 Some(origin) => origin.ask(request.method, request.params).await,
@@ -116,11 +116,11 @@ impl Inbox for ServerRequests {
             };
             self.note(match &answer {
                 Ok(_) => LocalizedText::new(
-                    format!("asked for `{method}`, answered"),
+                    format!("requested `{method}`, answered"),
                     format!("请求 `{method}`，已回答"),
                 ),
                 Err((_, why)) => LocalizedText::new(
-                    format!("asked for `{method}`, refused: {why}"),
+                    format!("requested `{method}`, refused: {why}"),
                     format!("请求 `{method}`，已拒绝：{why}"),
                 ),
             });
@@ -144,7 +144,7 @@ impl Inbox for ServerRequests {
         let summary = params.map(|params| format!(": {params}")).unwrap_or_default();
         let summary: String = summary.chars().take(500).collect();
         self.note(LocalizedText::new(
-            format!("says `{method}`{summary}"),
+            format!("sent `{method}`{summary}"),
             format!("通知 `{method}`{summary}"),
         ));
     }

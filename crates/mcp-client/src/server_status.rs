@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 use toolhub_core::ServerId;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::shell;
 use toolhub_mcp_wire::{Era, McpError};
 
 use crate::breaker::{Breaker, Decision, TimePoint};
@@ -141,14 +142,15 @@ impl ServerStatus {
         let last = |lang| self.last_error.as_ref().map(|error| error.localize(lang)).unwrap_or_default();
         let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
         let (failures, seconds) = (self.breaker.failures(), left.as_secs() + 1);
+        let shown = shell::quote(server.as_str());
         let cause = LocalizedText::new(
             format!(
                 "it failed {failures} times in a row; circuit open for {seconds} s more \
-                 (`toolhub servers test {server}` tries it at once); last: {last}"
+                 (`toolhub servers test {shown}` tries it at once); last: {last}"
             ),
             format!(
                 "它连续失败 {failures} 次，已熔断，{seconds} 秒后重试\
-                 （`toolhub servers test {server}` 立即重试）；最近一次：{last_zh}"
+                 （`toolhub servers test {shown}` 立即重试）；最近一次：{last_zh}"
             ),
         );
         let stderr = self.last_error.as_ref().map(|error| error.stderr().to_vec()).unwrap_or_default();

@@ -7,8 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
-use toolhub_core::{RawJson, RawObject};
+use toolhub_core::{RawJson, RawObject, hex};
 use toolhub_mcp_wire::McpError;
 use toolhub_mcp_wire::era::SKILLS;
 
@@ -131,7 +130,7 @@ impl SkillFileEntry {
         if bytes.len() as u64 != self.size {
             return Err(format!("`{}` has {} bytes where {} were listed", self.uri, bytes.len(), self.size));
         }
-        let digest: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex::sha256(bytes);
         match self.digest.strip_prefix("sha256:") == Some(digest.as_str()) {
             true => Ok(()),
             false => Err(format!("`{}` is not what was listed: its digest differs", self.uri)),
@@ -238,7 +237,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn entry(change: impl FnOnce(&mut Value)) -> Result<SkillEntry, String> {
-        let digest: String = Sha256::digest(b"text").iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex::sha256(b"text");
         let mut entry = json!({
             "uri": "skill://acme/refunds/SKILL.md",
             "frontmatter": {"name": "refunds", "description": "d"},

@@ -15,18 +15,18 @@ use crate::transport::Repeat;
 const REOPEN_DELAY: Duration = Duration::from_secs(5);
 
 /// Keeps the subscription stream of a modern server open (2026-07-28, patterns/subscriptions), and reopens it when the set of
-/// watched resources changes. Stops if the server rejects the request, as without support for it, or if the connection is
+/// subscribed resources changes. Stops if the server rejects the request, as without support for it, or if the connection is
 /// closed.
 pub(crate) async fn keep_subscribed(
     connection: Arc<Connection>,
-    mut watched: watch::Receiver<BTreeSet<String>>,
+    mut subscribed_uris: watch::Receiver<BTreeSet<String>>,
 ) {
     let list_filter = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
     let list_filter = list_filter.iter().fold(RawObject::default(), |filter, name| filter.with(*name, true));
     loop {
         let mut filter = list_filter.clone();
         {
-            let uris = watched.borrow_and_update();
+            let uris = subscribed_uris.borrow_and_update();
             if !uris.is_empty() {
                 filter.set("resourceSubscriptions", RawJson::of(&*uris));
             }
@@ -40,7 +40,7 @@ pub(crate) async fn keep_subscribed(
         });
         let ended = tokio::select! {
             ended = listening => ended,
-            Ok(()) = watched.changed() => continue,
+            Ok(()) = subscribed_uris.changed() => continue,
         };
         if matches!(ended, Err(McpError::Rpc { .. } | McpError::Http { .. })) || !connection.is_open() {
             return;

@@ -52,7 +52,7 @@ pub struct Server {
     /// Number of times this server has been connected.
     connects: watch::Sender<u32>,
     /// URIs of the resources with a subscription.
-    watched: watch::Sender<BTreeSet<String>>,
+    subscribed_uris: watch::Sender<BTreeSet<String>>,
     /// The instances per caller, if configured.
     pool: Option<InstancePool<Server>>,
     /// Of an instance of a caller: a digest of the caller.
@@ -81,7 +81,7 @@ impl Server {
         let token_manager =
             spec.token_manager(TokenManagerContext { store, events, tasks: tasks.clone() }).map(Arc::new);
         let (changes, connects) = (watch::Sender::new(0), watch::Sender::new(0));
-        let watched = watch::Sender::default();
+        let subscribed_uris = watch::Sender::default();
         let status = Mutex::new(status);
         let pool = InstancePool::of(spec.instances);
         let (users, closed) = (Arc::default(), CancellationToken::new());
@@ -94,7 +94,7 @@ impl Server {
             status,
             history_version,
             connects,
-            watched,
+            subscribed_uris,
             pool,
             owner: None,
             users,
@@ -123,7 +123,7 @@ impl Server {
             history_version: Arc::clone(&status.history_version),
             status: Mutex::new(status),
             connects: watch::Sender::new(0),
-            watched: watch::Sender::default(),
+            subscribed_uris: watch::Sender::default(),
             pool: None,
             owner: Some(name.into()),
             users: Arc::clone(&self.users),
@@ -189,8 +189,8 @@ impl Server {
     }
 
     /// URIs of the resources with a subscription.
-    pub(crate) fn watched(&self) -> &watch::Sender<BTreeSet<String>> {
-        &self.watched
+    pub(crate) fn subscribed_uris(&self) -> &watch::Sender<BTreeSet<String>> {
+        &self.subscribed_uris
     }
 
     pub(crate) fn lock_status(&self) -> MutexGuard<'_, ServerStatus> {
@@ -472,7 +472,7 @@ impl Server {
         if self.context.listen && connection.server_info.era == Era::Modern {
             self.spawn_background(
                 &background,
-                keep_subscribed(Arc::clone(connection), self.watched.subscribe()),
+                keep_subscribed(Arc::clone(connection), self.subscribed_uris.subscribe()),
             );
         }
         true
@@ -558,7 +558,7 @@ impl Server {
 
     /// Disconnects an instance for good that is removed from the pool. A caller that still has it cannot connect it again:
     /// nothing would stop that connection.
-    pub(crate) fn end(&self) {
+    pub(crate) fn retire(&self) {
         self.closed.cancel();
         self.disconnect();
     }

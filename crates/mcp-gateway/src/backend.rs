@@ -164,7 +164,7 @@ pub trait Backend: Send + Sync {
     fn tools(&self, principal: &Arc<Principal>) -> Arc<ToolList>;
 
     /// Waits until the tools are known, within a short time.
-    fn settled(&self) -> BoxFuture<'_, ()>;
+    fn wait_until_listed(&self) -> BoxFuture<'_, ()>;
 
     /// Returns the instructions for the model.
     fn instructions(&self) -> Option<String>;

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::caller::{Caller, ClientResponse};
 use toolhub_core::{BoxFuture, Principal, RawJson, RawObject, TraceContext};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
 use toolhub_mcp_wire::{Era, wire};
@@ -31,7 +31,7 @@ const MISSING_CAPABILITY: i64 = -32021;
 #[derive(Debug, Default)]
 pub(crate) struct PendingClientRequests {
     count: AtomicU64,
-    open: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    open: Mutex<HashMap<u64, oneshot::Sender<ClientResponse>>>,
 }
 
 impl PendingClientRequests {
@@ -41,17 +41,22 @@ impl PendingClientRequests {
         Self { count: AtomicU64::new(number), open: Mutex::default() }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ClientResponse>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes an answer to the request that waits for it. Returns false if there is none.
-    pub(crate) fn deliver(&self, id: u64, answer: Answer) -> bool {
+    pub(crate) fn deliver(&self, id: u64, answer: ClientResponse) -> bool {
         let pending = self.open().remove(&id);
         pending.is_some_and(|reply| reply.send(answer).is_ok())
     }
 
-    async fn ask(&self, client_handle: &ClientHandle, method: &str, params: Option<&RawJson>) -> Answer {
+    async fn ask(
+        &self,
+        client_handle: &ClientHandle,
+        method: &str,
+        params: Option<&RawJson>,
+    ) -> ClientResponse {
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let (reply, answer) = oneshot::channel();
         self.open().insert(id, reply);
@@ -127,7 +132,7 @@ impl ClientHandle {
     }
 
     /// Returns the principal of the request. Without a context the request has no permissions.
-    pub(crate) fn identity(&self) -> &Arc<Principal> {
+    pub(crate) fn principal(&self) -> &Arc<Principal> {
         static UNKNOWN: LazyLock<Arc<Principal>> = LazyLock::new(|| Arc::new(Principal::of_key("")));
         self.context.as_ref().map_or(&UNKNOWN, |context| context.principal.identity())
     }
@@ -138,7 +143,7 @@ impl ClientHandle {
     }
 
     /// Waits for an answer until the client disconnects or the timeout expires.
-    async fn wait_for(&self, answer: oneshot::Receiver<Answer>) -> Answer {
+    async fn wait_for(&self, answer: oneshot::Receiver<ClientResponse>) -> ClientResponse {
         let disconnected = || (-32000, "the client is gone".to_owned());
         tokio::select! {
             answer = tokio::time::timeout(ANSWER_TIMEOUT, answer) => match answer {
@@ -255,12 +260,12 @@ impl Caller for ClientHandle {
         self.queue.try_push(message::notification(method, params));
     }
 
-    fn principal(&self) -> Option<&str> {
+    fn principal_id(&self) -> Option<&str> {
         self.context.as_ref().map(|context| context.principal.as_str())
     }
 
-    fn identity(&self) -> Option<&Arc<Principal>> {
-        Some(Self::identity(self))
+    fn principal(&self) -> Option<&Arc<Principal>> {
+        Some(Self::principal(self))
     }
 
     fn require_scopes(&self, scopes: Vec<String>) {
@@ -273,7 +278,7 @@ impl Caller for ClientHandle {
         self.context.as_ref()?.trace.as_ref()
     }
 
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         Box::pin(async move {
             if !self.supports(&method) {
                 let part = method.split('/').next().unwrap_or_default();

@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use tokio::sync::{Notify, oneshot};
 use toolhub_core::RawJson;
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 
 /// Maximum number of queued messages; further notifications are dropped.
 const MAX_QUEUED_MESSAGES: usize = 256;
@@ -19,7 +19,7 @@ const MAX_QUEUED_BYTES: usize = 1 << 20;
 pub(crate) struct ServerRequest {
     pub(crate) method: String,
     pub(crate) params: Option<RawJson>,
-    pub(crate) reply: oneshot::Sender<Answer>,
+    pub(crate) reply: oneshot::Sender<ClientResponse>,
 }
 
 /// A message for a client.

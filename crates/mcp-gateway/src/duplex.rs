@@ -69,7 +69,7 @@ impl Duplex {
             Ok(Message::Notification { method, params }) => {
                 self.handle_notification(&method, params.as_ref());
             }
-            Ok(Message::Answer { id, answer }) => {
+            Ok(Message::Response { id, answer }) => {
                 if let Some(session) = self.session().as_ref() {
                     session.info.server_requests.deliver(id, answer);
                 }

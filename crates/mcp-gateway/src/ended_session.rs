@@ -1,8 +1,9 @@
-//! The identity of a session that its client has ended, as `session_record` remembers it and `shared_sessions` stores it.
+//! The identity of a session that its client has ended, as `session_record` keeps it and `shared_sessions` stores it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
+use toolhub_core::hex;
 use toolhub_mcp_wire::length_prefixed;
 
 /// How long a session id can be resumed after `initialize`. A session in memory may live longer.
@@ -38,20 +39,21 @@ impl EndedSession {
     /// The id of its entry in a shared store.
     pub(super) fn id(&self) -> String {
         let Self { owner, stamp } = self;
-        format!("{}{:016x}{}", hex(&owner.0), stamp.created, hex(&stamp.nonce))
+        format!("{}{:016x}{}", hex::encode(&owner.0), stamp.created, hex::encode(&stamp.nonce))
     }
 
     /// The session of an entry.
     pub(super) fn parse_id(id: &str) -> Option<Self> {
         let (owner, rest) = id.split_at_checked(16)?;
         let (created, nonce) = rest.split_at_checked(16)?;
-        let stamp = SessionStamp { created: u64::from_str_radix(created, 16).ok()?, nonce: unhex(nonce)? };
-        Some(Self { owner: Owner(unhex(owner)?), stamp })
+        let stamp =
+            SessionStamp { created: u64::from_str_radix(created, 16).ok()?, nonce: hex::decode(nonce)? };
+        Some(Self { owner: Owner(hex::decode(owner)?), stamp })
     }
 
     /// The id of the entry with the time before which all sessions of its owner count as ended.
     pub(super) fn watermark_id(&self) -> String {
-        format!("before-{}", hex(&self.owner.0))
+        format!("before-{}", hex::encode(&self.owner.0))
     }
 
     /// When its id expires, and nothing needs to be known about it any more.
@@ -76,19 +78,4 @@ impl Owner {
         owner.copy_from_slice(&digest[..8]);
         Self(owner)
     }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(super) fn unhex<const LENGTH: usize>(text: &str) -> Option<[u8; LENGTH]> {
-    let mut bytes = [0; LENGTH];
-    if text.len() != 2 * LENGTH || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(bytes)
 }

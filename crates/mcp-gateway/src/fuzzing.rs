@@ -67,7 +67,7 @@ pub fn gateway_messages(data: &[u8]) {
             is_object(&one_line(notification(&method, params.as_ref())));
             is_object(&one_line(wire::server_request(7, &method, params.as_ref())));
         }
-        Message::Answer { id, answer } => {
+        Message::Response { id, answer } => {
             assert_eq!(member("id").and_then(|actual| serde_json::from_str(actual).ok()), Some(id));
             assert!(member("method").is_none());
             match answer {

@@ -24,7 +24,7 @@ use crate::reply::{Reply, session_ended, with_permit};
 use crate::request_context::{RequestContext, StepUp};
 use crate::rpc_error::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::session::{Reason, Session};
-use crate::session_place::{Incoming, Instead, SessionUse};
+use crate::session_lookup::{EarlyReply, Incoming, SessionUse};
 use crate::streams::run_to_log;
 use crate::{Client, Gateway, PrincipalHandle, modern};
 
@@ -223,7 +223,7 @@ impl Gateway {
         if is_modern(headers) {
             return match message {
                 Message::Notification { .. } => Reply::empty(202),
-                Message::Request(..) | Message::Answer { .. } => {
+                Message::Request(..) | Message::Response { .. } => {
                     let wrong = RpcError::new(INVALID_REQUEST, "a modern client sends requests alone");
                     Reply::error_reply(400, None, &wrong)
                 }
@@ -231,7 +231,7 @@ impl Gateway {
         }
         // A question that the client answers is at the owner replica of its session, if anywhere.
         let usage = match &message {
-            Message::Answer { .. } => SessionUse::Continuation,
+            Message::Response { .. } => SessionUse::Continuation,
             Message::Notification { .. } | Message::Request(..) => SessionUse::Request,
         };
         let forwarded = (RequestMethod::Post, text.as_bytes().clone());
@@ -249,7 +249,7 @@ impl Gateway {
             Message::Notification { method, params } => {
                 self.handle_notification(session, &method, params.as_ref());
             }
-            Message::Answer { id, answer } => {
+            Message::Response { id, answer } => {
                 session.info.server_requests.deliver(id, answer);
             }
             Message::Request(..) => {}
@@ -403,7 +403,7 @@ impl Gateway {
                 Ok(Some(reply)) => return reply,
                 // What waited there has ended with it: the state is not known any more, which is answered below.
                 Ok(None) => {}
-                Err(error) => return Instead::of_link(error).for_request(&request.id),
+                Err(error) => return EarlyReply::of_link(error).for_request(&request.id),
             }
         }
         let identity = RequestIdentity::of(principal, &request, &params);

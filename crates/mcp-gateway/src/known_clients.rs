@@ -1,4 +1,4 @@
-//! The clients that have introduced themselves: name and version as they state them, with the principal that was authenticated.
+//! The clients that have sent their `clientInfo`: name and version as they state them, with the principal that was authenticated.
 //! For people who look at the hub; nothing is decided by it.
 
 use std::sync::{Mutex, PoisonError};
@@ -7,14 +7,14 @@ use std::time::SystemTime;
 use toolhub_core::{Principal, RawJson};
 use toolhub_mcp_wire::Era;
 
-/// Maximum number of clients of one principal that are remembered.
+/// Maximum number of recorded clients of one principal.
 const MAX_PER_PRINCIPAL: usize = 16;
-/// Maximum number of clients that are remembered.
+/// Maximum number of recorded clients.
 const MAX_CLIENTS: usize = 512;
 /// Maximum length of a name, a title, a version and a revision, in characters.
 const MAX_CHARS: usize = 80;
 
-/// A client that has introduced itself.
+/// A client that has sent its `clientInfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownClient {
     /// The id of its principal.
@@ -29,7 +29,7 @@ pub struct KnownClient {
     pub era: Era,
     /// The revision of the protocol.
     pub revision: String,
-    /// When it introduced itself last: a legacy client with `initialize`, a modern one when it reads the list of tools.
+    /// When it sent its `clientInfo` last: a legacy client with `initialize`, a modern one when it reads the list of tools.
     pub seen_at: SystemTime,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Protocol<'a> {
 pub(crate) struct KnownClients(Mutex<Vec<KnownClient>>);
 
 impl KnownClients {
-    /// Remembers a client by its `clientInfo`. One without a name is not remembered.
+    /// Records a client by its `clientInfo`. One without a name is not recorded.
     pub(crate) fn record(&self, info: Option<&RawJson>, principal: &Principal, protocol: &Protocol<'_>) {
         let Some(info) = info.and_then(RawJson::object) else { return };
         let text = |key: &str| info.get(key).and_then(|value| value.text()).map(|text| shortened(&text));

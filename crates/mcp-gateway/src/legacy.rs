@@ -2,8 +2,9 @@
 //! cancellation (≤ 2025-11-25).
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
+use toolhub_core::millis::unix_millis;
 use toolhub_core::shared_state::{ChangeVersions, SharedState};
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
@@ -41,17 +42,20 @@ impl Gateway {
     ) -> Result<(Arc<Session>, RawJson), RpcError> {
         let requested = params.get("protocolVersion").and_then(|version| version.decode::<String>().ok());
         let Some(requested) = requested else {
-            return Err(RpcError::invalid_params("`protocolVersion` must name the revision you speak"));
+            return Err(RpcError::invalid_params("`protocolVersion` must name your protocol revision"));
         };
         // A client that requests an unknown revision is offered our newest (2025-11-25, basic/lifecycle).
         let version = LEGACY.iter().copied().find(|known| *known == requested).unwrap_or(LEGACY[0]);
         // The capabilities are kept as long as the session.
-        if params.get("capabilities").is_some_and(|can| can.get().len() > MAX_CAPABILITIES_BYTES) {
+        if params
+            .get("capabilities")
+            .is_some_and(|capabilities| capabilities.get().len() > MAX_CAPABILITIES_BYTES)
+        {
             let why = format!("`capabilities` have at most {MAX_CAPABILITIES_BYTES} bytes");
             return Err(RpcError::invalid_params(why));
         }
-        let can = params.get("capabilities").filter(|can| can.is_object()).map(RawJson::detach);
-        let declared = can.unwrap_or_else(RawJson::empty_object);
+        let declared = params.get("capabilities").filter(|capabilities| capabilities.is_object());
+        let declared = declared.map_or_else(RawJson::empty_object, RawJson::detach);
         let issued = match ids {
             Some(ids) => ids.issue(principal, version, &declared).await,
             None => None,
@@ -75,14 +79,14 @@ impl Gateway {
         let principal = principal.clone();
         let session = Session::new(NewSession { id, stamp, epoch: 0, principal, version, info });
         let session = Arc::new(session);
-        let mut greeting = RawObject::default()
+        let mut result = RawObject::default()
             .with("protocolVersion", version)
             .with("capabilities", capabilities(Era::Legacy))
             .with("serverInfo", server_info());
         if let Some(instructions) = self.backend.instructions() {
-            greeting.set("instructions", instructions);
+            result.set("instructions", instructions);
         }
-        Ok((session, greeting.into_raw()))
+        Ok((session, result.into_raw()))
     }
 
     /// Adds a session. Sessions of the same principal that are evicted for it cannot be resumed: otherwise clients with
@@ -113,8 +117,7 @@ impl Gateway {
                 return None;
             }
             // Milliseconds increase faster than the number of restarts, streams and server requests of one client.
-            let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-            let epoch = u64::try_from(epoch).unwrap_or(u64::MAX).max(1);
+            let epoch = unix_millis(SystemTime::now()).max(1);
             let info = ClientInfo {
                 number: self.new_client(),
                 era: Era::Legacy,
@@ -209,21 +212,25 @@ impl Gateway {
     }
 
     /// Subscribes a client to a resource.
-    pub(super) async fn watch(&self, session: Option<&Session>, params: &RawObject) -> RpcResult {
-        let uri = watched_uri(params)?;
+    pub(super) async fn subscribe_session(&self, session: Option<&Session>, params: &RawObject) -> RpcResult {
+        let uri = subscribed_uri(params)?;
         let Some(session) = session.filter(|session| !session.is_subscribed(&uri)) else {
             return Ok(RawJson::empty_object());
         };
         let permit = session.principal.take(Resource::Subscriptions, 1)?;
         let subscription = self.subscribe(uri.clone(), permit).await?;
-        session.watch(uri, subscription);
+        session.add_subscription(uri, subscription);
         Ok(RawJson::empty_object())
     }
 
     /// Unsubscribes a client from a resource.
-    pub(super) async fn unwatch(&self, session: Option<&Session>, params: &RawObject) -> RpcResult {
-        let uri = watched_uri(params)?;
-        if let Some(subscription) = session.and_then(|session| session.unwatch(&uri)) {
+    pub(super) async fn unsubscribe_session(
+        &self,
+        session: Option<&Session>,
+        params: &RawObject,
+    ) -> RpcResult {
+        let uri = subscribed_uri(params)?;
+        if let Some(subscription) = session.and_then(|session| session.remove_subscription(&uri)) {
             subscription.end().await?;
         }
         Ok(RawJson::empty_object())
@@ -231,7 +238,7 @@ impl Gateway {
 }
 
 /// Returns the URI of a subscription request.
-fn watched_uri(params: &RawObject) -> Result<String, RpcError> {
+fn subscribed_uri(params: &RawObject) -> Result<String, RpcError> {
     let uri = params.get("uri").and_then(|uri| uri.decode::<String>().ok());
     let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must name a resource"))?;
     check_uri(&uri)?;

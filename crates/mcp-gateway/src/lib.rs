@@ -33,8 +33,8 @@ mod request_context;
 mod rpc_error;
 mod session;
 mod session_ids;
+mod session_lookup;
 mod session_owner;
-mod session_place;
 mod session_record;
 mod session_seal;
 mod shared_sessions;
@@ -54,8 +54,8 @@ use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::json::folded;
 use toolhub_core::ports::boxed;
 use toolhub_core::shared_state::ReplicaId;
-use toolhub_core::text::cut;
-use toolhub_core::{CallerHandle, RawJson, RawObject};
+use toolhub_core::text::truncate;
+use toolhub_core::{CallerHandle, RawJson, RawObject, hex};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE, client_info};
 use toolhub_mcp_wire::{Era, Offer, scan};
 
@@ -179,7 +179,7 @@ impl Gateway {
         self.sessions.len()
     }
 
-    /// Returns the clients that have introduced themselves, the latest one first.
+    /// Returns the clients that have sent their `clientInfo`, the latest one first.
     pub fn known_clients(&self) -> Vec<KnownClient> {
         self.known_clients.all()
     }
@@ -248,8 +248,8 @@ impl Gateway {
                 self.call(&params, caller(client_handle)).await.map(|result| with_result_type(result, era))
             }
             Method::ListTools => {
-                self.backend.settled().await;
-                let tools = self.backend.tools(client_handle.identity());
+                self.backend.wait_until_listed().await;
+                let tools = self.backend.tools(client_handle.principal());
                 Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }
             Method::DescribeTools => {
@@ -261,8 +261,8 @@ impl Gateway {
             Method::Discover => Ok(modern::discover_result(self.backend.instructions())),
             Method::Ping => Ok(RawJson::empty_object()),
             Method::SetLevel => legacy::set_level(session.as_deref(), &params),
-            Method::Subscribe => self.watch(session.as_deref(), &params).await,
-            Method::Unsubscribe => self.unwatch(session.as_deref(), &params).await,
+            Method::Subscribe => self.subscribe_session(session.as_deref(), &params).await,
+            Method::Unsubscribe => self.unsubscribe_session(session.as_deref(), &params).await,
             Method::Initialize => {
                 Err(RpcError::new(rpc_error::INVALID_REQUEST, "this session is initialized already"))
             }
@@ -299,12 +299,12 @@ impl Gateway {
         if names.is_empty() {
             return Err(RpcError::invalid_params("`name` or `names` must name tools"));
         }
-        let tools = self.backend.tools(client_handle.identity());
+        let tools = self.backend.tools(client_handle.principal());
         // Repeated names do not repeat the definition, so that the result is never longer than the complete list.
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for name in &names {
             let unknown = || {
-                let shown = cut(name, MAX_SHOWN_CHARS).unwrap_or_else(|| name.clone());
+                let shown = truncate(name, MAX_SHOWN_CHARS).unwrap_or_else(|| name.clone());
                 RpcError::invalid_params(format!("unknown tool: {shown}"))
             };
             let definition = tools.definitions.get(name).ok_or_else(unknown)?;
@@ -317,7 +317,7 @@ impl Gateway {
     }
 
     async fn offers(&self, offer: Offer, era: Era, client_handle: &ClientHandle) -> RpcResult {
-        let offered = self.backend.offers(offer, client_handle.identity()).await?;
+        let offered = self.backend.offers(offer, client_handle.principal()).await?;
         let _reserved = reserve_unread(client_handle, &offered.items)?;
         Ok(offered.result(offer, era))
     }
@@ -410,7 +410,7 @@ fn capabilities(era: Era) -> RawObject {
 pub fn secret() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex::encode(&bytes))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use bytestring::ByteString;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::json::{MAX_DEPTH, key_problem, too_deep};
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::scan::{self, CheckedScan};
@@ -23,7 +23,7 @@ pub(crate) enum Message {
     /// A notification.
     Notification { method: String, params: Option<RawJson> },
     /// The response to a server request.
-    Answer { id: u64, answer: Answer },
+    Response { id: u64, answer: ClientResponse },
 }
 
 /// A request of a client.
@@ -209,8 +209,8 @@ fn read_general(text: &ByteString) -> Result<Message, Rejection> {
             };
             // Server requests have numeric ids; a response with any other id matches none.
             match id.as_ref().and_then(|id| id.decode().ok()) {
-                Some(id) => Ok(Message::Answer { id, answer }),
-                None => refuse(id, "that was never asked"),
+                Some(id) => Ok(Message::Response { id, answer }),
+                None => refuse(id, "the response matches no request of the server"),
             }
         }
     }

@@ -75,7 +75,7 @@ pub(crate) enum Subject {
     /// A task, in `taskId`: one that the caller's principal created.
     Task,
     /// Tasks, of which only those of the caller's principal are listed.
-    OwnTasks,
+    PrincipalTasks,
 }
 
 impl Subject {
@@ -86,7 +86,7 @@ impl Subject {
             Self::Reference => Some("ref"),
             Self::Uri => Some("uri"),
             Self::Task => Some("taskId"),
-            Self::Nothing | Self::Subscription | Self::Session | Self::OwnTasks => None,
+            Self::Nothing | Self::Subscription | Self::Session | Self::PrincipalTasks => None,
         }
     }
 }
@@ -138,7 +138,7 @@ static METHODS: [Row; 24] = [
     backend_method("tasks/cancel", BackendMethod::CancelTask, Eras::Both, Subject::Task),
     backend_method("tasks/update", BackendMethod::UpdateTask, Eras::Modern, Subject::Task),
     backend_method("tasks/result", BackendMethod::TaskResult, Eras::Legacy, Subject::Task),
-    backend_method("tasks/list", BackendMethod::ListTasks, Eras::Legacy, Subject::OwnTasks),
+    backend_method("tasks/list", BackendMethod::ListTasks, Eras::Legacy, Subject::PrincipalTasks),
 ];
 
 impl Method {
@@ -242,7 +242,7 @@ mod tests {
             METHODS
                 .iter()
                 .filter(|row| row.name.starts_with("tasks/"))
-                .all(|row| { matches!(row.subject, Subject::Task | Subject::OwnTasks) })
+                .all(|row| { matches!(row.subject, Subject::Task | Subject::PrincipalTasks) })
         );
     }
 }

@@ -60,7 +60,7 @@ impl Gateway {
         })
     }
 
-    /// Remembers the client of a modern request by which clients begin.
+    /// Records the client of a modern request with which clients begin.
     pub(super) fn note_modern_client(&self, request: &Request, params: &Params, principal: &PrincipalHandle) {
         if matches!(&*request.method, "server/discover" | "tools/list") {
             let revision = version_of(params).unwrap_or_default();

@@ -50,7 +50,7 @@ impl RequestIdentity {
     }
 
     /// Returns whether both are the same request, regardless of the escapes in their names.
-    fn is(&self, other: &Self) -> bool {
+    fn is_same_request(&self, other: &Self) -> bool {
         let name = |identity: &Self| identity.name.as_ref().and_then(RawJson::text).map(Cow::into_owned);
         self.principal == other.principal && self.method == other.method && name(self) == name(other)
     }
@@ -123,7 +123,7 @@ impl PendingInputs {
         let mut all = self.all();
         remove_expired(&mut all);
         // One error for all cases, so that it does not reveal whether the state exists for another request or principal.
-        let matches = all.get(&token).is_some_and(|pending| pending.identity.is(identity));
+        let matches = all.get(&token).is_some_and(|pending| pending.identity.is_same_request(identity));
         let Some(pending) = matches.then(|| all.remove(&token)).flatten() else {
             return ResumeOutcome::Rejected(RpcError::invalid_params(
                 "`requestState` is not known for this request: make the request again without it",

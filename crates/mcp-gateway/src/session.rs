@@ -51,7 +51,7 @@ struct State {
     /// cancellation.
     in_flight: Vec<(u64, RawJson, Arc<Cancellation>)>,
     request_count: u64,
-    watched: BTreeMap<String, Subscription>,
+    subscriptions: BTreeMap<String, Subscription>,
     logs: HashMap<u64, Arc<EventLog>>,
 }
 
@@ -79,7 +79,7 @@ impl Session {
             last_used: Instant::now(),
             in_flight: Vec::new(),
             request_count: 0,
-            watched: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
             logs: HashMap::new(),
         };
         let (closing, streams) = (CancellationToken::new(), AtomicU64::new(1));
@@ -132,13 +132,13 @@ impl Session {
     /// Ends the session and its subscriptions, and cancels its requests.
     pub(crate) fn close(&self) {
         self.closing.cancel();
-        let (in_flight, watched) = {
+        let (in_flight, subscriptions) = {
             let mut state = self.state();
             let in_flight: Vec<_> = state.in_flight.iter().map(|(_, _, one)| Arc::clone(one)).collect();
-            (in_flight, std::mem::take(&mut state.watched))
+            (in_flight, std::mem::take(&mut state.subscriptions))
         };
         in_flight.iter().for_each(|one| one.cancel_with(Reason::SessionEnded));
-        drop(Subscriptions::from(watched.into_values().collect::<Vec<_>>()));
+        drop(Subscriptions::from(subscriptions.into_values().collect::<Vec<_>>()));
     }
 
     /// Cancels the requests with that id.
@@ -151,11 +151,11 @@ impl Session {
     }
 
     /// Keeps a subscription until the session ends, unless there is one for the same resource already.
-    pub(crate) fn watch(&self, uri: String, subscription: Subscription) {
+    pub(crate) fn add_subscription(&self, uri: String, subscription: Subscription) {
         let mut state = self.state();
         // `close` cancels the token before it takes the subscriptions, so that none is left behind.
-        if !self.closing.is_cancelled() && !state.watched.contains_key(&uri) {
-            state.watched.insert(uri, subscription);
+        if !self.closing.is_cancelled() && !state.subscriptions.contains_key(&uri) {
+            state.subscriptions.insert(uri, subscription);
             return;
         }
         drop(state);
@@ -163,17 +163,17 @@ impl Session {
     }
 
     /// Removes and returns a subscription.
-    pub(crate) fn unwatch(&self, uri: &str) -> Option<Subscription> {
-        self.state().watched.remove(uri)
+    pub(crate) fn remove_subscription(&self, uri: &str) -> Option<Subscription> {
+        self.state().subscriptions.remove(uri)
     }
 
     pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
-        self.state().watched.contains_key(uri)
+        self.state().subscriptions.contains_key(uri)
     }
 
     /// Returns whether the session is subscribed to the resource of that server.
     pub(crate) fn is_subscribed_at(&self, server: &ServerId, uri: &str) -> bool {
-        self.state().watched.get(uri).is_some_and(|subscription| subscription.is_to(server, uri))
+        self.state().subscriptions.get(uri).is_some_and(|subscription| subscription.is_to(server, uri))
     }
 
     /// Opens a resumable stream.

@@ -14,12 +14,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use sha2::{Digest as _, Sha256};
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::shared_state::{NewEntry, Replacement, ReplicaId, StateKind};
 use toolhub_mcp_wire::era::LEGACY;
 use toolhub_mcp_wire::length_prefixed;
 
 use crate::budget::PrincipalHandle;
-use crate::ended_session::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionStamp, hex, now};
+use crate::ended_session::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionStamp, now};
 use crate::session_record::SessionRecord;
 use crate::session_seal::{MAX_SEALED_BYTES, PREFIX};
 
@@ -304,7 +305,7 @@ fn nonce_of(id: &str) -> [u8; NONCE_BYTES] {
 
 fn capabilities_id(principal: &PrincipalHandle, digest: &[u8]) -> String {
     let parts = [principal.as_str().as_bytes(), digest];
-    hex(&Sha256::digest(length_prefixed(parts.map(Some))))
+    hex::sha256(&length_prefixed(parts.map(Some)))
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{NewEntry, Replacement, ReplicaId, SharedState, StateKind};
 
-use crate::ended_session::{RESUMABLE_FOR, hex};
+use crate::ended_session::RESUMABLE_FOR;
 
 /// How long the owner of a session is used without reading it again.
 const OWNER_CACHE_LIFETIME: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const MAX_ATTEMPTS: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnerReplica {
     /// This replica, which may rebuild the session.
-    Own,
+    This,
     /// Another replica, which is alive.
     Other(ReplicaId),
     /// A replica that has ended.
@@ -53,7 +53,7 @@ impl SessionOwners {
         let entry = state.entry(StateKind::SessionOwner, &entry_id(id)).await?;
         let owner = entry.and_then(|entry| replica_of(&entry.value)).unwrap_or(issuer);
         if owner == state.replica() {
-            return Ok(OwnerReplica::Own);
+            return Ok(OwnerReplica::This);
         }
         if !state.is_alive(owner).await? {
             return Ok(OwnerReplica::Ended);
@@ -101,7 +101,7 @@ impl SessionOwners {
                 }
             };
             if is_adopted {
-                return Ok(OwnerReplica::Own);
+                return Ok(OwnerReplica::This);
             }
         }
         Ok(OwnerReplica::Ended)
@@ -128,7 +128,7 @@ pub(crate) async fn adopted_by(
 
 /// The id of the entry of a session. Ids of sessions are not stored: they would be of use to a reader of the database.
 fn entry_id(session: &str) -> String {
-    hex(&Sha256::digest(session))
+    hex::sha256(session.as_bytes())
 }
 
 fn replica_of(value: &RawJson) -> Option<ReplicaId> {

@@ -13,12 +13,11 @@ use ring::hmac::{HMAC_SHA256, Key};
 use ring::rand::SystemRandom;
 use tokio::sync::OnceCell;
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{EntryFilter, NewEntry, ReplicaId, SharedState, StateKind};
 
-use crate::ended_session::{
-    EndedSession, MAX_ENDED, NONCE_BYTES, Owner, RESUMABLE_FOR, SessionStamp, hex, now, unhex,
-};
+use crate::ended_session::{EndedSession, MAX_ENDED, NONCE_BYTES, Owner, RESUMABLE_FOR, SessionStamp, now};
 use crate::replica_seal::ReplicaSeal;
 use crate::session_seal::{SealKeys, SessionKey};
 use crate::shared_sessions::{bound_ended, is_stored_as_ended, stored_key};
@@ -146,9 +145,9 @@ impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended(EndedSession { owner, stamp }) => {
-                write!(f, "ended {} {} {}", hex(&owner.0), stamp.created, hex(&stamp.nonce))
+                write!(f, "ended {} {} {}", hex::encode(&owner.0), stamp.created, hex::encode(&stamp.nonce))
             }
-            Self::Before(owner, created) => write!(f, "before {} {created}", hex(&owner.0)),
+            Self::Before(owner, created) => write!(f, "before {} {created}", hex::encode(&owner.0)),
         }
     }
 }
@@ -157,10 +156,10 @@ impl Line {
     fn parse(line: &str) -> Option<Self> {
         let mut fields = line.split(' ');
         let (kind, owner, created) =
-            (fields.next()?, Owner(unhex(fields.next()?)?), fields.next()?.parse().ok()?);
+            (fields.next()?, Owner(hex::decode(fields.next()?)?), fields.next()?.parse().ok()?);
         match (kind, fields.next()) {
             ("ended", Some(nonce)) => {
-                let stamp = SessionStamp { created, nonce: unhex(nonce)? };
+                let stamp = SessionStamp { created, nonce: hex::decode(nonce)? };
                 Some(Self::Ended(EndedSession { owner, stamp }))
             }
             ("before", None) => Some(Self::Before(owner, created)),
@@ -363,7 +362,7 @@ fn load_or_create_key(folder: &Path) -> io::Result<Key> {
     let path = folder.join(KEY_FILE);
     let read = || -> io::Result<Option<Key>> {
         let text = io::read_to_string(open_private(OpenOptions::new().read(true), &path)?)?;
-        Ok(unhex::<KEY_BYTES>(text.trim_end()).map(|bytes| Key::new(HMAC_SHA256, &bytes)))
+        Ok(hex::decode::<KEY_BYTES>(text.trim_end()).map(|bytes| Key::new(HMAC_SHA256, &bytes)))
     };
     let is_invalid = match read() {
         Ok(Some(key)) => return Ok(key),
@@ -375,7 +374,7 @@ fn load_or_create_key(folder: &Path) -> io::Result<Key> {
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     // Temporary files are created with mode 0600.
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    writeln!(new, "{}", hex(&bytes))?;
+    writeln!(new, "{}", hex::encode(&bytes))?;
     new.as_file().sync_all()?;
     match if is_invalid { new.persist(&path) } else { new.persist_noclobber(&path) } {
         Ok(_) => Ok(Key::new(HMAC_SHA256, &bytes)),

@@ -4,9 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, SharedState, StateKind};
-use toolhub_core::{RawJson, Secret};
+use toolhub_core::{RawJson, Secret, hex};
 
-use crate::ended_session::{DAY, EndedSession, MAX_ENDED, RESUMABLE_FOR, hex};
+use crate::ended_session::{DAY, EndedSession, MAX_ENDED, RESUMABLE_FOR};
 use crate::session_seal::SessionKey;
 
 /// The id of the entry with the key that seals session ids.
@@ -57,7 +57,7 @@ pub(super) async fn bound_ended(
     principal: &str,
     ended: &EndedSession,
 ) -> Result<(), StoreError> {
-    let prefix = hex(&ended.owner.0);
+    let prefix = hex::encode(&ended.owner.0);
     let filter =
         EntryFilter { scope: Some(principal), prefix: &prefix, ..EntryFilter::all(StateKind::EndedSession) };
     let entries = state.entries(filter).await?;

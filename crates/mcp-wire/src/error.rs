@@ -5,6 +5,7 @@ use std::time::Duration;
 use toolhub_core::error::Effect;
 use toolhub_core::json::MAX_DEPTH;
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
+use toolhub_core::shell;
 use toolhub_core::{RawJson, ServerId, ToolError};
 
 /// An error of a connection or request.
@@ -93,8 +94,8 @@ impl Localize for McpError {
             }
             Self::SessionExpired { .. } => lang.choose("the session has expired", "会话已过期").to_owned(),
             Self::LoginNeeded { server } => lang.choose(
-                format!("it wants you to log in: run `toolhub servers login {server}`"),
-                format!("它需要登录：请运行 `toolhub servers login {server}`"),
+                format!("it requires a login: run `toolhub servers login {}`", shell::quote(server.as_str())),
+                format!("它需要登录：请运行 `toolhub servers login {}`", shell::quote(server.as_str())),
             ),
             Self::Rpc { code, message, .. } => {
                 lang.choose(format!("MCP error {code}: {message}"), format!("MCP 错误 {code}：{message}"))
@@ -202,7 +203,7 @@ impl McpError {
             Self::TimedOut(timeout) => ToolError::ConnectionFailed {
                 server,
                 cause: LocalizedText::new(
-                    format!("gave no answer within {} s", timeout.as_secs_f32()),
+                    format!("did not answer within {} s", timeout.as_secs_f32()),
                     format!("在 {} 秒内没有回答", timeout.as_secs_f32()),
                 ),
                 stderr: Vec::new(),

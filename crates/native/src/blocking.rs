@@ -69,7 +69,7 @@ impl Work {
 pub(crate) async fn for_caller<T>(context: &CallContext, call: impl Future<Output = T>) -> T {
     let caller = match &context.caller {
         None => CallerKey::Local,
-        Some(caller) => match caller.principal() {
+        Some(caller) => match caller.principal_id() {
             Some(principal) => CallerKey::Principal(principal.into()),
             None => CallerKey::Client(caller.client()),
         },
@@ -132,7 +132,7 @@ mod tests {
 
         fn notify(&self, _: &str, _: Option<&RawJson>) {}
 
-        fn principal(&self) -> Option<&str> {
+        fn principal_id(&self) -> Option<&str> {
             Some("ann")
         }
 

@@ -28,18 +28,18 @@ type Call = Box<dyn Fn(ToolCall) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
 /// Runs calls; set late, since this tool is itself one of the tools that are called through it.
 #[derive(Clone, Default)]
-pub struct Caller(Arc<OnceLock<Call>>);
+pub struct CallRunner(Arc<OnceLock<Call>>);
 
-impl Caller {
+impl CallRunner {
     /// Sets the function that runs calls; only the first call of this method has an effect.
     pub fn set(&self, call: impl Fn(ToolCall) -> BoxFuture<'static, Outcome> + Send + Sync + 'static) {
         let _ = self.0.set(Box::new(call));
     }
 }
 
-impl std::fmt::Debug for Caller {
+impl std::fmt::Debug for CallRunner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Caller")
+        f.write_str("CallRunner")
     }
 }
 
@@ -47,14 +47,14 @@ impl std::fmt::Debug for Caller {
 #[derive(Debug)]
 pub(crate) struct CallTool {
     definition: ToolDefinition,
-    caller: Caller,
+    runner: CallRunner,
 }
 
 impl CallTool {
     /// `None` means that the constant definition is invalid, which a test rules out.
-    pub(crate) fn new(caller: Caller) -> Option<Self> {
+    pub(crate) fn new(runner: CallRunner) -> Option<Self> {
         let definition = ToolDefinition::parse(RawJson::parse(DEFINITION).ok()?).ok()?;
-        Some(Self { definition, caller })
+        Some(Self { definition, runner })
     }
 }
 
@@ -83,7 +83,7 @@ impl NativeTool for CallTool {
             call.conversation.clone_from(&context.conversation);
             // The call keeps its caller: on a server with an instance per caller, it runs in that instance.
             call.caller.clone_from(&context.caller);
-            match self.caller.0.get() {
+            match self.runner.0.get() {
                 Some(run) => run(call).await.result,
                 None => Err(ToolError::Internal),
             }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn definition_parses() {
-        let tool = CallTool::new(Caller::default()).unwrap();
+        let tool = CallTool::new(CallRunner::default()).unwrap();
         assert_eq!(tool.definition().name().as_str(), NAME);
     }
 }

@@ -21,7 +21,7 @@ use toolhub_core::NativeTool;
 use tagged::tagged;
 
 pub use calculator::calculate;
-pub use call_tool::Caller;
+pub use call_tool::CallRunner;
 pub use clock::{TimeAnswer, TimeRequest, get_time, time_at};
 pub use files::{Folders, list_files, read_file};
 pub use host::NativeHost;
@@ -42,7 +42,7 @@ pub struct BuiltinDeps {
     /// Finds tools.
     pub finder: Finder,
     /// Runs calls.
-    pub caller: Caller,
+    pub call_runner: CallRunner,
 }
 
 /// All built-in tools.
@@ -67,7 +67,7 @@ pub fn builtin(deps: BuiltinDeps) -> Vec<Arc<dyn NativeTool>> {
         tagged(search_tools(Arc::clone(&finder)), &["tools"]),
         tagged(describe_tool(finder), &["tools"]),
     ];
-    tools.extend(call_tool::CallTool::new(deps.caller).map(|tool| tagged(tool, &["tools"])));
+    tools.extend(call_tool::CallTool::new(deps.call_runner).map(|tool| tagged(tool, &["tools"])));
     tools
 }
 

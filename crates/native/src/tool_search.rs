@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolhub_core::finder::{SearchHit, ToolFinder};
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{RawJson, RawObject, Tool, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -91,7 +91,7 @@ fn line(tool: &Tool) -> String {
     let required = schema["required"].as_array().into_iter().flatten().filter_map(|name| name.as_str());
     let must = required.collect::<Vec<_>>().join(", ");
     let description = definition.description().split_whitespace().collect::<Vec<_>>().join(" ");
-    let description = cut(&description, MAX_DESCRIPTION_CHARS).unwrap_or(description);
+    let description = truncate(&description, MAX_DESCRIPTION_CHARS).unwrap_or(description);
     format!("- {}({must}) [{}]: {description}", tool.name(), tool.source)
 }
 

@@ -9,7 +9,7 @@ use toolhub_core::{
     BoxFuture, CallContext, CallId, NativeTool, RawJson, RawObject, Source, Tool, ToolDefinition, ToolError,
     ToolHost, ToolOutput,
 };
-use toolhub_native::{BuiltinDeps, Caller, Finder, Folders, Memory, NativeHost, WebSearch, builtin};
+use toolhub_native::{BuiltinDeps, CallRunner, Finder, Folders, Memory, NativeHost, WebSearch, builtin};
 
 /// A tool with a fixed result.
 struct Fixed {
@@ -91,7 +91,7 @@ fn deps() -> BuiltinDeps {
         web: WebSearch::from_environment(&|_| None),
         memory: Memory::default(),
         finder: Finder::new(Arc::new(EmptyFinder)),
-        caller: Caller::default(),
+        call_runner: CallRunner::default(),
     }
 }
 

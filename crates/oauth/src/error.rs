@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
+use toolhub_core::shell;
 
 /// Why a login or its renewal failed. No variant holds a secret.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -170,8 +171,8 @@ impl Localize for OAuthError {
                 format!("回答应来自 `{expected}`，但写的是 `{found}`：不予信任"),
             ),
             Self::IssuerChanged { server, bound, found, issuer } => lang.choose(
-                format!("its credentials are bound to `{bound}`, where they were first used, and it now names `{found}`: nothing was sent there; if you trust it, run `toolhub servers login {server} --issuer {issuer}`"),
-                format!("它的凭据绑定于首次使用的 `{bound}`，而现在指向 `{found}`：未向后者发送任何内容；若信任它，请运行 `toolhub servers login {server} --issuer {issuer}`"),
+                format!("its credentials are bound to `{bound}`, where they were first used, and it now names `{found}`: nothing was sent there; if you trust it, run `toolhub servers login {0} --issuer {1}`", shell::quote(server.as_str()), shell::quote(issuer)),
+                format!("它的凭据绑定于首次使用的 `{bound}`，而现在指向 `{found}`：未向后者发送任何内容；若信任它，请运行 `toolhub servers login {0} --issuer {1}`", shell::quote(server.as_str()), shell::quote(issuer)),
             ),
             Self::WrongResource { expected, found } => lang.choose(
                 format!("the server at `{expected}` describes itself as `{found}`: it is not trusted"),
@@ -182,7 +183,7 @@ impl Localize for OAuthError {
                 format!("`{issuer}` 不支持 PKCE（S256），登录不安全"),
             ),
             Self::NoRegistration { issuer } => lang.choose(
-                format!("`{issuer}` wants to know its clients: register one there and set `oauth = {{ client_id = \"…\" }}` for the server under `[[servers]]` in toolhub.toml"),
+                format!("`{issuer}` requires registered clients: register one there and set `oauth = {{ client_id = \"…\" }}` for the server under `[[servers]]` in toolhub.toml"),
                 format!("`{issuer}` 只接受已注册的客户端：请在那里注册，并在 toolhub.toml 的 `[[servers]]` 中为该服务器设置 `oauth = {{ client_id = \"…\" }}`"),
             ),
             Self::Denied { code, description } => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
+use toolhub_core::hex;
 
 use crate::error::OAuthError;
 
@@ -74,7 +75,7 @@ pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
 
 /// A short hash of a text, usable as a file name.
 pub(crate) fn hash_of(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(text.as_bytes())[..8])
 }
 
 #[cfg(test)]

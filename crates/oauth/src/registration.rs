@@ -76,7 +76,7 @@ pub(crate) async fn client_for(
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct RegistrationResponse {
     client_id: String,
     #[serde(default)]
     client_secret: Option<Secret>,
@@ -105,7 +105,7 @@ async fn register(
         metadata["scope"] = json!(requirements.scopes.to_string());
     }
     let request = fetch.post(endpoint)?.header(CONTENT_TYPE, "application/json").body(metadata.to_string());
-    let answer: Answer = fetch.answer(request, endpoint, &[]).await?;
+    let answer: RegistrationResponse = fetch.answer(request, endpoint, &[]).await?;
     let method = match (&answer.client_secret, answer.token_endpoint_auth_method.as_deref()) {
         (None, _) | (_, Some("none")) => Method::Public,
         (_, Some("client_secret_post")) => Method::Post,

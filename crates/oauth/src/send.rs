@@ -114,9 +114,9 @@ pub fn is_unprocessed(response: ResponseTo<'_>) -> bool {
     }
 }
 
-/// Sends a request with a client of [`build`](crate::http_client::build). Follows a redirect to another URL of the same origin:
-/// of a message one 307 or 308. After a refusal of its token, sends it once more with another token, if `repeat` allows it. The
-/// caller applies the timeout; `wrong` converts send errors.
+/// Sends a request with a client of [`build`](crate::http_client::build). Follows redirects to other URLs of the same origin; a
+/// message follows one, and only a 307 or 308. If the token is refused, the request is sent once more with another token, if
+/// `repeat` allows it. The caller applies the timeout; `wrong` converts send errors.
 pub async fn send(
     request: RequestBuilder,
     authorizer: Option<&Arc<dyn Authorizer>>,
@@ -129,8 +129,8 @@ pub async fn send(
     exchange.follow(response, token).await
 }
 
-/// Sends a request again whose first response another client has received, as `send` does after that response. Returns `None`
-/// if that response is final. That request had no token.
+/// Continues an exchange whose first response came from the lean client: follows its redirect or logs in, as [`send`] does.
+/// Returns `None` if that response is final. The first request had no token.
 pub async fn send_again(
     request: RequestBuilder,
     authorizer: Option<&Arc<dyn Authorizer>>,

@@ -29,7 +29,7 @@ pub(crate) enum Field<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct TokenResponse {
     access_token: Secret,
     #[serde(default)]
     token_type: Option<String>,
@@ -61,7 +61,7 @@ impl TokenEndpoint<'_> {
     /// Requests tokens.
     pub(crate) async fn request_tokens(&self, fields: &[Field<'_>]) -> Result<Tokens, OAuthError> {
         let (request, secrets) = self.form(fields)?;
-        let answer: Answer = self.fetch.answer(request, self.endpoint, &secrets).await?;
+        let answer: TokenResponse = self.fetch.answer(request, self.endpoint, &secrets).await?;
         let kind = answer.token_type.unwrap_or_else(|| "bearer".to_owned());
         if !kind.eq_ignore_ascii_case("bearer") || answer.access_token.expose().is_empty() {
             let detail = "it gives no bearer token".to_owned();
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn parses_lifetimes_as_number_or_string() {
         let check = |text: &str, expect: Option<u64>| {
-            let answer: Answer = serde_json::from_str(text).unwrap();
+            let answer: TokenResponse = serde_json::from_str(text).unwrap();
             let seconds = answer.expires_in.and_then(|seconds| seconds.duration()).map(|life| life.as_secs());
             assert_eq!(seconds, expect, "{text}");
         };

@@ -204,7 +204,7 @@ impl Builder {
         let reason = item["reason"].as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
         let Some(open) = self.open(&id).filter(|open| !open.is_function) else {
             return Err(error(format!(
-                "the conversation has no open approval request `{id}` (对话中没有此待批准请求)"
+                "the conversation has no open approval request `{id}` (对话中没有此待审批请求)"
             )));
         };
         if open.result.is_some() {

@@ -286,7 +286,7 @@ impl<'a> Endpoint<'a> {
         if tools.servers.is_empty() {
             return Ok(());
         }
-        self.gateways.settled().await;
+        self.gateways.wait_until_listed().await;
         let visible = self.gateways.tools_of_principal(self.profile.as_deref(), self.principal());
         tools.check_servers(&visible)?;
         for server in tools.servers.iter().filter(|server| !server.is_deferred) {

@@ -47,7 +47,7 @@ impl ApiError {
     pub(crate) fn after_change(why: &str) -> Self {
         let message = format!(
             "{why}; tools had run before and may have changed something: check that before you send the request again \
-             (失败前已运行过可能产生影响的工具，重新发送前请先确认)"
+             (失败前已运行过可能改动数据的工具，重新发送前请先确认)"
         );
         let error = Self::new(StatusCode::FAILED_DEPENDENCY, "failed_after_change", message);
         Self { is_final: true, ..error }

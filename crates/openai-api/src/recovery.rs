@@ -61,8 +61,8 @@ async fn recover(
     if unfinished.is_empty() {
         return Ok(());
     }
-    let own = store.own_responses().await?.into_iter().filter(|own| !own.is_cancelled);
-    let wanted: HashSet<String> = own.map(|own| own.id).collect();
+    let owned = store.owned_responses().await?.into_iter().filter(|response| !response.is_cancelled);
+    let wanted: HashSet<String> = owned.map(|response| response.id).collect();
     for stored in unfinished.into_iter().filter(|stored| !jobs.has(&stored.id)) {
         if !wanted.contains(&stored.id) {
             store.update_response(cancelled(stored)).await?;
@@ -116,7 +116,7 @@ async fn resume(
             "the hub was stopped before it had asked for the approval of `{name}`: send the request again (hub 在请求批准 `{name}` 之前停止，请重新发送请求)"
         ));
     }
-    // A call that only reads is made again if the model still wants it. Its item keeps its place, so that ids stay unique.
+    // A call that only reads is made again if the model still requests it. Its item keeps its place, so that ids stay unique.
     let output: Vec<Value> = output.into_iter().map(with_lost_call).collect();
     let request: Value = serde_json::from_str(stored.request.get()).unwrap_or_default();
     let profile = request["profile"].as_str().map(str::to_owned);

@@ -38,7 +38,7 @@ pub(crate) struct ApprovedCall {
 enum Approval {
     None,
     /// With the approval request of this id.
-    Given(String),
+    Granted(String),
     /// The tool is another one now.
     Outdated,
 }
@@ -84,7 +84,7 @@ impl TurnSupervisor {
         let Some(position) = approved.iter().position(matches) else { return Approval::None };
         let approval = approved.remove(position);
         match approval.identity == self.identity(supervised) {
-            true => Approval::Given(approval.id),
+            true => Approval::Granted(approval.id),
             false => Approval::Outdated,
         }
     }
@@ -107,7 +107,7 @@ impl TurnSupervisor {
     async fn decide_call(&self, call: SupervisedCall<'_>) -> CallDecision {
         let approval = match self.take_approval(call) {
             Approval::None => None,
-            Approval::Given(id) => Some(id),
+            Approval::Granted(id) => Some(id),
             Approval::Outdated => {
                 let (tool, source) = (&call.call.tool, call.source());
                 return CallDecision::Refuse(LocalizedText::new(
@@ -197,7 +197,7 @@ impl TurnSupervisor {
         mark.set().await.map_err(|error| {
             LocalizedText::new(
                 format!("not run: that it may change something could not be stored, and a repetition of the request would not be recognised: {error}"),
-                format!("没有执行：无法记录其可能产生影响，重复的请求将无法识别：{error}"),
+                format!("没有执行：无法记录该调用可能改动数据，之后将无法识别重复的请求：{error}"),
             )
         })
     }

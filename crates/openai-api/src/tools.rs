@@ -142,7 +142,7 @@ impl RequestTools {
         self.servers.is_empty() || self.servers.iter().any(|server| server.admits(tool))
     }
 
-    /// Whether the client wants to approve calls of a tool.
+    /// Whether the client requires its approval for calls of a tool.
     pub(crate) fn requires_approval(&self, tool: &Tool) -> bool {
         let source = tool.source.to_string();
         self.servers.iter().any(|server| server.label == source && server.requires_approval(tool))

@@ -20,7 +20,7 @@ const RETRY_HEADER: &str = "x-stainless-retry-count";
 const MEMORY: Duration = Duration::from_secs(15 * 60);
 /// A stored mark is extended by a later call of its turn once it is so old.
 const EXTENSION_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum number of requests that this process remembers, and of stored ones of one principal.
+/// Maximum number of requests that this process keeps, and of stored ones of one principal.
 const MAX_ENTRIES: usize = 4_096;
 /// One of so many new marks deletes the oldest ones of its principal beyond the maximum.
 const TRIM_INTERVAL: u32 = 32;

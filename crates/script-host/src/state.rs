@@ -3,6 +3,7 @@
 use std::io::{Write as _, stdout};
 
 use serde_json::value::RawValue;
+use toolhub_core::millis::duration_millis;
 use toolhub_script::protocol::{
     Call, Empty, Finish, FromHost, HostError, HostErrorKind, HostLimits, LogLevel, LogLine, NotAwaited,
     Ready, Sleep, ToolPath, VERSION, encode,
@@ -192,7 +193,7 @@ impl State {
     /// Ends the script with an error.
     pub(crate) fn fail(&mut self, mut error: HostError) {
         for text in [&mut error.name, &mut error.message].into_iter().chain(&mut error.hint) {
-            cut(text);
+            limit_text(text);
         }
         self.end(Finish { error: Some(error), ..Finish::default() });
     }
@@ -205,7 +206,7 @@ impl State {
     }
 
     fn send_end(&self, finished: Finish) {
-        let cpu_ms = u64::try_from(cpu_time::used().as_millis()).unwrap_or(u64::MAX);
+        let cpu_ms = duration_millis(cpu_time::used());
         let finished = Finish { dropped_lines: self.dropped_lines, cpu_ms, ..finished };
         send(&FromHost::Finished(Box::new(finished)));
     }
@@ -216,7 +217,8 @@ const MAX_SLEEP_MS: f64 = 1e12;
 /// Bytes of a text of an error.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
-fn cut(text: &mut String) {
+/// Drops what exceeds the bytes of a text of an error.
+fn limit_text(text: &mut String) {
     if text.len() > MAX_TEXT_BYTES {
         text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
     }
@@ -260,7 +262,7 @@ pub(crate) fn send_started() {
 /// The end of a script that the engine could not stop.
 pub(crate) fn send_out_of_time() {
     let error = HostError { kind: HostErrorKind::Cpu, ..HostError::default() };
-    let cpu_ms = u64::try_from(cpu_time::used().as_millis()).unwrap_or(u64::MAX);
+    let cpu_ms = duration_millis(cpu_time::used());
     send(&FromHost::Finished(Box::new(Finish { error: Some(error), cpu_ms, ..Finish::default() })));
 }
 

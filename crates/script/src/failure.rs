@@ -92,8 +92,8 @@ pub(crate) fn of_host(
             fresh(
                 kind,
                 LocalizedText::new(
-                    format!("the call of `{name}` failed ({}): {said}", cut(kind_name)),
-                    format!("调用 `{name}` 失败（{}）：{said}", cut(kind_name)),
+                    format!("the call of `{name}` failed ({}): {said}", ellipsized(kind_name)),
+                    format!("调用 `{name}` 失败（{}）：{said}", ellipsized(kind_name)),
                 ),
             )
         }
@@ -102,7 +102,7 @@ pub(crate) fn of_host(
     failure.position = position;
     failure.excerpt = position.map(|position| excerpt::excerpt(code, position));
     if let Some(hint) = &error.hint {
-        failure.hint = Some(cut(hint).into());
+        failure.hint = Some(ellipsized(hint).into());
     }
     failure.tool = tool.map(|tool| tool.path.name.clone());
     failure
@@ -151,7 +151,7 @@ pub(crate) fn not_awaited(
 
 /// `NAME: MESSAGE`, bounded.
 fn said(error: &HostError) -> String {
-    let (name, message) = (cut(&error.name), cut(&error.message));
+    let (name, message) = (ellipsized(&error.name), ellipsized(&error.message));
     match error.call_kind {
         Some(_) => message,
         None if name.is_empty() => message,
@@ -159,7 +159,8 @@ fn said(error: &HostError) -> String {
     }
 }
 
-fn cut(text: &str) -> String {
+/// At most `MAX_MESSAGE_CHARS` characters of a text, with `…` after them if there are more.
+fn ellipsized(text: &str) -> String {
     match text.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),

@@ -20,7 +20,7 @@ pub enum ToHost {
     /// The only script of this host. Sent once, first.
     Run(Box<Run>),
     /// The end of a call.
-    Answer(Answer),
+    Answer(CallAnswer),
     /// The end of a sleep.
     Wake(Wake),
 }
@@ -77,7 +77,7 @@ pub struct ToolPath {
 /// The end of a call: either a value or an error.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct CallAnswer {
     /// The id of the call.
     pub id: u32,
     /// The result.
@@ -338,7 +338,7 @@ mod tests {
     fn raw_values_with_line_breaks_stay_on_one_line() {
         let value = RawValue::from_string("{\n  \"a\\n\": 1\r\n}".to_owned()).unwrap();
         let line =
-            encode(&ToHost::Answer(Answer { id: 1, value: Some(value), error: None, inner_cpu_ms: 0 }))
+            encode(&ToHost::Answer(CallAnswer { id: 1, value: Some(value), error: None, inner_cpu_ms: 0 }))
                 .unwrap();
         assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
         let ToHost::Answer(answer) = serde_json::from_slice(&line).unwrap() else { panic!() };

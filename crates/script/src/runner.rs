@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::millis::{duration_millis, unix_millis};
 use toolhub_core::script_host::ScriptHosts;
 
 use crate::failure;
@@ -102,10 +104,10 @@ impl ScriptRunner {
         }
     }
 
-    /// A runner with the same hosts and limits, whose scripts have places of their own: a script of it may be called by one of
-    /// this runner, which keeps its place meanwhile.
+    /// A runner with the same hosts and limits, whose scripts have slots of their own: a script of it may be called by one of
+    /// this runner, which keeps its slot meanwhile.
     #[must_use]
-    pub fn with_own_places(&self, max_running: usize) -> Self {
+    pub fn with_separate_slots(&self, max_running: usize) -> Self {
         Self { running: Arc::new(Semaphore::new(max_running.max(1))), ..self.clone() }
     }
 
@@ -159,7 +161,7 @@ impl ScriptRunner {
         };
         let running = tokio::time::timeout_at(deadline, self.running.acquire()).await;
         let _permit = running.ok().and_then(Result::ok).ok_or_else(failure::busy)?;
-        // A run that waits for its place holds no list of tools, which may be long.
+        // A run that waits for its slot holds no list of tools, which may be long.
         let listed = by_name(tools.tools().await)?;
         let digest = digest(script, &listed);
         if replay.as_ref().is_some_and(|replay| replay.started.digest != digest) {
@@ -276,7 +278,7 @@ fn run_message(
         code: script.code.clone(),
         input: RawValue::from_string(script.input.get().to_owned()).map_err(failure::internal)?,
         limits: HostLimits {
-            cpu_ms: u64::try_from(limits.cpu.as_millis()).unwrap_or(u64::MAX),
+            cpu_ms: duration_millis(limits.cpu),
             memory: limits.memory,
             calls: limits.calls,
             output: limits.output,
@@ -299,10 +301,9 @@ fn digest(script: &Script, listed: &HashMap<String, ScriptTool>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hash.finalize())
 }
 
 fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(unix_millis(SystemTime::now())).unwrap_or(i64::MAX)
 }

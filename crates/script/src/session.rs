@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::{BoxFuture, RawJson};
 
 use crate::failure;
@@ -416,7 +417,7 @@ impl<'a> Session<'a> {
         let since = inner.saturating_sub(self.told_inner_cpu);
         // Shares of scripts that still run are given back in part.
         self.told_inner_cpu = self.told_inner_cpu.max(inner);
-        let inner_cpu_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let inner_cpu_ms = duration_millis(since);
         let message = AnswerMessage::Answer { id: answer.id, value, error, inner_cpu_ms };
         self.host.send(&message).map_err(failure::internal)
     }

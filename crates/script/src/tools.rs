@@ -64,7 +64,7 @@ impl ScriptToolError {
 
 /// The tools of one run. What the caller may not call must not be listed.
 pub trait ScriptTools: Send + Sync {
-    /// All tools; their names are unique. Called once per run, when the run has its place: runs that wait need no list.
+    /// All tools; their names are unique. Called once per run, when the run has its slot: runs that wait need no list.
     fn tools(&self) -> BoxFuture<'_, Vec<ScriptTool>>;
 
     /// The TypeScript signature of a tool, for errors about its arguments.

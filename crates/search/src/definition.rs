@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use toolhub_core::Tool;
+use toolhub_core::text::byte_prefix;
 
 use crate::field::Field;
 
@@ -16,9 +17,9 @@ pub(crate) fn texts(tool: &Tool, mut sink: impl FnMut(Field, &str)) {
     let definition = &tool.definition;
     sink(Field::Name, definition.name().as_str());
     if let Some(title) = definition.title() {
-        sink(Field::Title, cut(title));
+        sink(Field::Title, byte_prefix(title, MAX_BYTES));
     }
-    sink(Field::Description, cut(definition.description()));
+    sink(Field::Description, byte_prefix(definition.description(), MAX_BYTES));
     for tag in &tool.tags {
         sink(Field::Tag, tag);
     }
@@ -32,14 +33,6 @@ pub(crate) fn texts(tool: &Tool, mut sink: impl FnMut(Field, &str)) {
             }
         }
     }
-}
-
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(MAX_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or(text)
 }
 
 struct Walk<'a, F> {

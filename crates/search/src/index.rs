@@ -42,9 +42,9 @@ impl Index {
         tools: impl IntoIterator<Item = Tool>,
     ) -> Result<Self, EmbeddingError> {
         let mut analyzer = Analyzer::default();
-        let vector_cache = self.documents.iter().filter(|document| document.tool.source != *source).cloned();
+        let kept = self.documents.iter().filter(|document| document.tool.source != *source).cloned();
         let fresh = tools.into_iter().map(|tool| Arc::new(analyzer.document(tool)));
-        let mut index = Self::of(vector_cache.chain(fresh).collect(), Arc::clone(&self.settings));
+        let mut index = Self::of(kept.chain(fresh).collect(), Arc::clone(&self.settings));
         if let Some(vectors) = &self.vectors {
             index.vectors = Some(vectors.update(&self.documents, &index.documents)?);
         }

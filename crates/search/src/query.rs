@@ -2,6 +2,8 @@
 
 use std::mem;
 
+use toolhub_core::text::byte_prefix;
+
 use crate::dictionary::{Dictionary, Segment};
 use crate::document::grams;
 use crate::quotes;
@@ -106,9 +108,9 @@ impl Query {
     }
 }
 
-/// Limits a request to the maximum size.
-pub(crate) fn cut(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or(text)
+/// The part of a request that is used.
+pub(crate) fn used_part(text: &str) -> &str {
+    byte_prefix(text, MAX_BYTES)
 }
 
 /// The index of the first part of an identifier among the preceding words.

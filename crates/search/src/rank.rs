@@ -97,7 +97,7 @@ impl Index {
 }
 
 fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
-    let text = query::cut(request.text);
+    let text = query::used_part(request.text);
     let query = Query::read(text, &index.tables, &index.settings);
     let weights = term_weights(index, &query);
     let mut scores = scores_by_words(index, &query, &weights);
@@ -106,9 +106,9 @@ fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
 
     // The supported encoders are English: for Chinese they degrade the results (docs/explanation/search.md).
     let vectors = index.vectors.as_ref().filter(|_| !text.chars().any(is_han));
-    let closeness = vectors.map(|vectors| vectors.similarities(text)).unwrap_or_default();
-    for (score, close) in scores.iter_mut().zip(&closeness) {
-        *score += close * unit * index.settings.meaning;
+    let similarities = vectors.map(|vectors| vectors.similarities(text)).unwrap_or_default();
+    for (score, similarity) in scores.iter_mut().zip(&similarities) {
+        *score += similarity * unit * index.settings.semantic_weight;
     }
     let named: HashMap<usize, NameMatch> = index
         .tables
@@ -130,7 +130,8 @@ fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
         let mut parts = components_by_words(index, document, &query.wanted, &weights);
         let named = named.get(&number).copied();
         parts.named = named.map_or(0.0, |named| weight_of(named, index.settings.phrase)) * unit;
-        parts.meaning = closeness.get(number).copied().unwrap_or_default() * unit * index.settings.meaning;
+        parts.meaning =
+            similarities.get(number).copied().unwrap_or_default() * unit * index.settings.semantic_weight;
         let past = past.get(&number);
         parts.history = past.map_or(0.0, |past| past.strength()) * unit * index.settings.history;
         let score = parts.sum();
@@ -154,7 +155,7 @@ fn answer<'a>(index: &'a Index, query: &Query, candidates: &[Candidate], limit: 
         candidates.first().and_then(|first| first.named).is_some_and(|named| named > NameMatch::Words);
     let evidence = Evidence { named, ..Evidence::of(index, query, &best) };
     let confidence = if named { 1.0 } else { evidence.confidence() };
-    let fits = confidence >= index.settings.fit && !best.is_empty();
+    let fits = confidence >= index.settings.min_confidence && !best.is_empty();
     let hits = best.into_iter().take(limit);
     let hits =
         hits.map(|(document, parts)| Hit { tool: &document.tool, score: parts.sum(), parts }).collect();

@@ -52,9 +52,9 @@ pub struct Settings {
     /// Maximum bonus for successes with similar requests.
     pub history: f32,
     /// Weight of similarity in meaning, if a model is loaded.
-    pub meaning: f32,
+    pub semantic_weight: f32,
     /// Minimum confidence that the best tool is relevant; below it the result is that none is.
-    pub fit: f32,
+    pub min_confidence: f32,
 }
 
 impl Default for Settings {
@@ -82,8 +82,8 @@ impl Default for Settings {
             name_coverage: 0.25,
             phrase: 0.2,
             history: 0.3,
-            meaning: 3.0,
-            fit: 0.1,
+            semantic_weight: 3.0,
+            min_confidence: 0.1,
         }
     }
 }

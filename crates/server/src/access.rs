@@ -90,7 +90,10 @@ impl Refusal {
                 "a request names its host once, as `Host: name` or `Host: name:port`; a full URL as its target must name \
                  the same"
             }
-            Self::Host => "this host is not known here: add it to `hosts` in `[serve]`",
+            Self::Host => {
+                "this host is not known here: run `toolhub console` again for a link that works, or add the host to `hosts` in \
+                 `[serve]` (此主机名未知：请重新运行 `toolhub console` 获取可用的链接，或把此主机名加入 `[serve]` 的 `hosts`)"
+            }
             Self::Origin => "this origin is not allowed: add it to `origins` in `[serve]`",
             Self::Token(TokenRefusal::Missing) => {
                 "a token is needed: send `Authorization: Bearer TOKEN`; ask the owner of this hub for a key, or log in \
@@ -268,7 +271,7 @@ impl Access {
     fn accepts_host(&self, host: &Authority<'_>) -> bool {
         // A server on a non-loopback address requires a token, which a web page does not have.
         let anything = !self.local && self.hosts.is_empty();
-        anything || host.is_local() || self.hosts.iter().any(|known| host.is(known))
+        anything || host.is_local() || self.hosts.iter().any(|known| host.matches(known))
     }
 
     /// Returns whether web pages of that origin may call this server.

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use sha2::{Digest as _, Sha256};
-use toolhub_core::{BoxFuture, Principal, Role};
+use toolhub_core::{BoxFuture, Principal, Role, hex};
 
 /// A verified bearer token.
 #[derive(Debug, Clone)]
@@ -211,7 +210,7 @@ impl Authenticator for KeyTable {
 
 /// Returns the SHA-256 of a token as lower-case hexadecimal digits.
 pub fn hash_of(token: &str) -> String {
-    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::sha256(token.as_bytes())
 }
 
 /// Compares in a time that depends on the lengths only.

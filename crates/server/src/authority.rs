@@ -42,7 +42,7 @@ impl<'a> Authority<'a> {
     }
 
     /// Returns whether it matches a configured host, with or without a port.
-    pub(crate) fn is(&self, known: &str) -> bool {
+    pub(crate) fn matches(&self, known: &str) -> bool {
         Authority::parse(known)
             .is_some_and(|known| known.same_host(self) && (known.port.is_none() || known.port == self.port))
             || known.parse::<Ipv6Addr>().is_ok_and(|known| self.address == Some(known.into()))
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn configured_hosts_match_with_and_without_ports() {
         let check = |known: &str, host: &str, expect: bool| {
-            assert_eq!(Authority::parse(host).unwrap().is(known), expect, "{known} {host}");
+            assert_eq!(Authority::parse(host).unwrap().matches(known), expect, "{known} {host}");
         };
         check("hub.example", "hub.example", true);
         check("hub.example", "HUB.example:7460", true);

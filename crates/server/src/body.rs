@@ -173,7 +173,7 @@ mod tests {
         let pieces: Vec<_> =
             pieces.iter().map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece))).collect();
         let second = Duration::from_secs(1);
-        let connections = Arc::new(Connections::new(Timeouts { head: second, write: second }));
+        let connections = Arc::new(Connections::new(Timeouts { header: second, write: second }));
         let guard = connections.register([127, 0, 0, 1].into());
         let mut body = Body::from_stream(stream::iter(pieces));
         receive(&mut body, max_bytes, principal, &guard.state.active_request()).await

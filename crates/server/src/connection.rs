@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use toolhub_core::millis::duration_millis;
 
 /// Maximum idle time between two requests. Clients keep idle connections for up to 90 seconds, and a connection that is
 /// closed just as a request is sent fails that request.
@@ -40,7 +41,7 @@ pub(crate) const ABORT: u64 = 2;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
     /// For receiving the head of a request, from its first byte to its last.
-    pub(crate) head: Duration,
+    pub(crate) header: Duration,
     /// For writing a response without any progress.
     pub(crate) write: Duration,
 }
@@ -57,8 +58,8 @@ pub(crate) struct ConnectionState {
     /// The client's address.
     pub(crate) address: IpAddr,
     /// Whether no request has been received yet. Such a connection counts among the unproven ones of its address.
-    without_request: AtomicBool,
-    without_request_of_address: Arc<AtomicUsize>,
+    is_unproven: AtomicBool,
+    unproven_of_address: Arc<AtomicUsize>,
     /// Since when writing has been blocked because the client does not read, in milliseconds; 0 if it is not.
     blocked: AtomicU64,
 }
@@ -93,13 +94,13 @@ impl ConnectionState {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX) << 2
+        duration_millis(self.started.elapsed()) << 2
     }
 
     /// Marks the connection as serving a request until the returned guard is dropped.
     pub(crate) fn active_request(self: &Arc<Self>) -> ActiveRequest {
         self.phase.store(SERVING, Ordering::Release);
-        if self.without_request.load(Ordering::Relaxed) {
+        if self.is_unproven.load(Ordering::Relaxed) {
             self.mark_proven();
         }
         self.mark_woken();
@@ -108,14 +109,14 @@ impl ConnectionState {
 
     /// Removes the connection from the unproven ones: a request has been received, or the connection has ended.
     fn mark_proven(&self) {
-        if self.without_request.swap(false, Ordering::AcqRel) {
-            self.without_request_of_address.fetch_sub(1, Ordering::AcqRel);
+        if self.is_unproven.swap(false, Ordering::AcqRel) {
+            self.unproven_of_address.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
     /// Returns whether no request has been received yet.
-    pub(crate) fn is_without_request(&self) -> bool {
-        self.without_request.load(Ordering::Relaxed)
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.is_unproven.load(Ordering::Relaxed)
     }
 
     /// Records that a write returned `Poll::Pending` because the client does not read.
@@ -219,22 +220,22 @@ pub(crate) struct Connections {
     count: AtomicU64,
     open: Mutex<HashMap<u64, Arc<ConnectionState>>>,
     /// The number of unproven connections per address.
-    without_request: Mutex<HashMap<IpAddr, Arc<AtomicUsize>>>,
+    unproven: Mutex<HashMap<IpAddr, Arc<AtomicUsize>>>,
 }
 
 impl Connections {
     pub(crate) fn new(timeouts: Timeouts) -> Self {
-        let (open, without_request) = (Mutex::default(), Mutex::default());
-        Self { timeouts, started: Instant::now(), count: AtomicU64::new(0), open, without_request }
+        let (open, unproven) = (Mutex::default(), Mutex::default());
+        Self { timeouts, started: Instant::now(), count: AtomicU64::new(0), open, unproven }
     }
 
-    fn without_request(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<AtomicUsize>>> {
-        self.without_request.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unproven(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<AtomicUsize>>> {
+        self.unproven.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the number of unproven connections of an address.
-    pub(crate) fn without_request_of(&self, address: IpAddr) -> usize {
-        self.without_request().get(&address).map_or(0, |count| count.load(Ordering::Acquire))
+    pub(crate) fn unproven_of(&self, address: IpAddr) -> usize {
+        self.unproven().get(&address).map_or(0, |count| count.load(Ordering::Acquire))
     }
 
     pub(crate) fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<ConnectionState>>> {
@@ -248,8 +249,8 @@ impl Connections {
 
     /// Registers a new connection, whose first request is expected.
     pub(crate) fn register(self: &Arc<Self>, address: IpAddr) -> ConnectionGuard {
-        let without_request_of_address = {
-            let mut all = self.without_request();
+        let unproven_of_address = {
+            let mut all = self.unproven();
             let count = Arc::clone(all.entry(address).or_default());
             count.fetch_add(1, Ordering::AcqRel);
             count
@@ -261,8 +262,8 @@ impl Connections {
             waker: AtomicWaker::new(),
             woken: AtomicBool::new(false),
             address,
-            without_request: AtomicBool::new(true),
-            without_request_of_address,
+            is_unproven: AtomicBool::new(true),
+            unproven_of_address,
             blocked: AtomicU64::new(0),
         };
         state.phase.store(state.now() | READING_HEAD, Ordering::Release);
@@ -273,7 +274,7 @@ impl Connections {
 
     /// Enforces the timeouts for as long as it is polled.
     pub(crate) async fn enforce_timeouts(&self) {
-        let shortest = self.timeouts.head.min(self.timeouts.write);
+        let shortest = self.timeouts.header.min(self.timeouts.write);
         let pause = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
         loop {
             tokio::time::sleep(pause).await;
@@ -282,7 +283,7 @@ impl Connections {
                     state.set_command(ABORT);
                 }
                 match state.since() {
-                    (READING_HEAD, elapsed) if elapsed >= self.timeouts.head => state.set_command(ABORT),
+                    (READING_HEAD, elapsed) if elapsed >= self.timeouts.header => state.set_command(ABORT),
                     (READING_BODY, elapsed) if elapsed >= BODY_TIMEOUT + BODY_TIMEOUT_GRACE => {
                         state.set_command(ABORT);
                     }
@@ -312,7 +313,7 @@ impl Drop for ConnectionGuard {
         let removed = self.connections.open().remove(&self.number);
         drop(removed);
         self.state.mark_proven();
-        let mut all = self.connections.without_request();
+        let mut all = self.connections.unproven();
         // Two references: the map and this connection. More belong to other connections of the address.
         if all.get(&self.state.address).is_some_and(|count| Arc::strong_count(count) <= 2) {
             all.remove(&self.state.address);

@@ -38,7 +38,7 @@ pub use api_app::{ApiApp, ApiRequest};
 pub use authenticator::{Authenticator, Key, KeyTable, TokenRefusal, Verified, hash_of};
 pub use error::ServeError;
 pub use metrics::ServerMetrics;
-pub use metrics_text::{Family, Kind, MetricsText};
+pub use metrics_text::{Family, MetricKind, MetricsText};
 pub use serve::{HubServer, PendingConnections, ServeOptions};
 pub use service::{Health, HubService, LoginCookie, LoginPage, LoginPageRequest, LoginStep};
 pub use stream_recorder::StreamRecorder;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use toolhub_core::access_record::AccessRecord;
 use toolhub_core::io_thread::PerIoThread;
 
-use crate::metrics_text::{Kind, MetricsText};
+use crate::metrics_text::{MetricKind, MetricsText};
 
 /// The upper bounds of the histogram buckets, in microseconds.
 const BUCKET_BOUNDS_MICROS: [u64; 12] =
@@ -59,7 +59,7 @@ impl ServerMetrics {
         let mut all = 0;
         let mut requests = out.family(
             "toolhub_http_requests_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Requests that were answered, by status.",
         );
         for digit in 1..6 {
@@ -67,11 +67,11 @@ impl ServerMetrics {
             all += count;
             requests.labelled("status", &format!("{digit}xx"), count);
         }
-        out.family("toolhub_http_requests_under_way", Kind::Gauge, "Requests that are being answered.")
+        out.family("toolhub_http_requests_under_way", MetricKind::Gauge, "Requests that are being answered.")
             .value(self.in_flight());
         let mut seconds = out.family(
             "toolhub_http_request_seconds",
-            Kind::Histogram,
+            MetricKind::Histogram,
             "How long requests took to be answered; streams, until they ended.",
         );
         let mut below = 0;

@@ -4,7 +4,7 @@ use std::fmt::{Display, Write as _};
 
 /// The type of a metric.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum MetricKind {
     /// A value that only increases.
     Counter,
     /// A value that may increase and decrease.
@@ -26,11 +26,11 @@ pub struct Family<'a> {
 
 impl MetricsText {
     /// Starts a metric family, with its help text.
-    pub fn family<'a>(&'a mut self, name: &'a str, kind: Kind, help: &str) -> Family<'a> {
+    pub fn family<'a>(&'a mut self, name: &'a str, kind: MetricKind, help: &str) -> Family<'a> {
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         };
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
         Family { out: &mut self.0, name }
@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn writes_help_text_and_escapes_labels() {
         let mut out = MetricsText::default();
-        out.family("tools", Kind::Gauge, "Tools there are.").value(3);
-        let mut sessions = out.family("sessions", Kind::Counter, "Sessions, by profile.");
+        out.family("tools", MetricKind::Gauge, "Tools there are.").value(3);
+        let mut sessions = out.family("sessions", MetricKind::Counter, "Sessions, by profile.");
         sessions.labelled("profile", "a\"b\\c\nd", 1);
         sessions.labelled("profile", "办公", 2);
         sessions.labelled_by(&[("profile", "a\"b"), ("era", "modern")], 3);

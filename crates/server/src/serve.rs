@@ -37,8 +37,8 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The same after idle connections have been closed, which frees descriptors within milliseconds.
 const SHED_RETRY_DELAY: Duration = Duration::from_millis(2);
 
-/// Maximum size of hyper's read and write buffers in bytes, and so of a request head: a head is buffered before its
-/// principal is known.
+/// Maximum size of hyper's read and write buffers in bytes, and so of a request head (twice that at most, since the buffer is read
+/// once more before it counts as full): a head is buffered before its principal is known.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
 /// Upper bound for the soft limit of file descriptors that is requested.
 #[cfg(unix)]
@@ -109,7 +109,7 @@ impl HubServer {
         }
         let listener =
             TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
-        let timeouts = Timeouts { head: options.header_timeout, write: options.write_timeout };
+        let timeouts = Timeouts { header: options.header_timeout, write: options.write_timeout };
         let connections = Arc::new(Connections::new(timeouts));
         #[cfg(unix)]
         raise_descriptor_limit();
@@ -241,13 +241,13 @@ impl PendingConnections {
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,
-    without_request: usize,
+    max_unproven: usize,
 ) -> (TcpStream, SocketAddr, ConnectionGuard) {
     loop {
         match listener.accept().await {
             Ok((stream, client)) => {
                 let address = client.ip().to_canonical();
-                if connections.admit(address, without_request, max_connections()) == Admission::Refused {
+                if connections.admit(address, max_unproven, max_connections()) == Admission::Refused {
                     continue;
                 }
                 // A response is one small write, which Nagle's algorithm must not delay.

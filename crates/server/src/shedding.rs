@@ -42,7 +42,7 @@ impl Candidate {
     /// then those that wait for their next request; among equals the oldest first.
     fn order(&self) -> (u8, std::cmp::Reverse<Duration>) {
         let rank = match self.phase {
-            _ if self.state.is_without_request() => 0,
+            _ if self.state.is_unproven() => 0,
             READING_HEAD => 1,
             READING_BODY => 2,
             _ => 3,
@@ -56,14 +56,14 @@ impl Candidate {
 }
 
 impl Connections {
-    /// Decides on a new connection of an address, of which at most `without_request` may wait for their first request; at most
+    /// Decides on a new connection of an address, of which at most `max_unproven` may wait for their first request; at most
     /// `all` connections may be open in total. Closes others if necessary.
-    pub(crate) fn admit(&self, address: IpAddr, without_request: usize, all: usize) -> Admission {
-        if self.without_request_of(address) >= without_request {
+    pub(crate) fn admit(&self, address: IpAddr, max_unproven: usize, all: usize) -> Admission {
+        if self.unproven_of(address) >= max_unproven {
             let slowest = self
                 .open()
                 .values()
-                .filter(|one| one.address == address && one.is_without_request())
+                .filter(|one| one.address == address && one.is_unproven())
                 .filter_map(Candidate::of)
                 .filter(|one| one.age >= RECENT)
                 .max_by_key(|one| one.age);
@@ -118,7 +118,7 @@ mod tests {
 
     fn connections() -> Arc<Connections> {
         let second = Duration::from_secs(1);
-        Arc::new(Connections::new(Timeouts { head: second, write: second }))
+        Arc::new(Connections::new(Timeouts { header: second, write: second }))
     }
 
     fn register(connections: &Arc<Connections>, address: [u8; 4], count: usize) -> Vec<ConnectionGuard> {
@@ -160,6 +160,6 @@ mod tests {
         many.pop();
         assert_eq!(admit([127, 0, 0, 1]), Admission::Admitted);
         drop(many);
-        assert_eq!(connections.without_request_of([127, 0, 0, 1].into()), 0);
+        assert_eq!(connections.unproven_of([127, 0, 0, 1].into()), 0);
     }
 }

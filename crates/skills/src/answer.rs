@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{RawJson, ToolError, ToolOutput};
 
 use crate::declarations::Runner;
@@ -88,7 +88,7 @@ fn stderr_tail(stderr_text: &str) -> Vec<String> {
     let last = lines.iter().skip(start);
     last.map(|line| {
         let line: String = line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
-        cut(&line, MAX_LINE_CHARS).unwrap_or(line)
+        truncate(&line, MAX_LINE_CHARS).unwrap_or(line)
     })
     .collect()
 }

@@ -16,7 +16,7 @@ pub type SkillApprovals = HashMap<String, String>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalState {
     /// Needs no approval: not a project skill, and requests no grant beyond the configured ones.
-    Own,
+    NotRequired,
     /// The files match the approved digest.
     Approved,
     /// Not approved yet.
@@ -31,7 +31,7 @@ impl ApprovalState {
     /// The machine-readable name.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Own => "own",
+            Self::NotRequired => "own",
             Self::Approved => "approved",
             Self::Unapproved => "unapproved",
             Self::Changed => "changed",
@@ -41,14 +41,14 @@ impl ApprovalState {
 
     /// Whether the skill may be used.
     pub fn may_be_used(&self) -> bool {
-        matches!(self, Self::Own | Self::Approved)
+        matches!(self, Self::NotRequired | Self::Approved)
     }
 }
 
 impl Localize for ApprovalState {
     fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::Own => lang.choose("your own", "自有").to_owned(),
+            Self::NotRequired => lang.choose("your own", "自有").to_owned(),
             Self::Approved => lang.choose("approved", "已批准").to_owned(),
             Self::Unapproved => lang.choose("not approved yet", "尚未批准").to_owned(),
             Self::Changed => lang.choose("changed since it was approved", "批准后有改动").to_owned(),
@@ -81,7 +81,7 @@ pub(crate) fn approval(
     digests: &Digests,
 ) -> (ApprovalState, Option<FileSet>) {
     if !skill.needs_approval(granted) {
-        return (ApprovalState::Own, None);
+        return (ApprovalState::NotRequired, None);
     }
     match digests.files_of(skill) {
         Err(why) => (ApprovalState::Unreadable(why), None),

@@ -227,7 +227,7 @@ impl Reader<'_> {
                     LocalizedText::new(
                         format!(
                             "`{}` is no name for a tool",
-                            toolhub_core::text::cut(name, 80).unwrap_or_else(|| name.to_owned())
+                            toolhub_core::text::truncate(name, 80).unwrap_or_else(|| name.to_owned())
                         ),
                         "工具名不合规则",
                     ),

@@ -344,7 +344,7 @@ fn scalar_text(member: &Member) -> Option<String> {
 }
 
 fn short(text: &str) -> String {
-    toolhub_core::text::cut(text, MAX_NAME_CHARS + 16).unwrap_or_else(|| text.to_owned())
+    toolhub_core::text::truncate(text, MAX_NAME_CHARS + 16).unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
+use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
 
 use crate::skill::{Shape, Skill};
@@ -95,7 +96,7 @@ impl FileSet {
         for (path, file) in &self.files {
             all.update(digest_line(path, file));
         }
-        hexadecimal(&all.finalize())
+        hex::encode(&all.finalize())
     }
 
     /// Total size in bytes.
@@ -188,7 +189,7 @@ impl Digests {
         let found = std::fs::symlink_metadata(file).map_err(|error| unreadable(file, &error))?;
         let one = if found.is_symlink() {
             let target = std::fs::read_link(file).map_err(|error| unreadable(file, &error))?;
-            let digest = hexadecimal(&Sha256::digest(target.as_os_str().as_encoded_bytes()));
+            let digest = hex::sha256(target.as_os_str().as_encoded_bytes());
             SkillFile { digest, size: 0, kind: FileKind::Link, names: HardLinks::One }
         } else if found.is_file() {
             let kind = if is_executable(&found) { FileKind::Executable } else { FileKind::Plain };
@@ -240,19 +241,10 @@ fn digest_of(file: &Path) -> std::io::Result<String> {
     let mut some = vec![0; 64 << 10];
     loop {
         match open.read(&mut some)? {
-            0 => return Ok(hexadecimal(&all.finalize())),
+            0 => return Ok(hex::encode(&all.finalize())),
             many => all.update(some.get(..many).unwrap_or_default()),
         }
     }
-}
-
-/// Returns the SHA-256 of `bytes`, in hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> LocalizedText {
@@ -282,7 +274,7 @@ mod tests {
     fn set_of(entries: &Entries) -> FileSet {
         let marks = [FileKind::Plain, FileKind::Executable, FileKind::Link];
         let file = |(content, kind): &(Vec<u8>, u8)| SkillFile {
-            digest: sha256(content),
+            digest: hex::sha256(content),
             size: content.len() as u64,
             kind: marks[usize::from(*kind)],
             names: HardLinks::One,
@@ -396,7 +388,7 @@ mod tests {
         assert_ne!(of("a\nb"), of("a\\nb"));
         assert_ne!(of("a\\nb"), of("a\\\\nb"));
         // Keeps approvals of earlier versions valid.
-        let line = format!("SKILL.md\0-\0{}\n", sha256(b"x"));
-        assert_eq!(of("SKILL.md"), sha256(line.as_bytes()));
+        let line = format!("SKILL.md\0-\0{}\n", hex::sha256(b"x"));
+        assert_eq!(of("SKILL.md"), hex::sha256(line.as_bytes()));
     }
 }

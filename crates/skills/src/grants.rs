@@ -80,7 +80,7 @@ impl Localize for Grants {
             parts.push(lang.choose("use the network", "使用网络").to_owned());
         }
         if self.tools {
-            parts.push(lang.choose("call the tools of their caller", "调用其调用者可用的工具").to_owned());
+            parts.push(lang.choose("call the tools of their caller", "调用其调用方可用的工具").to_owned());
         }
         match parts.is_empty() {
             true => lang.choose("nothing beyond its own folder", "仅限自己的文件夹").to_owned(),

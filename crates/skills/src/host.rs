@@ -8,14 +8,15 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
+use toolhub_core::shell;
+use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput, hex};
 use toolhub_sandbox::{Network, Policy, Program};
 
 use crate::answer;
 use crate::approval_state::ApprovalState;
 use crate::calling_script::{CallingScript, CallingScripts, MAX_SCRIPT_BYTES};
 use crate::declarations::{Runner, SkillTool};
-use crate::file_set::{FileKind, FileSet, sha256};
+use crate::file_set::{FileKind, FileSet};
 use crate::grants::absolute;
 use crate::interpreter::{self, Interpreter};
 use crate::registry::{RegisteredSkill, SkillRegistry};
@@ -250,8 +251,9 @@ fn approved_text(
         resource::read(&folder, file, MAX_SCRIPT_BYTES).map_err(|error| not_run(error.text().clone()))?;
     // The file could change between check and start, so exactly the verified bytes are run.
     let path: Vec<_> = Path::new(file).components().map(|part| part.as_os_str().to_string_lossy()).collect();
-    let is_approved =
-        |files: &FileSet| files.files.get(&path.join("/")).is_some_and(|file| sha256(&bytes) == file.digest);
+    let is_approved = |files: &FileSet| {
+        files.files.get(&path.join("/")).is_some_and(|file| hex::sha256(&bytes) == file.digest)
+    };
     if approved.is_some_and(|files| !is_approved(files)) {
         return Err(not_approved(known, &ApprovalState::Changed));
     }
@@ -313,7 +315,7 @@ impl WorkFolder {
             }
             let bytes =
                 resource::read(&folder, path, u64::MAX - 1).map_err(|error| not_run(error.text().clone()))?;
-            if sha256(&bytes) != file.digest {
+            if hex::sha256(&bytes) != file.digest {
                 return Err(not_approved(known, &ApprovalState::Changed));
             }
             let to = copy.path().join(path);
@@ -356,10 +358,12 @@ fn not_approved(known: &RegisteredSkill, approval: &ApprovalState) -> ToolError 
     }
     not_run(LocalizedText::new(
         format!(
-            "the skill `{name}` is held back: {en}; read it with `toolhub skills show {name}`, then `toolhub skills approve {name}`"
+            "the skill `{name}` is held back: {en}; read it with `toolhub skills show {0}`, then `toolhub skills approve {0}`",
+            shell::quote(name)
         ),
         format!(
-            "技能 `{name}` 已被搁置：{zh}；先用 `toolhub skills show {name}` 查看，再用 `toolhub skills approve {name}` 批准"
+            "技能 `{name}` 已被搁置：{zh}；先用 `toolhub skills show {0}` 查看，再用 `toolhub skills approve {0}` 批准",
+            shell::quote(name)
         ),
     ))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use jsonschema::PatternOptions;
 use serde_json::{Value, json};
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 
 use crate::declarations;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -59,7 +59,7 @@ fn schema_error(schema: &Value) -> Option<(String, String)> {
     let options = jsonschema::options().offline().should_validate_formats(false);
     let error = options.with_pattern_options(patterns).build(&Value::Object(schema)).err()?;
     let why = error.to_string();
-    Some((error.instance_path().as_str().to_owned(), cut(&why, MAX_REASON_CHARS).unwrap_or(why)))
+    Some((error.instance_path().as_str().to_owned(), truncate(&why, MAX_REASON_CHARS).unwrap_or(why)))
 }
 
 /// Returns the line of the deepest node that a JSON pointer reaches.

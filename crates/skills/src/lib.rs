@@ -39,7 +39,7 @@ pub use declarations::{Runner, SkillTool};
 pub use diagnostic::{Diagnostic, Severity};
 pub use discover::Skipped;
 pub use fields::{as_name, is_name};
-pub use file_set::{FileKind, FileSet, HardLinks, SkillFile, sha256};
+pub use file_set::{FileKind, FileSet, HardLinks, SkillFile};
 pub use grants::{GRANT_KEYS, Grants};
 pub use host::SkillHost;
 pub use registry::{RegisteredSkill, SkillOptions, SkillRegistry, Snapshot, fatal_diagnostics};

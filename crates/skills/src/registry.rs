@@ -279,13 +279,13 @@ impl SkillRegistry {
         for known in snapshot.skills.iter().filter(|known| known.hidden_by.is_none()) {
             for (tool, name) in known.skill.tools.iter().zip(&known.tool_names) {
                 let Some(definition) = definition(known, tool, name) else { continue };
-                let trust = match known.approval {
-                    ApprovalState::Own => ApprovalStatus::Unseen,
+                let approval = match known.approval {
+                    ApprovalState::NotRequired => ApprovalStatus::Unseen,
                     ApprovalState::Approved => ApprovalStatus::Approved,
                     _ => ApprovalStatus::Quarantined,
                 };
                 let (tags, is_script) = (tool.tags.clone(), tool.runner == Runner::Calling);
-                tools.push(Tool { tags, trust, is_script, ..Tool::new(Source::Skill, definition) });
+                tools.push(Tool { tags, approval, is_script, ..Tool::new(Source::Skill, definition) });
             }
         }
         tools

@@ -40,7 +40,7 @@ impl ResourceError {
 /// Checks that a path is relative and stays inside a folder.
 fn inside(path: &str) -> Result<PathBuf, ResourceError> {
     let refuse = |en: &str, zh: &str| {
-        let truncated = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
+        let truncated = toolhub_core::text::truncate(path, 200).unwrap_or_else(|| path.to_owned());
         ResourceError::Refused(LocalizedText::new(
             format!("`{truncated}` {en}; name a file inside the skill, such as `references/guide.md`"),
             format!("`{truncated}` {zh}；请给出技能内的文件，例如 `references/guide.md`"),
@@ -136,7 +136,7 @@ fn is_foreign(_: &cap_std::fs::Metadata, _: &Dir) -> std::io::Result<bool> {
 }
 
 fn missing(path: &str) -> ResourceError {
-    let truncated = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
+    let truncated = toolhub_core::text::truncate(path, 200).unwrap_or_else(|| path.to_owned());
     ResourceError::Missing(LocalizedText::new(
         format!("the skill has no file `{truncated}`; its files are named with its instructions"),
         format!("技能中没有文件 `{truncated}`；可用的文件列在说明之后"),

@@ -8,9 +8,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{RawJson, ToolError, ToolOutput};
+use toolhub_core::shell;
+use toolhub_core::{RawJson, ToolError, ToolOutput, hex};
 
-use crate::file_set::{FileSet, Stamp, sha256};
+use crate::file_set::{FileSet, Stamp};
 use crate::frontmatter;
 use crate::registry::{RegisteredSkill, SkillRegistry};
 use crate::resource;
@@ -71,11 +72,14 @@ fn bytes_of(
     let parts = Path::new(path).components().filter(|part| matches!(part, Component::Normal(_)));
     let plain: Vec<String> = parts.map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
     // The file may have changed since the approval check.
-    match approved.files.get(&plain.join("/")).is_some_and(|file| file.digest == sha256(&bytes)) {
+    match approved.files.get(&plain.join("/")).is_some_and(|file| file.digest == hex::sha256(&bytes)) {
         true => Ok(bytes),
         false => Err(ToolError::failed(LocalizedText::new(
-            format!("`{path}` is not what was approved; see `toolhub skills show {}`", skill.name),
-            format!("`{path}` 与批准时不同；见 `toolhub skills show {}`", skill.name),
+            format!(
+                "`{path}` is not what was approved; see `toolhub skills show {}`",
+                shell::quote(&skill.name)
+            ),
+            format!("`{path}` 与批准时不同；见 `toolhub skills show {}`", shell::quote(&skill.name)),
         ))),
     }
 }

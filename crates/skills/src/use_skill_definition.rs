@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition};
 
 /// The tool's name.
@@ -48,7 +48,7 @@ pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefiniti
     let mut description = format!("{INTRODUCTION}\n\nSkills:\n");
     for (name, summary) in offered {
         let summary = one_line(summary.as_ref());
-        let summary = cut(&summary, MAX_DESCRIPTION_CHARS).unwrap_or(summary);
+        let summary = truncate(&summary, MAX_DESCRIPTION_CHARS).unwrap_or(summary);
         // Beyond the limit only names are listed.
         if description.chars().count() + summary.chars().count() > MAX_DESCRIPTIONS_CHARS {
             let _ = writeln!(description, "- {name}");

@@ -217,7 +217,7 @@ async fn skill_with_additional_grants_needs_approval_from_any_origin() {
     };
     let granted = Arc::new(SkillRegistry::new(options));
     granted.refresh().await;
-    assert_eq!(granted.snapshot().skills[0].approval, ApprovalState::Own);
+    assert_eq!(granted.snapshot().skills[0].approval, ApprovalState::NotRequired);
 }
 
 #[tokio::test]

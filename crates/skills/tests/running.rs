@@ -223,7 +223,7 @@ async fn scripts_are_sandboxed_and_error_names_denied_access() {
     let parent = secret.path().canonicalize().unwrap().display().to_string();
     let granted = TestSkill::with(&scripts, &format!("{{read: [{parent:?}]}}"), Origin::User).await;
     assert_eq!(
-        granted.registry.tools()[0].trust,
+        granted.registry.tools()[0].approval,
         ApprovalStatus::Quarantined,
         "{:?}",
         granted.registry.tools()
@@ -237,7 +237,7 @@ async fn runs_only_approved_files() {
     let test_skill =
         TestSkill::with(&[("say.sh", "echo one; cat \"$SKILL_DIR/data\"\n")], "", Origin::Project).await;
     fs::write(test_skill.skill().join("data"), "a").unwrap();
-    assert!(test_skill.registry.tools().iter().all(|tool| tool.trust == ApprovalStatus::Quarantined));
+    assert!(test_skill.registry.tools().iter().all(|tool| tool.approval == ApprovalStatus::Quarantined));
     let error = test_skill.call("say", "{}").await.unwrap_err();
     assert!(error.localize(Lang::En).contains("is held back: not approved yet"), "{error}");
     assert_eq!(error.effect(), Effect::None);

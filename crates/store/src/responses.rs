@@ -9,7 +9,7 @@ use toolhub_core::call_log::RecordId;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
 use toolhub_core::responses::{
-    OwnResponse, PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
+    OwnedResponse, PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
 };
 
 use crate::query::owner_list;
@@ -55,8 +55,8 @@ pub(crate) const ADOPTED: &str = concat!(
 pub(crate) const STATUS: &str =
     "SELECT status FROM responses WHERE id = $1 AND principal = $2 AND expires_at > $3";
 
-/// The unfinished responses of a store. The values are the store and the current time.
-pub(crate) const OWN: &str = concat!(
+/// The unfinished responses that a store owns. The values are the store and the current time.
+pub(crate) const OWNED: &str = concat!(
     "SELECT id, principal, cancel_requested, adopted FROM responses WHERE owner = $1 AND ",
     unfinished!(),
     " AND expires_at > $2"
@@ -326,9 +326,9 @@ pub(crate) fn response_of<C: Columns>(row: &C) -> Result<StoredResponse, C::Erro
     })
 }
 
-/// The response in a row of [`OWN`].
-pub(crate) fn own_response_of<C: Columns>(row: &C) -> Result<OwnResponse, C::Error> {
-    Ok(OwnResponse {
+/// The response in a row of [`OWNED`].
+pub(crate) fn owned_response_of<C: Columns>(row: &C) -> Result<OwnedResponse, C::Error> {
+    Ok(OwnedResponse {
         id: row.text(0)?,
         principal: row.text(1)?,
         is_cancelled: row.int(2)? != 0,

@@ -282,6 +282,11 @@ pub(crate) fn millis(time: SystemTime) -> i64 {
     micros(time) / 1_000
 }
 
+/// A duration in milliseconds.
+pub(crate) fn millis_of(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// The time of milliseconds since 1970.
 pub(crate) fn from_millis(millis: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs())

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub::trust::Workspace;
 use toolhub::{ClientHandler, EventSink, Hub, RejectingHandler};
 
@@ -124,14 +124,14 @@ impl TestHubBuilder {
 
 async fn open(test_home: &TestHome, handler: &Handler, events: Arc<Recorder>) -> Hub {
     let folder = test_home.folder.path();
-    let places = Places {
+    let paths = Paths {
         config: folder.join("toolhub.toml"),
         servers: folder.join("mcp.json"),
-        home: folder.join("home"),
+        data_dir: folder.join("home"),
         workspace: Workspace::default(),
-        user: None,
+        home_dir: None,
     };
-    let builder = Hub::builder().places(places).listen(events as Arc<dyn EventSink>);
+    let builder = Hub::builder().paths(paths).listen(events as Arc<dyn EventSink>);
     builder.handler(Arc::clone(&handler.0)).build().await.expect("the hub builds")
 }
 

@@ -5,16 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 use toolhub_access::{PermissionCache, Permissions, RuleSet};
-use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::principal::{Origin, PrincipalKind};
-use toolhub_core::shared_state::Counting;
 use toolhub_core::{BoxFuture, Principal, Role, Roles};
 use toolhub_oauth::resource_server::{
     BearerChallenge, BegunLogin, LoginResponse, MetadataDetails, Person, ProtectedResource, ResourceServer,
@@ -24,6 +21,7 @@ use toolhub_server::{Authenticator, Key, KeyTable, TokenRefusal, Verified};
 use url::Url;
 
 use crate::audit_trail::{PendingEvents, login};
+use crate::daily_budgets::{DailyBudgetExceeded, DailyBudgets};
 use crate::hub::Hub;
 use crate::key_changes::{DeletedKeys, KeyChange, KeySettings, key_changes};
 use crate::settings::{AuthSettings, RevokedKey};
@@ -32,7 +30,6 @@ use crate::settings::{AuthSettings, RevokedKey};
 const MAX_REUSE: Duration = Duration::from_secs(60);
 /// Maximum number of principals whose login is remembered.
 const MAX_LOGINS: usize = 4_096;
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings in force.
 struct Snapshot {
@@ -125,26 +122,6 @@ pub struct KnownKey {
     pub per_day: Option<u64>,
 }
 
-/// How many calls a principal made on a day.
-#[derive(Debug, Clone, Copy)]
-struct DailyCount {
-    day: u64,
-    calls: u64,
-}
-
-/// A call of a principal with a budget.
-struct DailySpending<'a> {
-    principal: &'a Principal,
-    day: u64,
-    limit: u64,
-}
-
-/// A principal has used its calls of the day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DailyBudgetExceeded {
-    pub(crate) limit: u64,
-}
-
 /// The access control of a gateway.
 pub struct AccessControl {
     snapshot: ArcSwap<Snapshot>,
@@ -152,7 +129,7 @@ pub struct AccessControl {
     version: AtomicU64,
     /// Whether tokens are required. Once set it stays set: removing the last key does not open the gateway.
     required: AtomicBool,
-    daily_counts: Mutex<HashMap<Arc<str>, DailyCount>>,
+    daily_budgets: DailyBudgets,
     /// Fetches of keys of identity providers.
     tasks: TaskTracker,
     /// Logins and refusals for the audit log.
@@ -177,7 +154,7 @@ impl AccessControl {
             tasks,
             version: AtomicU64::new(1),
             required: AtomicBool::new(auth.is_required()),
-            daily_counts: Mutex::default(),
+            daily_budgets: DailyBudgets::default(),
             pending_events: PendingEvents::default(),
             logged_in: Mutex::default(),
             deleted_keys: DeletedKeys::default(),
@@ -362,60 +339,10 @@ impl AccessControl {
         Some(snapshot.permissions.permissions(principal))
     }
 
-    /// Counts a call against the daily budget of its principal. The calls of the day before a restart count, too.
+    /// Counts a call against the daily budget of its principal, if it has one.
     pub(crate) async fn spend(&self, hub: &Hub, principal: &Principal) -> Result<(), DailyBudgetExceeded> {
         let Some(limit) = self.snapshot.load().per_day.get(principal.id()).copied() else { return Ok(()) };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let day = now.as_secs() / DAY.as_secs();
-        if let Some(store) = hub.store().filter(|store| store.is_shared()) {
-            return self.spend_shared(hub, &**store, DailySpending { principal, day, limit }).await;
-        }
-        let is_known = self.daily_counts().get(principal.id()).is_some_and(|count| count.day == day);
-        if !is_known {
-            let calls = hub.calls_today(principal.id(), limit).await.unwrap_or(0);
-            let mut counts = self.daily_counts();
-            let count = counts.entry(Arc::clone(principal.id())).or_insert(DailyCount { day, calls });
-            if count.day != day {
-                *count = DailyCount { day, calls };
-            }
-        }
-        let mut counts = self.daily_counts();
-        let count = counts.entry(Arc::clone(principal.id())).or_insert(DailyCount { day, calls: 0 });
-        if count.calls >= limit {
-            return Err(DailyBudgetExceeded { limit });
-        }
-        count.calls += 1;
-        Ok(())
-    }
-
-    /// Counts a call against the budget that all hubs of a store share. The calls that are in the history already count when
-    /// the counter begins. A call that cannot be counted is refused.
-    async fn spend_shared(
-        &self,
-        hub: &Hub,
-        store: &dyn HubStore,
-        DailySpending { principal, day, limit }: DailySpending<'_>,
-    ) -> Result<(), DailyBudgetExceeded> {
-        let is_known = self.daily_counts().get(principal.id()).is_some_and(|count| count.day == day);
-        let initial =
-            if is_known { 0 } else { hub.calls_today(principal.id(), limit).await.unwrap_or(limit) };
-        let midnight = Duration::from_secs((day + 1) * DAY.as_secs());
-        let counting = Counting {
-            name: format!("calls-of-day {day} {}", principal.id()),
-            initial,
-            amount: 1,
-            limit,
-            // Later than midnight, in case that the clock of another hub is slow.
-            expires_at: UNIX_EPOCH + midnight + DAY,
-        };
-        match store.add_to_counter(counting).await {
-            Ok(true) => {
-                let known = DailyCount { day, calls: 0 };
-                self.daily_counts().insert(Arc::clone(principal.id()), known);
-                Ok(())
-            }
-            Ok(false) | Err(_) => Err(DailyBudgetExceeded { limit }),
-        }
+        self.daily_budgets.spend(hub, principal, limit).await
     }
 
     fn logged_in(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
@@ -433,25 +360,6 @@ impl AccessControl {
             logged_in.insert(Arc::clone(id));
             self.pending_events.push(login(id, method, None));
         }
-    }
-
-    fn daily_counts(&self) -> MutexGuard<'_, HashMap<Arc<str>, DailyCount>> {
-        self.daily_counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Hub {
-    /// The number of calls of a principal since midnight UTC that are in the history, up to a limit.
-    pub async fn calls_today(&self, principal: &str, limit: u64) -> Result<u64, StoreError> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let midnight = now.as_secs() / DAY.as_secs() * DAY.as_secs();
-        let query = CallQuery {
-            principal: Some(principal.to_owned()),
-            since: Some(UNIX_EPOCH + Duration::from_secs(midnight)),
-            limit: Some(usize::try_from(limit).unwrap_or(usize::MAX)),
-            ..CallQuery::default()
-        };
-        Ok(self.calls(query).await?.len() as u64)
     }
 }
 

@@ -6,11 +6,12 @@ use std::time::SystemTime;
 
 use toolhub_agent::{
     Agent, AgentContext, AgentMode, AgentRequest, Answer, Confirmation, DenyAll, Plan, SignatureText,
+    planned_by_rules_note,
 };
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::{CallQuery, RecordId, Status};
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
-use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::model::{LanguageModel, Message, ReplyDelta, ReplyListener};
 use toolhub_core::ports::StoreError;
 use toolhub_core::{RawJson, ToolName};
@@ -86,14 +87,7 @@ impl Hub {
             let listener: ReplyListener<'_> = listener;
             let mut answer = agent.ask(agent_request, listener).await;
             if let Some(why) = unreachable {
-                let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
-                answer.notes.insert(
-                    0,
-                    LocalizedText::new(
-                        format!("planned by rules, without a model: {en}"),
-                        format!("未用模型，按规则制定计划：{zh}"),
-                    ),
-                );
+                answer.notes.insert(0, planned_by_rules_note(&why));
             }
             if agent.mode == AgentMode::Code {
                 answer.notes.extend(self.code_mode_note(agent.model.is_some()));

@@ -13,7 +13,7 @@ use toolhub_core::audit::{
 };
 use toolhub_core::ports::StoreError;
 use toolhub_core::principal::LOCAL;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 
 use crate::held_calls::HeldCall;
 use crate::hub::Hub;
@@ -212,7 +212,7 @@ pub(crate) fn refusal(
     };
     let refusal = RefusalEvent {
         operation: operation.to_owned(),
-        resource: cut(item, MAX_ITEM_CHARS).unwrap_or_else(|| item.to_owned()),
+        resource: truncate(item, MAX_ITEM_CHARS).unwrap_or_else(|| item.to_owned()),
         rule: rule.map(str::to_owned),
         reference: reference.to_owned(),
     };
@@ -235,7 +235,7 @@ impl Hub {
 
     /// Records that a principal read a resource, or got a prompt or a skill.
     pub(crate) async fn record_use(&self, principal: &Arc<str>, event: UseEvent) -> Result<(), StoreError> {
-        let item = cut(&event.item, MAX_ITEM_CHARS).unwrap_or_else(|| event.item.clone());
+        let item = truncate(&event.item, MAX_ITEM_CHARS).unwrap_or_else(|| event.item.clone());
         self.record_audit(AuditEvent::now(principal, AuditAction::Use(UseEvent { item, ..event }))).await
     }
 

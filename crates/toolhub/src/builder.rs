@@ -18,7 +18,7 @@ use toolhub_core::{BoxFuture, EventSink, NativeTool, Outcome, ToolError, ToolHos
 use toolhub_engine::{Engine, Tagger};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{ClientHandler, Dialer, RejectingHandler, Server, ServerContext};
-use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
+use toolhub_native::{BuiltinDeps, CallRunner, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
 use toolhub_oauth::TokenStore;
 use toolhub_script::HostConfig as ScriptHost;
 use toolhub_script::protocol::VERSION as SCRIPT_PROTOCOL;
@@ -39,7 +39,7 @@ use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns, SkillScripts};
 use crate::server_hosts::{add_host, cached_lists, limits_of, server_for, stored_failure_history};
 use crate::server_set::ServerSet;
-use crate::settings::{Places, PlacesError, ScriptPlace, Settings, load_servers};
+use crate::settings::{Paths, PathsError, ScriptLocation, Settings, load_servers};
 use crate::skills::servers::ServerSkills;
 use crate::skills::{has_skills_needing_approval, read_approvals};
 use crate::unavailable_call_log::UnavailableCallLog;
@@ -52,7 +52,7 @@ pub enum BuildError {
     Config(#[from] ConfigError),
     /// The locations of the files cannot be determined.
     #[error(transparent)]
-    Places(#[from] PlacesError),
+    Paths(#[from] PathsError),
     /// The cluster cannot be joined.
     #[error("{}", .0.localize(Lang::En))]
     Cluster(LocalizedText),
@@ -77,12 +77,12 @@ impl Localize for BuildError {
                     format!("`[store]` 指定的存储无法使用：{error}{cause}"),
                 )
             }
-            Self::Places(error) => match error {
-                PlacesError::NoHome => lang.choose(
+            Self::Paths(error) => match error {
+                PathsError::NoHome => lang.choose(
                     error.to_string(),
                     "找不到用户主目录：请设置 `HOME`，或给出 `--home` 和 `--config`".to_owned(),
                 ),
-                PlacesError::NoConfig(file) => lang.choose(
+                PathsError::NoConfig(file) => lang.choose(
                     error.to_string(),
                     format!("没有配置文件 `{}`：请创建它（可以为空），或去掉 `--config`", file.display()),
                 ),
@@ -96,7 +96,7 @@ impl Localize for BuildError {
 pub struct HubBuilder {
     config: Option<PathBuf>,
     home: Option<PathBuf>,
-    places: Option<Places>,
+    paths: Option<Paths>,
     settings: Option<Settings>,
     tools: Vec<Arc<dyn NativeTool>>,
     listeners: Vec<Arc<dyn EventSink>>,
@@ -144,8 +144,8 @@ impl HubBuilder {
 
     /// Uses exactly these locations; overrides the other options.
     #[must_use]
-    pub fn places(mut self, places: Places) -> Self {
-        self.places = Some(places);
+    pub fn paths(mut self, paths: Paths) -> Self {
+        self.paths = Some(paths);
         self
     }
 
@@ -238,57 +238,52 @@ impl HubBuilder {
     /// Builds the hub. Reads the configuration and the cache, and connects to no server.
     pub fn build(self) -> BoxFuture<'static, Result<Hub, BuildError>> {
         Box::pin(async move {
-            let places = match self.places {
-                Some(places) => places,
-                None => Places::find(self.config.as_deref(), self.home.as_deref())?,
+            let paths = match self.paths {
+                Some(paths) => paths,
+                None => Paths::find(self.config.as_deref(), self.home.as_deref())?,
             };
             let settings = match self.settings {
                 Some(settings) => settings,
-                None => Settings::read(&places)?,
+                None => Settings::read(&paths)?,
             };
-            let (mut specs, mut notes) = load_servers(&places, &settings)?;
+            let (mut specs, mut notes) = load_servers(&paths, &settings)?;
             if self.without_servers {
                 specs.iter_mut().for_each(|spec| spec.enabled = false);
             }
             let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
             let OpenedStore { store, audit, problem: store_problem } = match self.without_store {
                 true => OpenedStore::default(),
-                false => open_store(&settings, &places, &mut notes).await?,
+                false => open_store(&settings, &paths, &mut notes).await?,
             };
             let replica = match self.in_cluster && settings.cluster.is_enabled() {
-                true => Some(join_cluster(&settings, &places, store.as_deref()).await?),
+                true => Some(join_cluster(&settings, &paths, store.as_deref()).await?),
                 false => None,
             };
             let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
             let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
 
-            let call_log = match &store {
-                Some(store) => Some(Arc::clone(store) as Arc<dyn CallLog>),
-                None if !self.without_store && settings.store.required.unwrap_or(true) => {
-                    Some(Arc::new(UnavailableCallLog(store_problem.clone().unwrap_or_default())) as _)
-                }
-                None => None,
-            };
+            let is_required = !self.without_store && settings.store.required.unwrap_or(true);
+            let call_log = call_log(store.as_ref(), is_required, store_problem.as_ref());
             let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::provided));
             let engine = Arc::new(new_engine(&settings, &specs, &events, call_log, &models));
-            let encoder = encoder(&settings, &places, &mut notes);
+            let encoder = encoder(&settings, &paths, &mut notes);
             let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), encoder));
             let limits = limits_of(&settings);
 
             let deps = BuiltinDeps {
-                folders: Folders::new(settings.folders(&places.config)).without(&places.private_folders()),
+                folders: Folders::new(settings.folders(&paths.config)).without(&paths.private_folders()),
                 web: settings.search_service(),
                 memory: Memory::of(store.clone()),
                 finder: NativeFinder::new(Arc::clone(&finder) as Arc<dyn ToolFinder>),
-                caller: caller_of(&engine),
+                call_runner: call_runner_of(&engine),
             };
             let native = Arc::new(native_host(&settings, deps, self.tools));
             let script_host =
-                self.script_host.map(|host| ScriptHost { protected: places.private_folders(), ..host });
-            let waits = settings.cluster.scripts == ScriptPlace::Workers;
+                self.script_host.map(|host| ScriptHost { protected: paths.private_folders(), ..host });
+            let waits = settings.cluster.scripts == ScriptLocation::Workers;
             let script_workers = replica.as_ref().map(|replica| replica.script_hosts(SCRIPT_PROTOCOL, waits));
             let scripts = script_host.and_then(|host| {
-                ScriptRuns::new(host, &settings, &places.home, self.one_shot, script_workers)
+                ScriptRuns::new(host, &settings, &paths.data_dir, self.one_shot, script_workers)
             });
             let run_script = scripts.as_ref().and_then(|runs| RunScript::new(runs, &settings));
             if let Some(tool) = &run_script {
@@ -298,7 +293,7 @@ impl HubBuilder {
 
             let handler = self.handler.unwrap_or_else(|| Arc::new(RejectingHandler));
             let declares = handler.capabilities().object().is_some_and(|declared| !declared.is_empty());
-            let logins = Arc::new(TokenStore::new(&places.home));
+            let logins = Arc::new(TokenStore::new(&paths.data_dir));
             let context = ServerContext {
                 events: Arc::clone(&events),
                 handler,
@@ -306,20 +301,20 @@ impl HubBuilder {
                 logins,
                 single_client: self.single_client,
                 remote: replica.as_ref().map(Replica::servers),
-                relay: if self.relayed { running_hubs(&places) } else { None },
+                relay: if self.relayed { running_hubs(&paths) } else { None },
             };
             let new = |spec: ServerSpec| {
                 let failure_history = stored_failure_history(lists.get(&spec.id));
-                server_for(spec, &places, failure_history, &context)
+                server_for(spec, &paths, failure_history, &context)
             };
             let servers: Vec<Arc<Server>> = specs.into_iter().map(new).collect();
             for server in &servers {
                 add_host(&engine, server, limits);
             }
             let servers = Arc::new(ServerSet::new(servers));
-            let mut options = settings.skills.options(&places);
+            let mut options = settings.skills.options(&paths);
             options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
-            let registry = skill_registry(&settings, &places, options);
+            let registry = skill_registry(&settings, &paths, options);
             let skills = skills_of(&settings, registry, store.as_deref(), &mut notes).await;
             let server_skills = Arc::new(ServerSkills::new(Arc::clone(&servers)));
             let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
@@ -339,7 +334,7 @@ impl HubBuilder {
                 server_skills,
                 models,
                 servers,
-                retired: Mutex::default(),
+                replaced_servers: Mutex::default(),
                 context,
                 server_settings: Mutex::new(settings.servers.clone()),
                 lists,
@@ -356,13 +351,29 @@ impl HubBuilder {
                 approved,
                 events,
                 settings,
-                places,
+                paths,
                 notes,
                 store_problem,
             };
             hub.refresh_catalog();
             Ok(hub)
         })
+    }
+}
+
+/// The log of calls. If it is required and there is no store, no call is executed.
+fn call_log(
+    store: Option<&Arc<dyn HubStore>>,
+    is_required: bool,
+    problem: Option<&LocalizedText>,
+) -> Option<Arc<dyn CallLog>> {
+    match store {
+        Some(store) => Some(Arc::clone(store) as Arc<dyn CallLog>),
+        None if is_required => {
+            let problem = problem.cloned().unwrap_or_default();
+            Some(Arc::new(UnavailableCallLog(problem)) as Arc<dyn CallLog>)
+        }
+        None => None,
     }
 }
 
@@ -388,45 +399,45 @@ fn new_engine(
 }
 
 /// The sentence encoder of the settings, if this build has encoders.
-fn encoder(settings: &Settings, places: &Places, notes: &mut Vec<LocalizedText>) -> Option<Encoder> {
-    let model = settings.search.model_folder(&places.config)?;
+fn encoder(settings: &Settings, paths: &Paths, notes: &mut Vec<LocalizedText>) -> Option<Encoder> {
+    let model = settings.search.model_folder(&paths.config)?;
     if let Some(note) = features::missing_encoder() {
         notes.push(note);
         return None;
     }
-    Some(Encoder { model, vectors: places.vectors() })
+    Some(Encoder { model, vectors: paths.vectors() })
 }
 
 #[cfg(feature = "postgres")]
 async fn join_cluster(
     settings: &Settings,
-    places: &Places,
+    paths: &Paths,
     store: Option<&dyn HubStore>,
 ) -> Result<Replica, BuildError> {
-    crate::cluster::join(settings, places, store).await.map_err(|error| BuildError::Cluster(error.0))
+    crate::cluster::join(settings, paths, store).await.map_err(|error| BuildError::Cluster(error.0))
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn join_cluster(_: &Settings, _: &Places, _: Option<&dyn HubStore>) -> Result<Replica, BuildError> {
+async fn join_cluster(_: &Settings, _: &Paths, _: Option<&dyn HubStore>) -> Result<Replica, BuildError> {
     Err(BuildError::Cluster(features::missing_cluster()))
 }
 
 #[cfg(unix)]
-fn running_hubs(places: &Places) -> Option<Arc<dyn Dialer>> {
-    Some(Arc::new(crate::running_hub::RunningHubs::of(&places.home)))
+fn running_hubs(paths: &Paths) -> Option<Arc<dyn Dialer>> {
+    Some(Arc::new(crate::running_hub::RunningHubs::of(&paths.data_dir)))
 }
 
 #[cfg(not(unix))]
-fn running_hubs(_places: &Places) -> Option<Arc<dyn Dialer>> {
+fn running_hubs(_paths: &Paths) -> Option<Arc<dyn Dialer>> {
     None
 }
 
 /// The skill registry, before its first scan. The Python interpreter that a project names is started only with consent.
-fn skill_registry(settings: &Settings, places: &Places, options: SkillOptions) -> SkillRegistry {
+fn skill_registry(settings: &Settings, paths: &Paths, options: SkillOptions) -> SkillRegistry {
     let registry = SkillRegistry::new(options);
     match &settings.skills.python {
-        Some(python) => registry.with_python_consent(places.workspace.python_consent(python, &places.config)),
-        None => registry.with_python_consent(places.workspace.default_python_consent()),
+        Some(python) => registry.with_python_consent(paths.workspace.python_consent(python, &paths.config)),
+        None => registry.with_python_consent(paths.workspace.default_python_consent()),
     }
 }
 
@@ -452,10 +463,10 @@ async fn skills_of(
     registry
 }
 
-/// A caller that runs calls through the engine, with a weak reference, since the engine owns the tools.
-fn caller_of(engine: &Arc<Engine>) -> Caller {
-    let (caller, engine) = (Caller::default(), Arc::downgrade(engine));
-    caller.set(move |call| {
+/// Runs calls through the engine, with a weak reference, since the engine owns the tools.
+fn call_runner_of(engine: &Arc<Engine>) -> CallRunner {
+    let (runner, engine) = (CallRunner::default(), Arc::downgrade(engine));
+    runner.set(move |call| {
         let engine = engine.upgrade();
         Box::pin(async move {
             match engine {
@@ -464,7 +475,7 @@ fn caller_of(engine: &Arc<Engine>) -> Caller {
             }
         })
     });
-    caller
+    runner
 }
 
 fn native_host(settings: &Settings, deps: BuiltinDeps, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {
@@ -496,18 +507,18 @@ struct OpenedStore {
 /// configured so that calls are recorded, and so is the audit log: their failure is an error.
 async fn open_store(
     settings: &Settings,
-    places: &Places,
+    paths: &Paths,
     notes: &mut Vec<LocalizedText>,
 ) -> Result<OpenedStore, BuildError> {
-    let location = settings.store.location(places).map_err(BuildError::Store)?;
-    match toolhub_store::private_file::prepare(&places.home) {
+    let location = settings.store.location(paths).map_err(BuildError::Store)?;
+    match toolhub_store::private_file::prepare(&paths.data_dir) {
         Ok(warnings) => notes.extend(warnings),
         // The store reports that nothing can be stored; a remote database does not need the folder.
         Err(PrivateError::Io { .. }) => {}
         Err(error) => return Err(BuildError::Store(error.into())),
     }
-    let (options, data) = (settings.store.options(), Some(&*places.home));
-    if let Some(audit) = settings.audit.options(&settings.auth, places) {
+    let (options, data) = (settings.store.options(), Some(&*paths.data_dir));
+    if let Some(audit) = settings.audit.options(&settings.auth, paths) {
         let opened = toolhub_store::open_with_audit(&location, options, &audit, data).await;
         let AuditedStore { store, audit } = opened.map_err(BuildError::Store)?;
         return Ok(OpenedStore { store: Some(store), audit: Some(audit), problem: None });
@@ -516,7 +527,7 @@ async fn open_store(
         Ok(store) => Ok(OpenedStore { store: Some(store), ..OpenedStore::default() }),
         Err(error) if matches!(location, StoreLocation::Postgres(_)) => Err(BuildError::Store(error)),
         Err(error) => {
-            let problem = store_problem(&places.home, &error);
+            let problem = store_problem(&paths.data_dir, &error);
             notes.push(problem.clone());
             Ok(OpenedStore { problem: Some(problem), ..OpenedStore::default() })
         }
@@ -528,9 +539,9 @@ const MIN_STORE_BYTES: u64 = 256 << 10;
 
 /// Why nothing can be stored in the data folder, and how to fix it. SQLite reports a full disk as an I/O error when a database is
 /// opened, so the free space is checked.
-fn store_problem(home: &Path, error: &OpenError) -> LocalizedText {
-    let folder = home.display();
-    if let Some(free) = free_bytes(home).filter(|free| *free < MIN_STORE_BYTES) {
+fn store_problem(data_dir: &Path, error: &OpenError) -> LocalizedText {
+    let folder = data_dir.display();
+    if let Some(free) = free_bytes(data_dir).filter(|free| *free < MIN_STORE_BYTES) {
         let free = free >> 10;
         return LocalizedText::new(
             format!(

@@ -18,14 +18,14 @@ use crate::cluster_status::{ClusterError, ClusterStatus, WorkerOverrides};
 use crate::gateway::NotificationBus;
 use crate::listeners::Listeners;
 use crate::server_hosts::server_for;
-use crate::settings::{Places, Settings, load_servers};
+use crate::settings::{Paths, Settings, load_servers};
 
 fn error(en: impl Into<String>, zh: impl Into<String>) -> ClusterError {
     ClusterError(LocalizedText::new(en.into(), zh.into()))
 }
 
 /// Connects to NATS and to the shared database.
-async fn join_options(settings: &Settings, places: &Places) -> Result<JoinOptions, ClusterError> {
+async fn join_options(settings: &Settings, paths: &Paths) -> Result<JoinOptions, ClusterError> {
     let cluster = &settings.cluster;
     if !cluster.is_enabled() {
         return Err(error(
@@ -33,7 +33,7 @@ async fn join_options(settings: &Settings, places: &Places) -> Result<JoinOption
             "未配置集群：请在 `[cluster]` 中用 `nats` 写出 NATS 服务器",
         ));
     }
-    let location = settings.store.location(places).map_err(|cause| {
+    let location = settings.store.location(paths).map_err(|cause| {
         error(
             format!("the store of the cluster cannot be used: {cause}"),
             format!("集群的存储无法使用：{cause}"),
@@ -57,7 +57,7 @@ async fn join_options(settings: &Settings, places: &Places) -> Result<JoinOption
             format!("`[cluster]` 中的 `nats` 使用了未设置的 ${{{name}}}"),
         )
     })?;
-    let file = |file: &std::path::PathBuf| places.config.with_file_name("").join(file);
+    let file = |file: &std::path::PathBuf| paths.config.with_file_name("").join(file);
     let options = BusOptions {
         servers,
         prefix: cluster.prefix().to_owned(),
@@ -86,10 +86,10 @@ fn machine() -> String {
 /// Joins as a replica.
 pub(crate) async fn join(
     settings: &Settings,
-    places: &Places,
+    paths: &Paths,
     store: Option<&dyn HubStore>,
 ) -> Result<Replica, ClusterError> {
-    let options = join_options(settings, places).await?;
+    let options = join_options(settings, paths).await?;
     let Some(store) = store else {
         return Err(error("the store of the cluster cannot be used", "集群的存储无法使用"));
     };
@@ -109,17 +109,17 @@ impl ClusterWorker {
     /// Joins the cluster that the settings describe. Replicas give it work once it runs. Without a `script_host` it takes no
     /// scripts.
     pub async fn join(
-        places: Places,
+        paths: Paths,
         settings: Settings,
         overrides: WorkerOverrides,
         listeners: Vec<Arc<dyn EventSink>>,
         script_host: Option<ScriptHost>,
     ) -> Result<Self, ClusterError> {
-        let join = join_options(&settings, &places).await?;
-        let script_places = overrides.scripts.unwrap_or_else(|| settings.worker.scripts());
+        let join = join_options(&settings, &paths).await?;
+        let script_slots = overrides.scripts.unwrap_or_else(|| settings.worker.scripts());
         let script_hosts = match script_host {
-            Some(host) if settings.script.is_enabled() && script_places > 0 => {
-                Some(Arc::new(script_hosts(host, &settings, &places)))
+            Some(host) if settings.script.is_enabled() && script_slots > 0 => {
+                Some(Arc::new(script_hosts(host, &settings, &paths)))
             }
             _ => None,
         };
@@ -129,24 +129,24 @@ impl ClusterWorker {
             scripts: script_hosts.clone().map(|hosts| ScriptOffer {
                 hosts,
                 version: protocol::VERSION,
-                places: script_places,
+                slots: script_slots,
                 max_time: settings.script.limits().wall,
             }),
             drain: settings.serve.drain(),
         };
         // An invalid configuration is reported now and not to the first replica.
-        let (_, notes) = load_servers(&places, &settings)
+        let (_, notes) = load_servers(&paths, &settings)
             .map_err(|cause| error(cause.localize(Lang::En), cause.localize(Lang::Zh)))?;
         let context = ServerContext {
             events: Arc::new(Listeners(listeners)),
             handler: Arc::new(NotificationBus::default()),
             listen: false,
-            logins: Arc::new(TokenStore::new(&places.home)),
+            logins: Arc::new(TokenStore::new(&paths.data_dir)),
             single_client: false,
             relay: None,
             remote: None,
         };
-        let servers = Arc::new(ConfiguredServers { places, context });
+        let servers = Arc::new(ConfiguredServers { paths, context });
         let worker = Worker::join(join, options.clone(), servers).await.map_err(|cause| {
             error(
                 format!("NATS cannot be used: {cause}"),
@@ -173,7 +173,7 @@ impl ClusterWorker {
 
     /// How many scripts it runs at most.
     pub fn scripts(&self) -> usize {
-        self.options.scripts.as_ref().map_or(0, |offer| offer.places)
+        self.options.scripts.as_ref().map_or(0, |offer| offer.slots)
     }
 
     /// Warnings about the configuration.
@@ -191,8 +191,8 @@ impl ClusterWorker {
 }
 
 /// The hosts that a worker lends.
-fn script_hosts(host: ScriptHost, settings: &Settings, places: &Places) -> LocalHosts {
-    let host = ScriptHost { protected: places.private_folders(), ..host };
+fn script_hosts(host: ScriptHost, settings: &Settings, paths: &Paths) -> LocalHosts {
+    let host = ScriptHost { protected: paths.private_folders(), ..host };
     LocalHosts::new(RunnerConfig {
         limits: settings.script.limits(),
         warm_hosts: settings.script.warm_hosts(),
@@ -202,7 +202,7 @@ fn script_hosts(host: ScriptHost, settings: &Settings, places: &Places) -> Local
 
 /// The servers of the configuration files, read again for each instance: replicas may have reloaded theirs.
 struct ConfiguredServers {
-    places: Places,
+    paths: Paths,
     context: ServerContext,
 }
 
@@ -219,8 +219,8 @@ impl ServerSource for ConfiguredServers {
                 format!("无法读取该工作进程的配置：{}", cause.localize(Lang::Zh)),
             )
         };
-        let settings = Settings::read(&self.places).map_err(|cause| unreadable(&cause))?;
-        let (specs, _) = load_servers(&self.places, &settings).map_err(|cause| unreadable(&cause))?;
+        let settings = Settings::read(&self.paths).map_err(|cause| unreadable(&cause))?;
+        let (specs, _) = load_servers(&self.paths, &settings).map_err(|cause| unreadable(&cause))?;
         let spec =
             specs.into_iter().find(|spec| spec.id.as_str() == id && spec.enabled).ok_or_else(|| {
                 LocalizedText::new(
@@ -235,7 +235,7 @@ impl ServerSource for ConfiguredServers {
             ));
         }
         let context = ServerContext { handler, ..self.context.clone() };
-        Ok(server_for(spec, &self.places, FailureHistory::default(), &context))
+        Ok(server_for(spec, &self.paths, FailureHistory::default(), &context))
     }
 
     /// Those that gateways declare.
@@ -245,7 +245,7 @@ impl ServerSource for ConfiguredServers {
 }
 
 /// Reads the state of the cluster.
-pub async fn cluster_status(settings: &Settings, places: &Places) -> Result<ClusterStatus, ClusterError> {
-    let JoinOptions { bus, store, .. } = join_options(settings, places).await?;
+pub async fn cluster_status(settings: &Settings, paths: &Paths) -> Result<ClusterStatus, ClusterError> {
+    let JoinOptions { bus, store, .. } = join_options(settings, paths).await?;
     read_status(&*store, &bus).await
 }

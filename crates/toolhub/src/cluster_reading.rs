@@ -58,7 +58,7 @@ pub(crate) async fn read_status(store: &dyn ClusterStore, bus: &Bus) -> Result<C
             let (server, worker) = (&placement.key.server, &placement.worker);
             degraded.push(LocalizedText::new(
                 format!("`{server}` is held by `{worker}`, which is gone, until its lease ends"),
-                format!("`{server}` 仍由已消失的 `{worker}` 持有，直到租约结束"),
+                format!("`{server}` 仍由已消失的 `{worker}` 持有，直到租约到期"),
             ));
         }
     }

@@ -1,9 +1,8 @@
 //! The state of a cluster, and what a process that joins one needs: the same in all builds.
 
-use std::time::Duration;
-
 use toolhub_core::cluster::{Member, MemberKind, Placement};
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
+use toolhub_core::millis::duration_millis;
 use toolhub_core::{RawJson, RawObject};
 
 /// Characters of the digest of a caller that are shown.
@@ -55,14 +54,13 @@ impl ClusterStatus {
 
     /// As JSON.
     pub fn to_json(&self, lang: Lang) -> RawObject {
-        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let replica = |member: &Member| {
             RawObject::default()
                 .with("id", member.id.as_str())
                 .with("address", member.address.as_str())
                 .with("version", member.version.as_str())
                 .with("calls", u64::from(member.load))
-                .with("silent_ms", millis(member.silent_for))
+                .with("silent_ms", duration_millis(member.silent_for))
         };
         let worker = |member: &Member| {
             RawObject::default()
@@ -73,7 +71,7 @@ impl ClusterStatus {
                 .with("capacity", u64::from(member.capacity))
                 .with("servers", u64::from(member.load))
                 .with("draining", member.draining)
-                .with("silent_ms", millis(member.silent_for))
+                .with("silent_ms", duration_millis(member.silent_for))
         };
         let placement = |placement: &Placement| {
             RawObject::default()
@@ -81,7 +79,7 @@ impl ClusterStatus {
                 .with("instance", Self::shown_instance(&placement.key.instance))
                 .with("worker", placement.worker.as_str())
                 .with("epoch", RawJson::of(&placement.epoch))
-                .with("lease_ms", millis(placement.left))
+                .with("lease_ms", duration_millis(placement.left))
         };
         let list = |all: Vec<RawObject>| RawJson::of(&all);
         let degraded: Vec<String> = self.degraded.iter().map(|text| text.localize(lang)).collect();

@@ -429,7 +429,7 @@ impl Hub {
     /// Deletes the stored data of a server that was removed.
     pub async fn forget_server(&self, id: &str) {
         let id = ServerId::new(id);
-        let _ = std::fs::remove_file(self.places.log_of(id.as_str()));
+        let _ = std::fs::remove_file(self.paths.log_of(id.as_str()));
         let source = Source::Server(id.clone());
         for approval in self.approvals().into_iter().filter(|approval| approval.source == source) {
             if let Err(error) = self.revoke(&source, &approval.tool).await {

@@ -226,7 +226,7 @@ fn is_visible(entry: &Entry) -> bool {
         tool.source == Source::Skill && tool.name().as_str() == toolhub_skills::use_skill_definition::NAME;
     // Code mode shows it; its text would match requests for other tools.
     let of_scripts = tool.source == Source::Native && tool.name().as_str() == toolhub_core::RUN_SCRIPT;
-    tool.trust != ApprovalStatus::Quarantined && !of_skills && !of_scripts
+    tool.approval != ApprovalStatus::Quarantined && !of_skills && !of_scripts
 }
 
 fn tagged(entry: &Entry) -> Tool {

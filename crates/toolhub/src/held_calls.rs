@@ -10,15 +10,17 @@ mod shared;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use toolhub_access::may_decide_held_calls;
 use toolhub_core::json::canonical;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::millis::{duration_millis, unix_millis};
 use toolhub_core::ports::HubStore;
 use toolhub_core::shared_state::ChangeVersions;
-use toolhub_core::{CallId, Principal, RawJson, Role};
+use toolhub_core::{CallId, Principal, RawJson, Role, hex};
 
 use files::HeldCallFiles;
 pub use files::HolderLock;
@@ -27,7 +29,7 @@ use shared::SharedHeldCalls;
 /// How long a call is kept after it has expired.
 const RETENTION: Duration = Duration::from_secs(7 * 86_400);
 /// Maximum number of calls of one principal that wait at the same time.
-const MAX_WAITING: usize = 1_000;
+const MAX_HELD: usize = 1_000;
 /// Maximum length of the arguments of a held call, in bytes: a person reads them before the decision.
 const MAX_ARGUMENT_BYTES: usize = 256 << 10;
 /// Maximum length of the arguments of all stored calls of one principal, in bytes. Ended calls give way to new ones.
@@ -73,14 +75,14 @@ fn principal_prefix(principal: &str) -> String {
 fn ended_to_remove(mut stored: Vec<HeldCall>, length: usize) -> io::Result<Vec<HeldCall>> {
     let mut bytes: usize = length + stored.iter().map(|call| call.arguments.get().len()).sum::<usize>();
     stored.sort_by_key(|call| call.at_ms);
-    let now = millis(SystemTime::now());
+    let now = unix_millis(SystemTime::now());
     let mut removed = Vec::new();
     for call in stored {
         // A denial is in force until the call would have expired.
         let has_ended = match call.state {
             HeldState::Used { .. } | HeldState::Expired | HeldState::Withdrawn => true,
             HeldState::Denied { .. } => call.expires_ms < now,
-            HeldState::Waiting | HeldState::Approved { .. } => false,
+            HeldState::Held | HeldState::Approved { .. } => false,
         };
         if bytes > MAX_STORED_BYTES && has_ended {
             bytes -= call.arguments.get().len();
@@ -109,8 +111,8 @@ impl NewHeldCall<'_> {
     }
 
     /// The call as it is stored first.
-    fn to_waiting(&self) -> HeldCall {
-        let now = millis(SystemTime::now());
+    fn to_held_call(&self) -> HeldCall {
+        let now = unix_millis(SystemTime::now());
         HeldCall {
             id: format!("{}{:08x}", self.prefix(), fastrand::u32(..)),
             principal: self.principal.id().to_string(),
@@ -122,8 +124,8 @@ impl NewHeldCall<'_> {
             definition: self.definition.clone(),
             script: self.script.map(ToString::to_string),
             at_ms: now,
-            expires_ms: now.saturating_add(u64::try_from(self.hold.as_millis()).unwrap_or(u64::MAX)),
-            state: HeldState::Waiting,
+            expires_ms: now.saturating_add(duration_millis(self.hold)),
+            state: HeldState::Held,
             is_new: true,
             holder: None,
         }
@@ -131,7 +133,7 @@ impl NewHeldCall<'_> {
 
     /// Whether a held call decides about this one: it is the same call, of the same run if a script makes it. A denial is about
     /// the call in any run: a script that runs again does not ask again.
-    fn is(&self, held: &HeldCall) -> bool {
+    fn is_decided_by(&self, held: &HeldCall) -> bool {
         let is_same_run = held.script.as_deref() == self.script.map(CallId::as_str);
         self.has_request_of(held) && (is_same_run || matches!(held.state, HeldState::Denied { .. }))
     }
@@ -160,7 +162,7 @@ fn digest(parts: &[&str], digits: usize) -> String {
         hash.update(part.len().to_le_bytes());
         hash.update(part.as_bytes());
     }
-    let mut text: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = hex::encode(&hash.finalize());
     text.truncate(digits);
     text
 }
@@ -208,7 +210,7 @@ pub struct HeldCall {
 pub enum HeldState {
     /// No decision yet.
     #[default]
-    Waiting,
+    Held,
     /// It may run, once.
     Approved {
         /// The id of the principal that decided.
@@ -234,7 +236,7 @@ impl HeldState {
     /// The name in output.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Waiting => "waiting",
+            Self::Held => "waiting",
             Self::Approved { .. } => "approved",
             Self::Denied { .. } => "denied",
             Self::Expired => "expired",
@@ -246,7 +248,7 @@ impl HeldState {
     /// What the state is called in messages for people.
     pub fn label(&self) -> LocalizedText {
         let (en, zh) = match self {
-            Self::Waiting => ("waiting", "等待中"),
+            Self::Held => ("waiting", "等待中"),
             Self::Approved { .. } => ("approved", "已批准"),
             Self::Denied { .. } => ("denied", "已拒绝"),
             Self::Expired => ("expired", "已过期"),
@@ -260,7 +262,7 @@ impl HeldState {
     pub fn decided_by(&self) -> Option<&str> {
         match self {
             Self::Approved { by } | Self::Denied { by } | Self::Used { by } => Some(by),
-            Self::Waiting | Self::Expired | Self::Withdrawn => None,
+            Self::Held | Self::Expired | Self::Withdrawn => None,
         }
     }
 }
@@ -276,23 +278,23 @@ impl HeldCall {
     /// Whether an equal call shares it instead of being held anew. A denial holds until the call would have expired.
     fn is_open(&self) -> bool {
         !matches!(self.state, HeldState::Expired | HeldState::Used { .. } | HeldState::Withdrawn)
-            && self.expires_ms > millis(SystemTime::now())
+            && self.expires_ms > unix_millis(SystemTime::now())
     }
 
     /// Whether its state depends on whether the script that made it still runs.
     fn depends_on_script(&self) -> bool {
-        self.script.is_some() && matches!(self.state, HeldState::Waiting | HeldState::Approved { .. })
+        self.script.is_some() && matches!(self.state, HeldState::Held | HeldState::Approved { .. })
     }
 
     /// The state after this decision.
     fn state_after(&self, decision: Option<StoredDecision>, is_used: bool) -> HeldState {
-        let is_expired = millis(SystemTime::now()) >= self.expires_ms;
+        let is_expired = unix_millis(SystemTime::now()) >= self.expires_ms;
         match decision {
             Some(StoredDecision { approved: true, by, .. }) if is_used => HeldState::Used { by },
             Some(StoredDecision { approved: false, by, .. }) => HeldState::Denied { by },
             _ if is_expired => HeldState::Expired,
             Some(StoredDecision { by, .. }) => HeldState::Approved { by },
-            None => HeldState::Waiting,
+            None => HeldState::Held,
         }
     }
 }
@@ -311,8 +313,8 @@ pub struct Decider<'a> {
 pub enum DecideError {
     /// There is no such call.
     Unknown,
-    /// The call is not waiting any more.
-    NotWaiting(HeldState),
+    /// The call is not held any more.
+    NotHeld(HeldState),
     /// The principal may not decide.
     NotApprover,
     /// A principal may not approve its own call.
@@ -327,13 +329,13 @@ impl DecideError {
         match self {
             Self::Unknown => LocalizedText::new(
                 format!("no call is held under `{id}`: `toolhub waiting` lists them"),
-                format!("没有编号为 `{id}` 的待批准调用：可用 `toolhub waiting` 查看"),
+                format!("没有编号为 `{id}` 的待审批调用：可用 `toolhub waiting` 查看"),
             ),
-            Self::NotWaiting(HeldState::Withdrawn) => LocalizedText::new(
+            Self::NotHeld(HeldState::Withdrawn) => LocalizedText::new(
                 format!("`{id}` was withdrawn: the script that made the call has ended"),
                 format!("`{id}` 已撤回：发起该调用的脚本已结束"),
             ),
-            Self::NotWaiting(state) => {
+            Self::NotHeld(state) => {
                 let label = state.label();
                 LocalizedText::new(
                     format!("`{id}` is no longer waiting: {}", label.localize(Lang::En)),
@@ -346,7 +348,7 @@ impl DecideError {
             ),
             Self::OwnCall => LocalizedText::new(
                 format!("`{id}` is your own call: another approver has to decide"),
-                format!("`{id}` 是您自己的调用：须由其他审批人决定"),
+                format!("`{id}` 是你自己的调用：须由其他审批人决定"),
             ),
             Self::Io(error) => LocalizedText::new(
                 format!("the decision could not be stored: {error}"),
@@ -438,7 +440,7 @@ impl HeldCalls {
     ) -> Result<HeldCall, DecideError> {
         let call = self.get(id).await.map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
         let Decider { principal, is_alone } = decider;
-        if !principal.roles.contains(Role::Approver) && !principal.roles.contains(Role::Owner) {
+        if !may_decide_held_calls(principal.roles) {
             return Err(DecideError::NotApprover);
         }
         // A call of a profile that the principal may not use does not exist for it.
@@ -449,11 +451,11 @@ impl HeldCalls {
         if approved && is_own && !(is_alone && principal.roles.contains(Role::Owner)) {
             return Err(DecideError::OwnCall);
         }
-        if call.state != HeldState::Waiting {
-            return Err(DecideError::NotWaiting(call.state));
+        if call.state != HeldState::Held {
+            return Err(DecideError::NotHeld(call.state));
         }
         let by = principal.id().to_string();
-        let decision = StoredDecision { approved, by, at_ms: millis(SystemTime::now()) };
+        let decision = StoredDecision { approved, by, at_ms: unix_millis(SystemTime::now()) };
         let stored = match &self.storage {
             Storage::Files(files) => files.store_decision(id, &decision),
             Storage::Shared(shared) => shared.store_decision(id, &decision).await,
@@ -462,7 +464,7 @@ impl HeldCalls {
         let decided = self.get(id).await.map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
         // Another decision was faster, or the script of the call has ended meanwhile.
         let has_effect = is_first && !matches!(decided.state, HeldState::Withdrawn | HeldState::Expired);
-        if has_effect { Ok(decided) } else { Err(DecideError::NotWaiting(decided.state)) }
+        if has_effect { Ok(decided) } else { Err(DecideError::NotHeld(decided.state)) }
     }
 
     /// Uses an approval. Returns whether this call may run: true exactly once.
@@ -517,11 +519,6 @@ impl HeldCalls {
             Storage::Shared(shared) => shared.wait_for_change(&mut seen.0).await,
         }
     }
-}
-
-fn millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

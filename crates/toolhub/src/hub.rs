@@ -14,9 +14,10 @@ use toolhub_core::finder::{SearchResult, ToolFinder as _};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Verification;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
+use toolhub_core::shell;
 use toolhub_core::{
     BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall,
-    ToolDefinition, ToolError,
+    ToolDefinition, ToolError, ToolName,
 };
 use toolhub_engine::{Catalog, Engine, Request, Route, SourceFilter};
 use toolhub_mcp_client::config::ServerSpec;
@@ -39,7 +40,7 @@ use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns};
 use crate::server_set::ServerSet;
 use crate::server_view::ServerView;
-use crate::settings::{Places, ServerExtras, Settings};
+use crate::settings::{Paths, ServerExtras, Settings};
 use crate::skills::servers::ServerSkills;
 
 /// How long a server may take to stop when the hub is shut down.
@@ -63,7 +64,7 @@ pub struct Hub {
     pub(crate) models: Arc<Models>,
     pub(crate) servers: Arc<ServerSet>,
     /// Servers that a reload has removed or replaced and that have not ended yet.
-    pub(crate) retired: Mutex<Vec<Arc<Server>>>,
+    pub(crate) replaced_servers: Mutex<Vec<Arc<Server>>>,
     /// The dependencies of servers, for servers that a reloaded configuration adds.
     pub(crate) context: ServerContext,
     /// `[[servers]]` of the settings that the servers were created from.
@@ -91,7 +92,7 @@ pub struct Hub {
     pub(crate) declares: bool,
     /// When the hub was built.
     pub(crate) since: SystemTime,
-    pub(crate) places: Places,
+    pub(crate) paths: Paths,
     pub(crate) notes: Vec<LocalizedText>,
     pub(crate) store_problem: Option<LocalizedText>,
 }
@@ -172,7 +173,7 @@ impl Hub {
             return false;
         }
         // The gateway has resolved the name already.
-        if call.among.as_ref().is_some_and(|sources| sources.len() == 1) {
+        if call.sources.as_ref().is_some_and(|sources| sources.len() == 1) {
             return true;
         }
         let catalog = self.catalog();
@@ -193,7 +194,7 @@ impl Hub {
 
     /// The request for listing servers: `server__tool` restricts it to that server, so that no other server is listed.
     fn scoped<'r>(&self, request: Request<'r>) -> Request<'r> {
-        let unscoped = request.by == CallBy::Name && request.source.is_none() && request.among.is_none();
+        let unscoped = request.by == CallBy::Name && request.source.is_none() && request.sources.is_none();
         match request.tool.split_once("__").filter(|_| unscoped) {
             Some((id, tool))
                 if self.servers.contains(id) && self.catalog().named(request.tool).next().is_none() =>
@@ -270,9 +271,13 @@ impl Hub {
                 return ToolError::NotStarted {
                     why: LocalizedText::new(
                         format!(
-                            "server `{name}` is disabled: enable it with `toolhub servers enable {name}`"
+                            "server `{name}` is disabled: enable it with `toolhub servers enable {}`",
+                            shell::quote(&name)
                         ),
-                        format!("服务器 `{name}` 已停用：可用 `toolhub servers enable {name}` 启用"),
+                        format!(
+                            "服务器 `{name}` 已停用：可用 `toolhub servers enable {}` 启用",
+                            shell::quote(&name)
+                        ),
                     ),
                 };
             }
@@ -283,9 +288,13 @@ impl Hub {
             return ToolError::NotStarted {
                 why: LocalizedText::new(
                     format!(
-                        "`{tool}` is a tool of server `{id}`, which is disabled: enable it with `toolhub servers enable {id}`"
+                        "`{tool}` is a tool of server `{id}`, which is disabled: enable it with `toolhub servers enable {}`",
+                        shell::quote(id.as_str())
                     ),
-                    format!("`{tool}` 属于已停用的服务器 `{id}`：可用 `toolhub servers enable {id}` 启用"),
+                    format!(
+                        "`{tool}` 属于已停用的服务器 `{id}`：可用 `toolhub servers enable {}` 启用",
+                        shell::quote(id.as_str())
+                    ),
                 ),
             };
         }
@@ -376,13 +385,13 @@ impl Hub {
     pub fn held_calls(&self) -> HeldCalls {
         match &self.store {
             Some(store) if store.is_shared() => HeldCalls::in_store(Arc::clone(store)),
-            _ => HeldCalls::in_folder(&self.places.home),
+            _ => HeldCalls::in_folder(&self.paths.data_dir),
         }
     }
 
     /// The locations of the files.
-    pub fn places(&self) -> &Places {
-        &self.places
+    pub fn paths(&self) -> &Paths {
+        &self.paths
     }
 
     /// Warnings about the configuration or the store.
@@ -425,9 +434,9 @@ impl Hub {
         Box::pin(async move {
             self.store_failures().await;
             self.stop_scripts().await;
-            let retired = std::mem::take(&mut *self.retired());
+            let replaced = std::mem::take(&mut *self.replaced_servers());
             let servers = self.servers.snapshot();
-            join_all(servers.iter().chain(&retired).map(|server| server.close(SHUTDOWN_TIMEOUT))).await;
+            join_all(servers.iter().chain(&replaced).map(|server| server.close(SHUTDOWN_TIMEOUT))).await;
             self.flush_store(SHUTDOWN_TIMEOUT).await;
             let replica = self.replica().take();
             if let Some(replica) = replica {
@@ -470,7 +479,7 @@ impl Hub {
 
     /// Drops the native tools after [`Hub::close`]. They hold references to the hub, so that its store is closed only
     /// afterwards.
-    pub fn retire(&self) {
+    pub fn remove_native_tools(&self) {
         for tool in self.native.tools() {
             self.native.remove(tool.name().as_str());
         }
@@ -489,8 +498,8 @@ impl Hub {
         self.in_catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn retired(&self) -> MutexGuard<'_, Vec<Arc<Server>>> {
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn replaced_servers(&self) -> MutexGuard<'_, Vec<Arc<Server>>> {
+        self.replaced_servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn server_settings(&self) -> MutexGuard<'_, Vec<ServerExtras>> {
@@ -517,8 +526,8 @@ impl Hub {
             Some(list) if spec.enabled => (tools_of(spec, list, &self.approved()), list.listed_at.is_some()),
             _ => (Vec::new(), false),
         };
-        for tool in &tools {
-            self.note_reserved(&spec.id, tool);
+        for (tool, exposed_name) in self.engine.reserved().renames(&source, &tools).1 {
+            self.note_reserved(&spec.id, tool.name(), &exposed_name);
         }
         self.engine.set_tools(&source, &tools);
         let mut in_catalog = self.in_catalog();
@@ -528,17 +537,13 @@ impl Hub {
         };
     }
 
-    /// Emits a note if a tool of a server is renamed because its name is reserved.
-    fn note_reserved(&self, server: &ServerId, tool: &Tool) {
-        let name = tool.name().as_str();
-        if self.engine.reserved().reserves(&tool.source, name) {
-            let exposed_name = toolhub_engine::reserved::qualified(&tool.source, name);
-            let text = LocalizedText::new(
-                format!("offers `{name}`, a reserved name: it is called `{exposed_name}` here"),
-                format!("提供的工具名 `{name}` 为保留名称，在此处称为 `{exposed_name}`"),
-            );
-            self.events.emit(Event::now(None, EventKind::ServerNote { server: server.clone(), text }));
-        }
+    /// Emits a note that a tool of a server is renamed because its name is reserved.
+    fn note_reserved(&self, server: &ServerId, name: &ToolName, exposed_name: &str) {
+        let text = LocalizedText::new(
+            format!("offers `{name}`, a reserved name: it is called `{exposed_name}` here"),
+            format!("提供的工具名 `{name}` 为保留名称，在此处称为 `{exposed_name}`"),
+        );
+        self.events.emit(Event::now(None, EventKind::ServerNote { server: server.clone(), text }));
     }
 }
 
@@ -555,8 +560,8 @@ impl ToolCaller for Hub {
 /// The routing request of a call.
 fn request_of(call: &ToolCall) -> Request<'_> {
     let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
-    let among = call.among.as_deref();
-    Request { by, source, arguments, among, coercion: call.coercion, ..Request::named(call.tool.as_str()) }
+    let sources = call.sources.as_deref();
+    Request { by, source, arguments, sources, coercion: call.coercion, ..Request::named(call.tool.as_str()) }
 }
 
 fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<Tool> {
@@ -566,8 +571,8 @@ fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<To
         .map(|definition| {
             let name = definition.name().as_str();
             let (owner_hints, tags) = (spec.hints_of(name), spec.tags_of(name));
-            let trust = approved.trust(spec, &definition);
-            Tool { owner_hints, tags, trust, ..Tool::new(Source::Server(spec.id.clone()), definition) }
+            let approval = approved.trust(spec, &definition);
+            Tool { owner_hints, tags, approval, ..Tool::new(Source::Server(spec.id.clone()), definition) }
         })
         .collect()
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use toolhub_client_config::{ConfigError, LockedFile};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 use toolhub_mcp_gateway::secret;
 use toolhub_server::hash_of;
 
@@ -58,8 +59,11 @@ impl KeyError {
     pub fn text(&self, name: &str) -> LocalizedText {
         match self {
             Self::Exists => LocalizedText::new(
-                format!("there is a key `{name}` already: `toolhub keys rotate {name}` replaces it"),
-                format!("已有密钥 `{name}`：可用 `toolhub keys rotate {name}` 更换"),
+                format!(
+                    "there is a key `{name}` already: `toolhub keys rotate {}` replaces it",
+                    shell::quote(name)
+                ),
+                format!("已有密钥 `{name}`：可用 `toolhub keys rotate {}` 更换", shell::quote(name)),
             ),
             Self::Unknown => LocalizedText::new(
                 format!("there is no key `{name}`: `toolhub keys list` shows them"),

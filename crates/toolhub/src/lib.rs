@@ -31,6 +31,7 @@ mod cluster;
 #[cfg(feature = "postgres")]
 mod cluster_reading;
 mod cluster_status;
+mod daily_budgets;
 mod discovery;
 mod disk_space;
 mod failures;
@@ -48,6 +49,7 @@ mod memory;
 mod model;
 mod models;
 mod process_sandbox;
+mod program_path;
 mod progress;
 mod reload;
 mod replica;
@@ -84,6 +86,7 @@ pub use hub::Hub;
 pub use listeners::Listeners;
 pub use login::LoginError;
 pub use models::ChosenModel;
+pub use program_path::program_path;
 pub use progress::Progress;
 pub use reload::ServerChanges;
 #[cfg(unix)]

@@ -16,7 +16,7 @@ use crate::hub::{Hub, SHUTDOWN_TIMEOUT};
 use crate::server_hosts::{
     add_host, cached_lists, deadlines_of, limits_of, server_for, stored_failure_history,
 };
-use crate::settings::{Places, Settings, load_servers};
+use crate::settings::{Paths, Settings, load_servers};
 
 /// Grace period for calls of a changed or removed server before it is disconnected.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,11 +50,11 @@ impl Hub {
     /// An error changes nothing. The result names the sections that need a restart.
     pub fn reload_servers<'a>(
         &'a self,
-        places: &'a Places,
+        paths: &'a Paths,
         settings: &'a Settings,
     ) -> BoxFuture<'a, Result<ServerChanges, ConfigError>> {
         Box::pin(async move {
-            let (specs, notes) = load_servers(places, settings)?;
+            let (specs, notes) = load_servers(paths, settings)?;
             let before = self.servers.snapshot();
             let restart = settings.restart_sections.changed_since(&self.settings.restart_sections);
             let mut changes = ServerChanges { notes, restart, ..ServerChanges::default() };
@@ -72,7 +72,7 @@ impl Hub {
                 let known = before.iter().any(|server| *server.id() == spec.id);
                 if known { &mut changes.changed } else { &mut changes.added }.push(spec.id.clone());
                 let failure_history = stored_failure_history(lists.get(&spec.id));
-                servers.push(server_for(spec, places, failure_history, &self.context));
+                servers.push(server_for(spec, paths, failure_history, &self.context));
             }
             let is_retired =
                 |server: &&Arc<Server>| !servers.iter().any(|current| Arc::ptr_eq(current, server));
@@ -114,7 +114,7 @@ impl Hub {
             }
             self.set_deadlines(&servers, limits);
             // Known until they have ended: this future may be dropped before, when the hub is closed.
-            self.retired().extend(retired.iter().cloned());
+            self.replaced_servers().extend(retired.iter().cloned());
             self.servers.replace(servers);
             for id in &changes.removed {
                 self.engine.remove_host(&Source::Server(id.clone()));
@@ -127,7 +127,7 @@ impl Hub {
             let retire = async |server: &Arc<Server>| {
                 server.drain(DRAIN_TIMEOUT).await;
                 server.close(SHUTDOWN_TIMEOUT).await;
-                self.retired().retain(|one| !Arc::ptr_eq(one, server));
+                self.replaced_servers().retain(|one| !Arc::ptr_eq(one, server));
             };
             tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
             Ok(changes)

@@ -52,8 +52,8 @@ struct Folder {
 
 impl Folder {
     /// Opens the folder, if the user owns it and others have no access.
-    fn open(home: &Path) -> io::Result<Self> {
-        let path = home.join(FOLDER);
+    fn open(data_dir: &Path) -> io::Result<Self> {
+        let path = data_dir.join(FOLDER);
         let is_link = path.symlink_metadata()?.is_symlink();
         let opened = File::open(&path)?;
         let metadata = opened.metadata()?;
@@ -117,10 +117,10 @@ impl std::fmt::Debug for HubSocket {
 }
 
 impl HubSocket {
-    /// Binds a socket in the data folder `home`, and removes sockets of ended processes.
-    pub async fn bind(home: &Path) -> io::Result<Self> {
-        private_file::create_dir(&home.join(FOLDER))?;
-        let folder = Folder::open(home)?;
+    /// Binds a socket in the data folder `data_dir`, and removes sockets of ended processes.
+    pub async fn bind(data_dir: &Path) -> io::Result<Self> {
+        private_file::create_dir(&data_dir.join(FOLDER))?;
+        let folder = Folder::open(data_dir)?;
         for name in folder.sockets() {
             let connected = folder.connect(&name).await;
             if connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
@@ -203,12 +203,12 @@ fn remove(socket: &Path) {
 
 /// Finds the running hubs of a data folder.
 pub(crate) struct RunningHubs {
-    home: PathBuf,
+    data_dir: PathBuf,
 }
 
 impl RunningHubs {
-    pub(crate) fn of(home: &Path) -> Self {
-        Self { home: home.to_owned() }
+    pub(crate) fn of(data_dir: &Path) -> Self {
+        Self { data_dir: data_dir.to_owned() }
     }
 
     async fn connect(folder: &Folder, name: &str) -> Option<HubStream> {
@@ -230,14 +230,14 @@ impl RunningHubs {
 pub struct LiveServers {
     /// The servers that a hub has with the same entry. A connected one takes precedence if several hubs have it.
     pub servers: Vec<LiveServer>,
-    /// Why hubs gave no answer.
+    /// Why hubs did not answer.
     pub problems: Vec<LocalizedText>,
 }
 
-/// Asks the running hubs of the data folder `home` for the states of servers. A hub that hangs is given up after one second.
-pub async fn live_servers(home: &Path, specs: &[&ServerSpec]) -> LiveServers {
+/// Asks the running hubs of the data folder `data_dir` for the states of servers. A hub that hangs is given up after one second.
+pub async fn live_servers(data_dir: &Path, specs: &[&ServerSpec]) -> LiveServers {
     let mut live = LiveServers::default();
-    for stream in RunningHubs::of(home).dial().await {
+    for stream in RunningHubs::of(data_dir).dial().await {
         let states = match toolhub_mcp_client::live_servers(stream, specs).await {
             Ok(states) => states,
             Err(problem) => {
@@ -256,13 +256,13 @@ pub async fn live_servers(home: &Path, specs: &[&ServerSpec]) -> LiveServers {
     live
 }
 
-/// Restarts a server at the running hubs of the data folder `home` that have it with the same entry. Returns `None` if none does.
+/// Restarts a server at the running hubs of the data folder `data_dir` that have it with the same entry. Returns `None` if none does.
 pub async fn restart_at_hubs(
-    home: &Path,
+    data_dir: &Path,
     spec: &ServerSpec,
 ) -> Result<Option<RestartOutcome>, LocalizedText> {
     let (mut last, mut problem) = (None, None);
-    for stream in RunningHubs::of(home).dial().await {
+    for stream in RunningHubs::of(data_dir).dial().await {
         match toolhub_mcp_client::restart_at_hub(stream, spec).await {
             Ok(outcome) => last = outcome.or(last),
             Err(why) => problem = Some(why),
@@ -274,15 +274,15 @@ pub async fn restart_at_hubs(
     }
 }
 
-/// The number of running hubs of the data folder `home`.
-pub async fn running_hubs(home: &Path) -> usize {
-    RunningHubs::of(home).dial().await.len()
+/// The number of running hubs of the data folder `data_dir`.
+pub async fn running_hubs(data_dir: &Path) -> usize {
+    RunningHubs::of(data_dir).dial().await.len()
 }
 
 impl Dialer for RunningHubs {
     fn dial(&self) -> BoxFuture<'_, Vec<HubStream>> {
         Box::pin(async move {
-            let Ok(folder) = Folder::open(&self.home) else { return Vec::new() };
+            let Ok(folder) = Folder::open(&self.data_dir) else { return Vec::new() };
             let mut streams = Vec::new();
             for name in folder.sockets().iter().take(MAX_HUBS) {
                 streams.extend(Self::connect(&folder, name).await);
@@ -298,59 +298,59 @@ mod tests {
 
     use super::*;
 
-    fn home() -> tempfile::TempDir {
+    fn data_dir() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
     }
 
-    async fn reached(home: &Path) -> usize {
-        RunningHubs::of(home).dial().await.len()
+    async fn reached(data_dir: &Path) -> usize {
+        RunningHubs::of(data_dir).dial().await.len()
     }
 
     #[tokio::test]
     async fn socket_is_private_and_removed_at_the_end() {
-        let home = home();
-        assert_eq!(reached(home.path()).await, 0);
-        let socket = HubSocket::bind(home.path()).await.unwrap();
+        let data_dir = data_dir();
+        assert_eq!(reached(data_dir.path()).await, 0);
+        let socket = HubSocket::bind(data_dir.path()).await.unwrap();
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
-        let folder = home.path().join(FOLDER);
+        let folder = data_dir.path().join(FOLDER);
         assert_eq!((mode(&folder), mode(&socket.file), mode(&key_of(&socket.file))), (0o700, 0o600, 0o600));
-        assert_eq!(reached(home.path()).await, 1);
-        let second = HubSocket::bind(home.path()).await.unwrap();
-        assert_eq!(reached(home.path()).await, 2);
+        assert_eq!(reached(data_dir.path()).await, 1);
+        let second = HubSocket::bind(data_dir.path()).await.unwrap();
+        assert_eq!(reached(data_dir.path()).await, 2);
         // A process that cannot read the secret is refused.
         std::fs::remove_file(key_of(&second.file)).unwrap();
-        assert_eq!(reached(home.path()).await, 1);
+        assert_eq!(reached(data_dir.path()).await, 1);
         drop((socket, second));
-        assert_eq!(home.path().join(FOLDER).read_dir().unwrap().count(), 0);
+        assert_eq!(data_dir.path().join(FOLDER).read_dir().unwrap().count(), 0);
     }
 
     #[tokio::test]
     async fn dead_socket_is_skipped_and_removed_by_the_next_hub() {
-        let home = home();
-        let mut socket = HubSocket::bind(home.path()).await.unwrap();
+        let data_dir = data_dir();
+        let mut socket = HubSocket::bind(data_dir.path()).await.unwrap();
         // The state after a killed process: the file without a listener.
         let file = std::mem::take(&mut socket.file);
         drop(socket);
         assert!(file.exists());
-        assert_eq!(reached(home.path()).await, 0);
-        let socket = HubSocket::bind(home.path()).await.unwrap();
+        assert_eq!(reached(data_dir.path()).await, 0);
+        let socket = HubSocket::bind(data_dir.path()).await.unwrap();
         assert!(!file.exists() && !key_of(&file).exists() && socket.file.exists());
     }
 
     #[tokio::test]
     async fn rejects_symlinks_public_directories_and_non_sockets() {
-        let (home, other) = (home(), home());
+        let (data_dir, other) = (data_dir(), data_dir());
         let socket = HubSocket::bind(other.path()).await.unwrap();
         // The folder is a link.
-        symlink(other.path().join(FOLDER), home.path().join(FOLDER)).unwrap();
-        assert_eq!(reached(home.path()).await, 0);
-        assert!(HubSocket::bind(home.path()).await.is_err());
-        std::fs::remove_file(home.path().join(FOLDER)).unwrap();
+        symlink(other.path().join(FOLDER), data_dir.path().join(FOLDER)).unwrap();
+        assert_eq!(reached(data_dir.path()).await, 0);
+        assert!(HubSocket::bind(data_dir.path()).await.is_err());
+        std::fs::remove_file(data_dir.path().join(FOLDER)).unwrap();
         // The socket is a link, or a file.
-        private_file::create_dir(&home.path().join(FOLDER)).unwrap();
-        symlink(&socket.file, home.path().join(FOLDER).join("1.sock")).unwrap();
-        std::fs::write(home.path().join(FOLDER).join("2.sock"), "").unwrap();
-        assert_eq!(reached(home.path()).await, 0);
+        private_file::create_dir(&data_dir.path().join(FOLDER)).unwrap();
+        symlink(&socket.file, data_dir.path().join(FOLDER).join("1.sock")).unwrap();
+        std::fs::write(data_dir.path().join(FOLDER).join("2.sock"), "").unwrap();
+        assert_eq!(reached(data_dir.path()).await, 0);
         // The folder is open to others.
         std::fs::set_permissions(other.path().join(FOLDER), Permissions::from_mode(0o711)).unwrap();
         assert_eq!(reached(other.path()).await, 0);
@@ -363,9 +363,9 @@ mod tests {
         if rustix::process::geteuid().as_raw() != 0 {
             return;
         }
-        let home = home();
-        let socket = HubSocket::bind(home.path()).await.unwrap();
-        for path in [home.path(), &home.path().join(FOLDER), &socket.file] {
+        let data_dir = data_dir();
+        let socket = HubSocket::bind(data_dir.path()).await.unwrap();
+        for path in [data_dir.path(), &data_dir.path().join(FOLDER), &socket.file] {
             std::fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
         }
         let file = socket.file.clone();
@@ -397,8 +397,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn connects_to_socket_under_long_path() {
-        let home = home();
-        let deep = home.path().join("d".repeat(120));
+        let data_dir = data_dir();
+        let deep = data_dir.path().join("d".repeat(120));
         let _socket = HubSocket::bind(&deep).await.unwrap();
         assert_eq!(reached(&deep).await, 1);
     }

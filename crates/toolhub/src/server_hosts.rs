@@ -12,7 +12,7 @@ use toolhub_engine::{Deadlines, Engine};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{FailureHistory, McpHost, Server, ServerContext};
 
-use crate::settings::{Places, Settings};
+use crate::settings::{Paths, Settings};
 
 /// The cached lists whose server configuration is unchanged.
 pub(crate) async fn cached_lists(
@@ -53,12 +53,12 @@ pub(crate) fn limits_of(settings: &Settings) -> Deadlines {
 /// Creates the server of a configured entry, not yet connected.
 pub(crate) fn server_for(
     mut spec: ServerSpec,
-    places: &Places,
+    paths: &Paths,
     failure_history: FailureHistory,
     context: &ServerContext,
 ) -> Arc<Server> {
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
-        stdio.log_file = Some(places.log_of(spec.id.as_str()));
+        stdio.log_file = Some(paths.log_of(spec.id.as_str()));
     }
     Arc::new(Server::new(spec, failure_history, context.clone()))
 }

@@ -10,7 +10,7 @@ use toolhub_script::HostConfig as ScriptHost;
 
 use crate::cluster_status::{ClusterError, ClusterStatus, WorkerOverrides};
 use crate::features::missing_cluster;
-use crate::settings::{Places, Settings};
+use crate::settings::{Paths, Settings};
 
 /// A worker. In builds without PostgreSQL this type has no values.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl ClusterWorker {
     /// Fails.
     #[expect(clippy::unused_async, reason = "as with PostgreSQL")]
     pub async fn join(
-        _: Places,
+        _: Paths,
         _: Settings,
         _: WorkerOverrides,
         _: Vec<Arc<dyn EventSink>>,
@@ -63,6 +63,6 @@ impl ClusterWorker {
 
 /// Fails.
 #[expect(clippy::unused_async, reason = "as with PostgreSQL")]
-pub async fn cluster_status(_: &Settings, _: &Places) -> Result<ClusterStatus, ClusterError> {
+pub async fn cluster_status(_: &Settings, _: &Paths) -> Result<ClusterStatus, ClusterError> {
     Err(ClusterError(missing_cluster()))
 }

@@ -1,4 +1,4 @@
-//! The cost of the gateway: the same calls directly to a server, through a bare pass-through (the floor), through the gateway,
+//! The cost of the gateway: the same calls directly to a server, through a bare pass-through (the baseline), through the gateway,
 //! and through other gateways if they are installed, all in one run.
 mod history;
 mod instructions;
@@ -178,10 +178,10 @@ impl Programs {
         self.baseline_under(upstream, &|command| command)
     }
 
-    /// Starts the floor with a wrapped command.
+    /// Starts the baseline with a wrapped command.
     fn baseline_under(&self, upstream: &RunningServer, wrap: Wrap<'_>) -> Result<RunningServer> {
         let mut command = program(&self.load);
-        command.args(["floor", &upstream.url]);
+        command.args(["baseline", &upstream.url]);
         RunningServer::start(&mut wrap(command), |line| Some(line.to_owned()))
     }
 
@@ -306,7 +306,7 @@ fn over_http(programs: &Programs) -> Result<()> {
     behind.extend(programs.rmcp.as_ref().map(|rmcp| (RMCP, json!({"command": rmcp, "args": []}))));
     let mut subjects = vec![
         Subject::new("direct", Rc::new(upstream)),
-        Subject::new("floor (bare pass-through)", Rc::new(baseline)),
+        Subject::new("baseline (bare pass-through)", Rc::new(baseline)),
     ];
     for (way, server) in &behind {
         let gateway = Rc::new(programs.gateway(way, server)?);
@@ -411,14 +411,15 @@ fn piped(load: &Path, command: &Command, callers: usize) -> Result<Measurement> 
 
 fn show(subjects: &[(&str, &[Measurement], &[Measurement])]) {
     let Some((_, base_alone, base_together)) = subjects.first() else { return };
-    let baseline = subjects.iter().find(|(name, ..)| name.starts_with("floor"));
+    let baseline = subjects.iter().find(|(name, ..)| name.starts_with("baseline"));
     let mut table = Table::default();
-    let head = ["", "1: p50", "p99", "CPU/call", "32: calls/s", "of direct", "p99", "CPU/call", "of floor"];
+    let head =
+        ["", "1: p50", "p99", "CPU/call", "32: calls/s", "of direct", "p99", "CPU/call", "of baseline"];
     table.row(head.map(str::to_owned));
     let rate = |turns: &[Measurement]| median(turns, |turn| turn.rate);
     let _ = base_alone;
     for (name, alone, together) in subjects {
-        let of_floor = baseline.map_or_else(String::new, |(_, _, baseline)| {
+        let of_baseline = baseline.map_or_else(String::new, |(_, _, baseline)| {
             format!(
                 "{:.2}",
                 median(together, |turn| turn.processor) / median(baseline, |turn| turn.processor)
@@ -433,7 +434,7 @@ fn show(subjects: &[(&str, &[Measurement], &[Measurement])]) {
             format!("{:.2}", rate(together) / rate(base_together)),
             format!("{:.0} µs", median(together, |turn| turn.p99)),
             format!("{:.0} µs", median(together, |turn| turn.processor)),
-            of_floor,
+            of_baseline,
         ]);
     }
     println!("{table}");

@@ -59,16 +59,16 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         [other, ..] => return Err(unknown("argument", other, ["--release", "--programs"])),
     };
     let model = programs.start(&["model"])?;
-    let floor = programs.start(&["floor", model.url.as_str()])?;
+    let baseline = programs.start(&["baseline", model.url.as_str()])?;
     let hub = programs.hub(&model.url)?;
     let url = |address: &str| format!("http://{address}/v1");
     let subjects = [
         Subject { name: "the model server itself", url: url(&model.url), api: "chat", pid: model.child.id() },
         Subject {
             name: "a proxy that copies bytes",
-            url: url(&floor.url),
+            url: url(&baseline.url),
             api: "chat",
-            pid: floor.child.id(),
+            pid: baseline.child.id(),
         },
         Subject { name: "hub, /v1/chat/completions", url: hub.url.clone(), api: "chat", pid: hub.child.id() },
         Subject { name: "hub, /v1/responses", url: hub.url.clone(), api: "responses", pid: hub.child.id() },

@@ -37,6 +37,7 @@ impl ModelServer {
             .arg(file)
             .args([model.name, &address.port().to_string()])
             .args([model.context.to_string(), model.max_tokens.to_string()])
+            .arg(model.repeat_penalty)
             .stdin(Stdio::piped())
             .stdout(written.try_clone()?)
             .stderr(written)

@@ -68,6 +68,6 @@ fn line(tool: &AgentTool, signature: SignatureText) -> String {
     let definition = tool.shown.definition.object().unwrap_or_default();
     let description = definition.get("description").and_then(|text| text.decode::<String>().ok());
     let description = description.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-    let description = toolhub_core::text::cut(&description, DESCRIPTION_CHARS).unwrap_or(description);
+    let description = toolhub_core::text::truncate(&description, DESCRIPTION_CHARS).unwrap_or(description);
     format!("- {}: {description}\n", signature(&tool.shown, SIGNATURE_CHARS))
 }

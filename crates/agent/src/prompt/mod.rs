@@ -125,14 +125,15 @@ pub fn build(
 ) -> Prompt {
     let catalog = servers.catalog;
     let usable = |name: &str| {
-        let mut named = catalog.named(name).filter(|entry| entry.tool.trust != ApprovalStatus::Quarantined);
+        let mut named =
+            catalog.named(name).filter(|entry| entry.tool.approval != ApprovalStatus::Quarantined);
         named.next().filter(|_| allowlist.has(name)).map(|entry| entry.tool.clone())
     };
     // If several servers offer a tool, each is shown as `server__tool`: the model chooses, not the order of the config.
     let offered = |name: &str| -> Vec<Tool> {
         let rivals = servers.rivals(name).into_iter();
         let rivals =
-            rivals.filter(|entry| entry.tool.trust != ApprovalStatus::Quarantined && allowlist.has(name));
+            rivals.filter(|entry| entry.tool.approval != ApprovalStatus::Quarantined && allowlist.has(name));
         let named = |entry: &Arc<Entry>| {
             let name = format!("{}__{name}", entry.tool.source);
             Tool { definition: entry.tool.definition.renamed(&name).into(), ..entry.tool.clone() }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use toolhub_core::lang::Lang;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{RawJson, Source, Tool};
 
 use super::tokens;
@@ -52,7 +52,7 @@ pub(super) fn section(tool: &Tool, budget: usize, lang: Lang) -> String {
     let mut bare = Vec::new();
     for skill in skills {
         let description = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
-        let description = cut(&description, MAX_DESCRIPTION_CHARS).unwrap_or(description);
+        let description = truncate(&description, MAX_DESCRIPTION_CHARS).unwrap_or(description);
         let line = format!("- {}: {description}\n", skill.name);
         let cost = tokens(&line);
         match cost <= remaining {

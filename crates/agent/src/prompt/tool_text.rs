@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use toolhub_core::lang::Lang;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::tool::Tool;
 use toolhub_core::{RawJson, RawObject};
 
@@ -118,5 +118,5 @@ fn kind(parameter: &Value) -> String {
 
 fn one_line(text: &str, limit: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    cut(&line, limit).unwrap_or(line)
+    truncate(&line, limit).unwrap_or(line)
 }

@@ -60,24 +60,24 @@ pub(crate) struct KeyArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct WaitingArgs {
+pub(crate) struct HeldCallsArgs {
     #[command(subcommand)]
-    pub(crate) command: Option<WaitingCommand>,
+    pub(crate) command: Option<HeldCallsCommand>,
     /// Also show calls that were decided or have expired
     #[arg(long)]
     pub(crate) all: bool,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum WaitingCommand {
+pub(crate) enum HeldCallsCommand {
     /// Let a held call run, once
-    Approve(WaitingIdArgs),
+    Approve(HeldCallIdArgs),
     /// Refuse a held call
-    Deny(WaitingIdArgs),
+    Deny(HeldCallIdArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct WaitingIdArgs {
+pub(crate) struct HeldCallIdArgs {
     /// The reference of the call
     pub(crate) id: String,
 }

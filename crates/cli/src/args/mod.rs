@@ -22,7 +22,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolhub::Lang;
 use toolhub::settings::DurationSetting;
 
-use crate::args::access::{AuditArgs, KeysArgs, WaitingArgs};
+use crate::args::access::{AuditArgs, HeldCallsArgs, KeysArgs};
 use crate::args::ask::{AskArgs, ChatArgs, PromptArgs};
 use crate::args::eval::EvalArgs;
 use crate::args::history::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
@@ -144,7 +144,7 @@ pub(crate) enum Command {
     /// Make, list, revoke and rotate keys for people and programs that use the gateway
     Keys(KeysArgs),
     /// List, approve and deny calls that wait for a decision
-    Waiting(WaitingArgs),
+    Waiting(HeldCallsArgs),
     /// Show, verify and export the audit log
     Audit(AuditArgs),
     /// Show past calls and their results

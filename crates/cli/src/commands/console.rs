@@ -10,7 +10,7 @@ use crate::exit::Exit;
 
 pub(crate) async fn run(app: &App, args: ConsoleArgs) -> anyhow::Result<Exit> {
     let link = ConsoleLink { opens_browser: !args.no_browser };
-    let running = running_addresses(&app.places()?.home);
+    let running = running_addresses(&app.paths()?.data_dir);
     if let Some(address) = running.first().filter(|_| args.bind.is_none()) {
         let hub = console_link::shared_hub(app).await?;
         console_link::present(app, *address, link, hub).await?;

@@ -102,7 +102,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
             EvalCommand::Plan(args) => eval::plan::run(app, &args).await,
         },
         Some(Command::Keys(args)) => access::keys::run(app, &args).await,
-        Some(Command::Waiting(args)) => access::waiting::run(app, &args).await,
+        Some(Command::Waiting(args)) => access::held_calls::run(app, &args).await,
         Some(Command::Audit(args)) => access::audit::run(app, args).await,
         Some(Command::History(args)) => history::run(app, &Archive::Local(app.hub().await?), args).await,
         Some(Command::Stats(args)) => history::stats::run(app, &Archive::Local(app.hub().await?), args).await,

@@ -108,7 +108,7 @@ async fn dry_run(app: &App, hub: &Hub, arguments: &RawJson) -> anyhow::Result<Ex
     let left = calls.iter().filter(|call| !call.is_made).count();
     app.screen.note(&lang.choose(
         format!("calls: {}; not made because they may change something: {left}", calls.len()),
-        format!("共 {} 次调用，其中 {left} 次可能产生更改，未执行", calls.len()),
+        format!("共 {} 次调用，其中 {left} 次可能改动数据，未执行", calls.len()),
     ));
     if let Some(failure) = report.failure() {
         app.screen.error(&failure.localize(lang));

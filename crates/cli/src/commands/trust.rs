@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub::trust::{ChangeKind, Program, Review, RunTrust, Scope, TrustList, TrustStatus};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::escape_invisible;
 
@@ -23,22 +24,17 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     // Uses the list of trusted folders only: `--trust` and `TOOLHUB_TRUST` are ignored. A named config decides which servers of
     // the owner are reviewed with the folder.
-    let places = Places::find_trusting(
+    let paths = Paths::find_trusting(
         app.global.config.as_deref(),
         app.global.home.as_deref(),
         &RunTrust { review: true, ..RunTrust::default() },
     )
     .map_err(toolhub::BuildError::from)?;
     if args.list {
-        return list(app, &places);
+        return list(app, &paths);
     }
     if let Some(path) = &args.revoke {
-        // Without a path it applies to the folders that `toolhub trust` would trust here: in a subfolder, those of the
-        // surrounding project.
-        let workspace_folders = || places.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
-        let paths = if path.as_os_str() == "." { workspace_folders() } else { Vec::new() };
-        let paths = if paths.is_empty() { vec![path.clone()] } else { paths };
-        return revoke(app, &places, &paths);
+        return revoke(app, &paths, &folders_to_revoke(&paths, path));
     }
     if Path::new("mcp.json").exists() && !Path::new("toolhub.toml").exists() {
         app.screen.to_stderr(lang.choose(
@@ -46,71 +42,91 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
             "`mcp.json` 仅在与 `toolhub.toml`（可为空）放在一起时有效；也可改名为 `.mcp.json`",
         ));
     }
-    let reviews = places.workspace.reviews();
+    let reviews = paths.workspace.reviews();
     if reviews.is_empty() {
-        if app.screen.json {
-            app.screen.json(
-                &RawObject::default()
-                    .with("trusted", false)
-                    .with("folders", RawJson::of(&[""; 0]))
-                    .into_raw(),
-            );
-        }
-        app.screen.to_stderr(lang.choose(
-            "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",
-            "这里没有需要信任的内容：此文件夹没有 toolhub.toml、.mcp.json 或技能",
-        ));
+        report_nothing_to_trust(app);
         return Ok(Exit::Failed);
     }
     if !app.screen.json {
         reviews.iter().for_each(|review| show(app, review));
     }
-    let trusted = reviews.iter().all(|review| review.status == TrustStatus::Trusted && review.is_own_current);
+    let trusted =
+        reviews.iter().all(|review| review.status == TrustStatus::Trusted && review.are_user_servers_current);
     let outcome = match trusted {
         true => Ok(true),
         false => ask_consent(app, args, &reviews).await?.map(|()| false),
     };
     let outcome = outcome.and_then(|known| match known {
         true => Ok(true),
-        false => places.workspace.trust().map(|()| false).map_err(|why| UsageError(why.localize(lang))),
+        false => paths.workspace.trust().map(|()| false).map_err(|why| UsageError(why.localize(lang))),
     });
     if app.screen.json {
-        let folders: Vec<RawObject> = reviews.iter().map(|review| as_json(app, review)).collect();
-        let displayed = RawObject::default()
-            .with("trusted", outcome.is_ok())
-            .with("error", RawJson::of(&outcome.as_ref().err().map(|error| error.0.clone())))
-            .with("folders", RawJson::of(&folders));
-        app.screen.json(&displayed.into_raw());
-        if let Err(error) = outcome {
-            app.screen.error(&error.0);
-            return Ok(Exit::Usage);
-        }
-        return Ok(Exit::Done);
+        return Ok(report_as_json(app, &reviews, &outcome));
     }
-    match outcome {
-        Ok(true) => app.screen.note(lang.choose("it is trusted already", "已经信任")),
-        Ok(false) => {
-            app.screen.note(lang.choose(
-                "trusted: it is used from now on, until something of it changes",
-                "已信任：从现在起会使用，直到其中有内容改动",
-            ));
-            if reviews.iter().any(|review| !review.skills.is_empty()) {
-                app.screen.note(lang.choose(
-                    "skills that you have not approved yet wait for `toolhub skills approve --all`, which shows each of them",
-                    "尚未批准的技能需运行 `toolhub skills approve --all`，会逐个显示",
-                ));
-            }
-            for review in reviews.iter().filter(|review| !review.is_here && review.has_config()) {
-                let folder = review.folder.display();
-                app.screen.note(&lang.choose(
-                    format!("settings and servers of `{folder}` are used in that folder itself; here only its skills are"),
-                    format!("`{folder}` 的设置和服务器只在该文件夹中使用；这里只使用它的技能"),
-                ));
-            }
-        }
-        Err(error) => return Err(error.into()),
+    match outcome? {
+        true => app.screen.note(lang.choose("it is trusted already", "已经信任")),
+        false => report_trusted(app, &reviews),
     }
     Ok(Exit::Done)
+}
+
+/// The folders whose trust is revoked. `.` means the folders that `toolhub trust` would trust here: in a subfolder, those of the
+/// surrounding project.
+fn folders_to_revoke(paths: &Paths, path: &Path) -> Vec<PathBuf> {
+    let workspace_folders = || paths.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
+    let folders = if path.as_os_str() == "." { workspace_folders() } else { Vec::new() };
+    if folders.is_empty() { vec![path.to_owned()] } else { folders }
+}
+
+fn report_nothing_to_trust(app: &App) {
+    if app.screen.json {
+        app.screen.json(
+            &RawObject::default().with("trusted", false).with("folders", RawJson::of(&[""; 0])).into_raw(),
+        );
+    }
+    app.screen.to_stderr(app.lang().choose(
+        "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",
+        "这里没有需要信任的内容：此文件夹没有 toolhub.toml、.mcp.json 或技能",
+    ));
+}
+
+/// Prints the folders and whether they are trusted now.
+fn report_as_json(app: &App, reviews: &[Review], outcome: &Result<bool, UsageError>) -> Exit {
+    let folders: Vec<RawObject> = reviews.iter().map(|review| as_json(app, review)).collect();
+    let displayed = RawObject::default()
+        .with("trusted", outcome.is_ok())
+        .with("error", RawJson::of(&outcome.as_ref().err().map(|error| error.0.clone())))
+        .with("folders", RawJson::of(&folders));
+    app.screen.json(&displayed.into_raw());
+    if let Err(error) = outcome {
+        app.screen.error(&error.0);
+        return Exit::Usage;
+    }
+    Exit::Done
+}
+
+/// Prints what follows from the trust that was just given.
+fn report_trusted(app: &App, reviews: &[Review]) {
+    let lang = app.lang();
+    app.screen.note(lang.choose(
+        "trusted: it is used from now on, until something of it changes",
+        "已信任：从现在起会使用，直到其中有内容改动",
+    ));
+    if reviews.iter().any(|review| !review.skills.is_empty()) {
+        app.screen.note(lang.choose(
+            "skills that you have not approved yet wait for `toolhub skills approve --all`, which shows each of them",
+            "尚未批准的技能需运行 `toolhub skills approve --all`，会逐个显示",
+        ));
+    }
+    for review in reviews.iter().filter(|review| !review.is_here && review.has_config()) {
+        let folder = review.folder.display();
+        app.screen.note(&lang.choose(
+            format!(
+                "settings and servers of `{folder}` are used in that folder itself; here only its skills are"
+            ),
+            format!("`{folder}` 的设置和服务器只在该文件夹中使用；这里只使用它的技能"),
+        ));
+    }
 }
 
 /// Prompts the owner; the error is the reason for missing consent.
@@ -146,8 +162,8 @@ async fn ask_consent(
     })
 }
 
-fn list(app: &App, places: &Places) -> anyhow::Result<Exit> {
-    let list = TrustList::read(&places.home);
+fn list(app: &App, paths: &Paths) -> anyhow::Result<Exit> {
+    let list = TrustList::read(&paths.data_dir);
     if app.screen.json {
         let record = |(path, record): (&String, &toolhub::trust::TrustRecord)| {
             RawObject::default()
@@ -175,15 +191,15 @@ fn list(app: &App, places: &Places) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn revoke(app: &App, places: &Places, paths: &[PathBuf]) -> anyhow::Result<Exit> {
+fn revoke(app: &App, paths: &Paths, folders: &[PathBuf]) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let mut any = false;
-    for path in paths {
+    for path in folders {
         // A deleted folder is still on the list by its previous path.
         let real = path.canonicalize().or_else(|_| std::path::absolute(path))?;
         let key = real.display().to_string();
         let mut found = false;
-        let mut list = TrustList::read(&places.home);
+        let mut list = TrustList::read(&paths.data_dir);
         if list.folders.contains_key(&key) {
             let changed = list.change(|folders| found = folders.remove(&key).is_some());
             changed.map_err(|why| anyhow::anyhow!(why.localize(lang)))?;
@@ -235,17 +251,17 @@ fn show(app: &App, review: &Review) {
     for program in &review.programs {
         show_program(app, program);
     }
-    if !review.own_programs.is_empty() {
+    if !review.user_programs.is_empty() {
         section(lang.choose("Your own servers that would start in it", "你自己的服务器，会在其中启动"));
     }
-    for program in &review.own_programs {
+    for program in &review.user_programs {
         show_program(app, program);
     }
     texts(
         app,
         lang.choose("Your own servers that trust cannot cover", "信任无法覆盖的你自己的服务器"),
         ODD,
-        &review.own_problems,
+        &review.user_program_problems,
     );
     if !review.addresses.is_empty() {
         section(lang.choose("It would contact", "会连接"));
@@ -317,8 +333,8 @@ fn show_summary(app: &App, review: &Review) {
 fn show_program(app: &App, program: &Program) {
     let lang = app.lang();
     let line = |text: &str| app.screen.line(text);
-    let arguments: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
-    line(&format!("  {NAME}{}{NAME:#}  {}", escape_invisible(&program.purpose), arguments.join(" ")));
+    let command = shell::command_line(program.command.iter().map(String::as_str));
+    line(&format!("  {NAME}{}{NAME:#}  {}", escape_invisible(&program.purpose), escape_invisible(&command)));
     let detail = |label: &str, text: String| {
         if !text.is_empty() {
             line(&format!("      {DIM}{label}{DIM:#} {}", escape_invisible(&text)));
@@ -330,7 +346,7 @@ fn show_program(app: &App, program: &Program) {
     detail(lang.choose("in:", "位于："), program.folder.display().to_string());
     detail(lang.choose("sees your:", "可见你的变量："), program.reads.join(", "));
     let sets: Vec<String> =
-        program.sets.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        program.sets.iter().map(|(name, value)| format!("{name}={}", shell::quote(value))).collect();
     detail(lang.choose("is given:", "设置变量："), sets.join(" "));
     let files = match program.scope {
         Scope::Named => {
@@ -358,15 +374,6 @@ fn texts(app: &App, title: &str, style: Style, all: &[LocalizedText]) {
     }
 }
 
-/// A word of a command, quoted if it has special characters.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => escape_invisible(&format!("{word:?}")).into_owned(),
-    }
-}
-
 fn as_json(app: &App, review: &Review) -> RawObject {
     let lang = app.lang();
     let localize =
@@ -386,7 +393,7 @@ fn as_json(app: &App, review: &Review) -> RawObject {
             .with("sandbox", program.sandboxed)
     };
     let programs: Vec<RawObject> = review.programs.iter().map(program_json).collect();
-    let own_programs: Vec<RawObject> = review.own_programs.iter().map(program_json).collect();
+    let user_programs: Vec<RawObject> = review.user_programs.iter().map(program_json).collect();
     let addresses: Vec<RawObject> = review
         .addresses
         .iter()
@@ -424,8 +431,8 @@ fn as_json(app: &App, review: &Review) -> RawObject {
         .with("changes", RawJson::of(&changes))
         .with("brings", RawJson::of(&review.brings))
         .with("programs", RawJson::of(&programs))
-        .with("own_programs", RawJson::of(&own_programs))
-        .with("own_problems", RawJson::of(&localize(&review.own_problems)))
+        .with("own_programs", RawJson::of(&user_programs))
+        .with("own_problems", RawJson::of(&localize(&review.user_program_problems)))
         .with("variables", RawJson::of(&review.variables()))
         .with("addresses", RawJson::of(&addresses))
         .with("settings", settings)

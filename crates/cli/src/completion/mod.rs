@@ -13,7 +13,7 @@ use clap::{Arg, ArgMatches, Command, ValueHint};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _};
 use clap_complete::env::{Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
-use toolhub::settings::{Places, Settings};
+use toolhub::settings::{Paths, Settings};
 use toolhub::trust::RunTrust;
 use toolhub::{Hub, RawJson};
 use toolhub_core::Tool;
@@ -218,11 +218,11 @@ fn open(matches: &ArgMatches) -> Option<Hub> {
     let mut trust = RunTrust::from_variable(std::env::var_os("TOOLHUB_TRUST").as_deref());
     trust.current_folder |= matches.try_get_one("trust").ok().flatten().is_some_and(|trust: &bool| *trust);
     let path = |id: &str| matches.try_get_one::<PathBuf>(id).ok().flatten().cloned();
-    let places = Places::find_trusting(path("config").as_deref(), path("home").as_deref(), &trust).ok()?;
-    let mut settings = Settings::read(&places).ok()?;
+    let paths = Paths::find_trusting(path("config").as_deref(), path("home").as_deref(), &trust).ok()?;
+    let mut settings = Settings::read(&paths).ok()?;
     settings.skills.enabled = false;
-    let has_local_store = settings.store.url.is_none() && places.home.join("toolhub.db").is_file();
-    let mut builder = Hub::builder().places(places).settings(settings).one_shot();
+    let has_local_store = settings.store.url.is_none() && paths.data_dir.join("toolhub.db").is_file();
+    let mut builder = Hub::builder().paths(paths).settings(settings).one_shot();
     if !has_local_store {
         builder = builder.without_store();
     }

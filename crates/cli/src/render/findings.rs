@@ -12,7 +12,7 @@ use crate::render::table::{Cell, fold};
 /// A short status of a tool for a list; empty if there is none.
 pub(crate) fn mark(entry: &Entry, lang: Lang) -> Cell {
     let mut labels = Vec::new();
-    match entry.tool.trust {
+    match entry.tool.approval {
         ApprovalStatus::Quarantined => labels.push(lang.choose("held back", "已隔离")),
         ApprovalStatus::Changed => labels.push(lang.choose("changed", "有改动")),
         ApprovalStatus::Unseen | ApprovalStatus::Approved => {}
@@ -20,7 +20,7 @@ pub(crate) fn mark(entry: &Entry, lang: Lang) -> Cell {
     if !entry.findings().is_empty() {
         labels.push(lang.choose("suspicious", "可疑"));
     }
-    let style = if entry.tool.trust == ApprovalStatus::Quarantined { BAD } else { ODD };
+    let style = if entry.tool.approval == ApprovalStatus::Quarantined { BAD } else { ODD };
     Cell::new(labels.join(lang.choose(", ", "、")), style)
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct LineEditor {
 
 impl LineEditor {
     /// Creates an editor; `None` unless standard input and output are terminals that support editing.
-    pub(crate) fn open(home: &Path) -> Option<Self> {
+    pub(crate) fn open(data_dir: &Path) -> Option<Self> {
         if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
             return None;
         }
@@ -32,7 +32,7 @@ impl LineEditor {
         let config = Config::builder().max_history_size(MAX_HISTORY).ok()?.bracketed_paste(true).build();
         let history = MemHistory::with_config(&config);
         let mut editor = Editor::<(), MemHistory>::with_history(config, history).ok()?;
-        let file = home.join("chat-history.jsonl");
+        let file = data_dir.join("chat-history.jsonl");
         for line in std::fs::read_to_string(&file).unwrap_or_default().lines() {
             if let Ok(text) = serde_json::from_str::<String>(line) {
                 let _ = editor.history_mut().add_owned(text);

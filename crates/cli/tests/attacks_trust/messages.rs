@@ -54,7 +54,7 @@ fn trust_shows_programs_variables_addresses_settings_and_skills() {
     assert!(ran.stderr.contains("run \"toolhub trust\" in a terminal, or add `--yes`"), "{ran:?}");
     let project = victim.project().display().to_string();
     for expected in [
-        "./evil.sh \"${USER_SECRET_KEY}\"",
+        "./evil.sh '${USER_SECRET_KEY}'",
         &format!("program: {project}/evil.sh"),
         "sees your: USER_SECRET_KEY",
         "is given: LEAK",

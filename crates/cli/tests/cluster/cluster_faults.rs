@@ -132,3 +132,32 @@ async fn without_nats_calls_certainly_do_not_run_and_later_they_do() {
     assert_eq!(counts.get("away"), None);
     assert_eq!(counts.get("back"), Some(&1), "{counts:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn result_that_nats_lost_is_reported_as_unknown_soon() {
+    let mut cluster = TestCluster::new("");
+    let (replica, _worker) = (cluster.replica(), cluster.worker(&[]));
+    Client::of(&replica).await_ready().await;
+    let client = Client::of(&replica);
+    let faults = async {
+        tokio::time::sleep(Duration::from_millis(350)).await;
+        // The result is written to a connection whose server never reads it.
+        cluster.nats.freeze();
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        cluster.nats.stop();
+        cluster.nats.restart();
+        Instant::now()
+    };
+    let (answer, restarted) = tokio::join!(client.call("append", json!({"id": "lost", "ms": 700})), faults);
+    assert_eq!(effect(&answer), Some("unknown"), "{answer}");
+    assert!(restarted.elapsed() < Duration::from_secs(8), "{:?}", restarted.elapsed());
+    assert_eq!(counts(cluster.ran()).get("lost"), Some(&1));
+    // Calls that still run when the connection is back arrive.
+    let faults = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cluster.nats.stop();
+        cluster.nats.restart();
+    };
+    let (answer, ()) = tokio::join!(client.call("append", json!({"id": "kept", "ms": 4000})), faults);
+    assert!(succeeded(&answer), "{answer}");
+}

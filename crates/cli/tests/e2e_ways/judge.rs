@@ -107,7 +107,10 @@ mod tests {
             judge(&REQUESTS[0], &answer_json)
         };
         assert_eq!(changed("model", Value::Null), Verdict::default());
-        assert_eq!(changed("notes", json!(["the model said nothing"])), Verdict { answer: false, ..all });
+        assert_eq!(
+            changed("notes", json!(["the model returned an empty response"])),
+            Verdict { answer: false, ..all }
+        );
         assert_eq!(changed("answer", json!("It is 851.")), Verdict { answer: false, ..all });
         assert_eq!(changed("steps", json!([])), Verdict { tools: false, arguments: false, ..all });
         let wrong = json!([{"tool": "calculate", "success": true, "result": "851"}]);

@@ -531,13 +531,13 @@ async fn approved_call_does_not_run_after_its_permission_is_gone() {
         let tool = mark("red", "write");
         let request = client.request("7", "tools/call", &format!(r#""name":"{tool}","arguments":{{}}"#));
         let stream = crate::raw_client::Stream::open(request).await;
-        let waiting = || serving.cli().run(&["waiting", "--json"]).json();
+        let held_calls = || serving.cli().run(&["waiting", "--json"]).json();
         let since = std::time::Instant::now();
-        while waiting().as_array().unwrap().is_empty() {
+        while held_calls().as_array().unwrap().is_empty() {
             assert!(since.elapsed().as_secs() < 20, "the call is not held");
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
-        let id = waiting()[0]["id"].as_str().unwrap().to_owned();
+        let id = held_calls()[0]["id"].as_str().unwrap().to_owned();
         match change {
             "rule" => {
                 add_settings(

@@ -388,7 +388,7 @@ async fn pending_requests_of_one_caller_do_not_cancel_those_of_another() {
     let url = serving.url();
     let others = RawClient::with_token(&url, Era::Modern, Some(&bob)).await;
     let own = RawClient::with_token(&url, Era::Modern, Some(&ann)).await;
-    let state = |answer: crate::raw_client::Answer| {
+    let state = |answer: crate::raw_client::RawResponse| {
         serde_json::from_str::<Value>(answer.result()).unwrap()["requestState"].to_string()
     };
     let theirs = state(others.call("ask", "{}").await);

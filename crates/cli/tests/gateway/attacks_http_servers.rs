@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolhub_testkit::scripted::{HttpServer, Script};
 
 use crate::access::two_principals_before;
-use crate::raw_client::{Answer, Era, RawClient};
+use crate::raw_client::{Era, RawClient, RawResponse};
 use crate::serving::{Serving, hub};
 
 fn lines(path: &Path) -> usize {
@@ -78,7 +78,7 @@ fn without_sessions() -> Script {
         .on("GET", speaks)
 }
 
-fn mentions_ann(answer: &Answer) -> bool {
+fn mentions_ann(answer: &RawResponse) -> bool {
     let methods = answer.messages.iter().filter_map(|message| message.method.as_deref());
     methods.filter(|method| ["notifications/message", "elicitation/create"].contains(method)).count() > 0
 }

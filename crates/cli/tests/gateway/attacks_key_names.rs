@@ -41,7 +41,7 @@ async fn client(serving: &Serving, key: &str) -> RawClient {
     client
 }
 
-fn waiting(serving: &Serving) -> Vec<Value> {
+fn held_calls(serving: &Serving) -> Vec<Value> {
     serving.cli().run(&["waiting", "--all", "--json"]).json().as_array().unwrap().clone()
 }
 
@@ -87,7 +87,7 @@ async fn another_person_does_not_get_the_data_of_a_revoked_key() {
     let session = client(&serving, ann).await;
     let held = session.call("write_sheet", r#"{"row":1}"#).await;
     assert!(held.text().contains("waits for approval"), "{}", held.text());
-    let held = waiting(&serving);
+    let held = held_calls(&serving);
     let approved = serving.cli().run(&["waiting", "approve", held[0]["id"].as_str().unwrap()]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
     let sent = Journal::read(&journal).count_method("tools/call");
@@ -141,12 +141,12 @@ async fn replaced_entry_withdraws_held_calls_and_a_rotated_key_keeps_them() {
         let held = session.call("write_sheet", r#"{"row":1}"#).await;
         assert!(held.text().contains("waits for approval"), "{}", held.text());
     };
-    let waiting_now = || serving.cli().run(&["waiting", "--json"]).json().as_array().unwrap().len();
+    let held_count = || serving.cli().run(&["waiting", "--json"]).json().as_array().unwrap().len();
     hold(&keys[0]).await;
     let rotated = serving.cli().run(&["keys", "rotate", "ann", "--json"]).json();
     let rotated = rotated["key"].as_str().unwrap();
     await_status(&serving, rotated, 200).await;
-    assert_eq!((waiting_now(), status(&serving, &keys[0]).await), (1, 401));
+    assert_eq!((held_count(), status(&serving, &keys[0]).await), (1, 401));
 
     let file = serving.folder().join("toolhub.toml");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -156,7 +156,7 @@ async fn replaced_entry_withdraws_held_calls_and_a_rotated_key_keeps_them() {
     std::fs::write(&file, text.replace(&format!("sha256 = \"{old}\""), &replaced)).unwrap();
     await_status(&serving, "th_another", 200).await;
     let since = Instant::now();
-    while waiting_now() > 0 {
+    while held_count() > 0 {
         assert!(since.elapsed() < TEST_TIMEOUT, "the held call of the other person is still there");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

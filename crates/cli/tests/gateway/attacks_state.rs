@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
 
 use crate::access::two_principals_with;
-use crate::raw_client::{Answer, Era, RawClient};
+use crate::raw_client::{Era, RawClient, RawResponse};
 use crate::serving::{Serving, hub};
 
 const STATE: &str = "1";
@@ -36,7 +36,7 @@ fn through_call_tool(state: &Value) -> String {
     retry("call_tool", state).replace(r#""arguments":{}"#, r#""arguments":{"name":"pay","arguments":{}}"#)
 }
 
-fn state_of(answer: &Answer) -> Value {
+fn state_of(answer: &RawResponse) -> Value {
     serde_json::from_str::<Value>(answer.result()).unwrap()["requestState"].clone()
 }
 

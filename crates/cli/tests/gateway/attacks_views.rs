@@ -302,8 +302,8 @@ async fn approved_call_carries_nothing_unseen() {
     let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
     client.declare(json!({}));
     client.call("write_sheet", r#"{"row":1}"#).await;
-    let waiting = serving.cli().run(&["waiting", "--json"]).json();
-    let approved = serving.cli().run(&["waiting", "approve", waiting[0]["id"].as_str().unwrap()]);
+    let held_calls = serving.cli().run(&["waiting", "--json"]).json();
+    let approved = serving.cli().run(&["waiting", "approve", held_calls[0]["id"].as_str().unwrap()]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
     client
         .also(r#""vendor/row":"smuggled","io.modelcontextprotocol/row":"smuggled","baggage":"row=smuggled""#);

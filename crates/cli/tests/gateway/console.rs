@@ -284,8 +284,8 @@ async fn held_call_is_approved_in_the_browser() {
     let held = program.request("1", "tools/call", call).send().await.unwrap().text().await.unwrap();
     assert!(!held.contains("\"isError\":false"), "{held}");
     let browser = Browser::open(&serving).await;
-    let waiting = browser.api("waiting").await;
-    let id = waiting["items"][0]["id"].as_str().unwrap_or_else(|| panic!("{waiting} {held}")).to_owned();
+    let listed = browser.api("waiting").await;
+    let id = listed["items"][0]["id"].as_str().unwrap_or_else(|| panic!("{listed} {held}")).to_owned();
     assert!(browser.page("waiting").await.contains(&id));
     // The program that made the call cannot decide about it.
     let own = with_key(&serving, &key, Method::POST, &format!("waiting/{id}:approve")).send().await.unwrap();

@@ -30,12 +30,15 @@ async fn page_of_clients_names_files_texts_and_callers() {
         let card = page.split("<section").find(|card| card.contains(client) && card.contains("snippet-"));
         let card = card.unwrap_or_else(|| panic!("{client}: {page}"));
         assert!(card.contains(file), "{client}: {card}");
-        // Claude Desktop starts a program.
-        let text = if client == "Claude Desktop" { "serve" } else { &mcp };
+        // Claude Desktop starts a program, which it does not find in the `PATH` of a shell.
+        let text = if client == "Claude Desktop" { env!("CARGO_BIN_EXE_toolhub") } else { &mcp };
         assert!(card.contains(text), "{client}: {card}");
         assert_eq!(card.contains("Make a key for"), client != "Claude Desktop", "{client}: {card}");
     }
     assert!(page.contains("No client has called a tool yet."), "{page}");
+    for advice in ["Restart the client afterwards", "A key identifies a client"] {
+        assert!(page.contains(advice), "{advice}: {page}");
+    }
     let body = json!({"arguments": {}}).to_string();
     let called =
         with_key(&serving, &key, Method::POST, "tools/read_sheet:call").body(body).send().await.unwrap();
@@ -86,4 +89,24 @@ async fn connected_clients_are_listed_for_those_who_may_see_them() {
     let page = browser.page("clients").await;
     assert!(page.contains("&lt;script&gt;名&lt;/script&gt;") && !page.contains("<script>名"), "{page}");
     assert!(page.contains("calls?principal=key%3Abob"), "{page}");
+}
+
+/// The first steps stay on the home page until a server works and a client has connected.
+#[tokio::test]
+async fn first_steps_stay_until_a_client_connects() {
+    let mut cli = hub("");
+    cli.server("s", &sheets());
+    let key = new_key(&cli, &NewKey { name: "ann", options: &["--role", "caller"] });
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    let done = async || {
+        browser.page("").await.split("Three steps").nth(1).map(|tour| tour.matches(">done<").count())
+    };
+    assert!(done().await.is_some());
+    let called = browser.post("tools/calculate:call", &json!({"arguments": {"expression": "6*7"}}));
+    assert_eq!(called.send().await.unwrap().status(), 200);
+    assert_eq!(browser.post("servers/s:test", &json!({})).send().await.unwrap().status(), 200);
+    assert_eq!(done().await, Some(2));
+    let _client = RawClient::with_token(&serving.url(), Era::Legacy, Some(&key)).await;
+    assert_eq!(done().await, None);
 }

@@ -152,3 +152,35 @@ async fn confirmations_name_action_and_object() {
         }
     }
 }
+
+/// The page of a tool names its disabled server, and the page of a recorded call does not lead to a tool that is missing.
+#[tokio::test]
+async fn pages_say_that_the_server_of_a_tool_is_disabled() {
+    let mut cli = hub("");
+    cli.server("s", &sheets());
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    assert_eq!(browser.post("servers/s:test", &json!({})).send().await.unwrap().status(), 200);
+    let called = browser.post("tools/read_sheet:call", &json!({"arguments": {}})).send().await.unwrap();
+    assert_eq!(called.status(), 200);
+    let call = browser.api("calls").await["items"][0]["id"].as_str().unwrap().to_owned();
+    let page = browser.page(&format!("calls/{call}")).await;
+    assert!(page.contains(&format!("tools/read_sheet?call={call}")), "{page}");
+    let disabled = browser
+        .client
+        .patch(format!("{}/api/v1/servers/s", browser.root))
+        .header("cookie", &browser.cookie)
+        .header("origin", &browser.root)
+        .header("x-csrf-token", &browser.csrf)
+        .body(json!({"enabled": false}).to_string());
+    assert_eq!(disabled.send().await.unwrap().status(), 200);
+    for (lang, expected) in [("en", "is disabled"), ("zh", "已停用")] {
+        let shown = browser.get("/console/tools/read_sheet").header("accept-language", lang);
+        let shown = shown.send().await.unwrap();
+        assert_eq!(shown.status(), 404);
+        let shown = shown.text().await.unwrap();
+        assert!(shown.contains(expected) && shown.contains("servers/s\""), "{shown}");
+    }
+    let page = browser.page(&format!("calls/{call}")).await;
+    assert!(page.contains("This tool is not offered now") && !page.contains("?call="), "{page}");
+}

@@ -113,8 +113,8 @@ required = ["path"]
         assert!(writes.contains(part), "{part}: {writes}");
     }
     let reads = row(&zh, "<bdi>reads</bdi>");
-    assert!(reads.contains("允许") && reads.contains("角色: caller"), "{reads}");
-    for (page, expected) in [(&en, "decides calls that wait for approval"), (&zh, "审批待批准的调用")]
+    assert!(reads.contains("允许") && reads.contains("角色：caller"), "{reads}");
+    for (page, expected) in [(&en, "decides calls that wait for approval"), (&zh, "处理待审批的调用")]
     {
         assert!(page.contains(expected), "{page}");
         for role in ["viewer", "caller", "approver", "operator", "auditor", "owner"] {

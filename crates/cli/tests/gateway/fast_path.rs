@@ -63,6 +63,23 @@ fn falls_back_from_fast_path_for_unusual_requests() {
 }
 
 #[test]
+fn heads_above_the_limits_are_refused() {
+    let serving = serving();
+    let of_size = |bytes: usize| call("head", &format!("X-Large: {}\r\n", "x".repeat(bytes)));
+    let of_lines = |count: usize| {
+        call("head", &(0..count).map(|number| format!("X-{number}: x\r\n")).collect::<String>())
+    };
+    // A buffer of 64 KiB, which is read once more before it counts as full, and 100 lines.
+    for (head, status) in
+        [(of_size(60_000), 200), (of_size(140_000), 431), (of_lines(80), 200), (of_lines(110), 431)]
+    {
+        let mut wire = Wire::to(&serving);
+        wire.send(&head);
+        assert_eq!(wire.receive().status, status, "{} bytes", head.len());
+    }
+}
+
+#[test]
 fn accepts_fragmented_and_pipelined_requests() {
     let serving = serving();
     let mut wire = Wire::to(&serving);

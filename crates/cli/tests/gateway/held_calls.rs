@@ -22,15 +22,15 @@ fn holding() -> (Serving, PathBuf, String) {
 }
 
 /// The calls that wait, as JSON.
-fn waiting(cli: &CommandLine) -> Vec<Value> {
+fn held_calls(cli: &CommandLine) -> Vec<Value> {
     cli.run(&["waiting", "--json"]).json().as_array().unwrap().clone()
 }
 
 /// Waits until this many calls wait.
-fn await_waiting(cli: &CommandLine, count: usize) -> Vec<Value> {
+fn await_held_calls(cli: &CommandLine, count: usize) -> Vec<Value> {
     let since = Instant::now();
     loop {
-        let calls = waiting(cli);
+        let calls = held_calls(cli);
         if calls.len() >= count {
             assert_eq!(calls.len(), count);
             return calls;
@@ -68,7 +68,7 @@ fn held_call_of_a_client_without_elicitation_runs_once_when_repeated() {
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let first: Value = serde_json::from_str(&line).unwrap();
-        let calls = await_waiting(serving.cli(), 1);
+        let calls = await_held_calls(serving.cli(), 1);
         let id = calls[0]["id"].as_str().unwrap();
         let call = &first["calls"][0];
         assert!(call["error"] == true && call["reference"] == id, "{mode}: {first}");
@@ -104,7 +104,7 @@ fn held_call_of_a_client_with_elicitation_runs_once_when_approved() {
         let details =
             json!({"url": serving.url(), "mode": mode, "key": key, "calls": [write], "elicit": answer});
         let child = RealClient::Python.start(serving.folder(), &details);
-        let calls = await_waiting(serving.cli(), 1);
+        let calls = await_held_calls(serving.cli(), 1);
         assert_eq!(writes(&journal), 0, "{mode} {answer}: it has not run");
         approve(serving.cli(), &calls[0]);
         let report = report(child, serving.folder());
@@ -125,10 +125,10 @@ fn declined_or_denied_held_call_does_not_run() {
             json!({"url": serving.url(), "mode": mode, "key": key, "calls": [write], "elicit": "decline"});
         let declined = RealClient::Python.run(serving.folder(), &details);
         assert!(declined["calls"][0]["text"].as_str().unwrap().contains("withdrawn"), "{mode}: {declined}");
-        assert_eq!(waiting(serving.cli()), [] as [Value; 0], "{mode}: it is withdrawn");
+        assert_eq!(held_calls(serving.cli()), [] as [Value; 0], "{mode}: it is withdrawn");
         details["elicit"] = json!("accept");
         let child = RealClient::Python.start(serving.folder(), &details);
-        let calls = await_waiting(serving.cli(), 1);
+        let calls = await_held_calls(serving.cli(), 1);
         let denied = serving.cli().run(&["waiting", "deny", calls[0]["id"].as_str().unwrap()]);
         assert_eq!(denied.code, Some(0), "{denied:?}");
         let report = report(child, serving.folder());
@@ -153,7 +153,7 @@ fn hundred_held_calls_run_once_each_for_waiting_clients() {
     let details = json!({"url": serving.url(), "mode": "auto", "key": key, "calls": calls, "elicit": "accept",
         "concurrent": true});
     let child = RealClient::Python.start(serving.folder(), &details);
-    let held = await_waiting(serving.cli(), 100);
+    let held = await_held_calls(serving.cli(), 100);
     let since = Instant::now();
     for call in &held {
         approve(serving.cli(), call);
@@ -180,7 +180,7 @@ async fn hundred_approvals_are_used_once_each_by_concurrent_repetitions() {
         futures_util::future::join_all(calls.map(|arguments| client.call("write_sheet", arguments))).await
     };
     call_all(1).await;
-    let held = await_waiting(serving.cli(), 100);
+    let held = await_held_calls(serving.cli(), 100);
     assert_eq!(writes(&journal), 0);
     for call in &held {
         approve(serving.cli(), call);
@@ -198,13 +198,13 @@ fn held_calls_survive_a_killed_gateway() {
     let mut details = json!({"url": serving.url(), "mode": "legacy", "key": key, "calls": calls, "elicit": "accept",
         "concurrent": true});
     let mut child = RealClient::Python.start(serving.folder(), &details);
-    let before = await_waiting(serving.cli(), 5);
+    let before = await_held_calls(serving.cli(), 5);
     let cli = serving.kill();
     let _ = child.kill();
     let _ = child.wait();
-    assert_eq!(waiting(&cli), before, "without a gateway");
+    assert_eq!(held_calls(&cli), before, "without a gateway");
     let serving = Serving::start(cli);
-    assert_eq!(waiting(serving.cli()), before, "with the next gateway");
+    assert_eq!(held_calls(serving.cli()), before, "with the next gateway");
     for call in &before {
         approve(serving.cli(), call);
     }
@@ -249,7 +249,7 @@ async fn person_whose_client_opens_urls_gets_the_page_of_the_held_call_once() {
     let asked: Value = serde_json::from_str(asked.result()).unwrap();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     let (question, request) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
-    let held = &await_waiting(serving.cli(), 1)[0];
+    let held = &await_held_calls(serving.cli(), 1)[0];
     let page = format!("waiting/{}", held["id"].as_str().unwrap());
     assert_eq!(request["params"]["mode"], "url", "{request}");
     assert_eq!(request["params"]["url"], format!("{}/console/{page}", serving.root), "{request}");
@@ -281,7 +281,7 @@ async fn person_who_cannot_log_in_at_the_console_gets_the_reference() {
     let mut client = RawClient::with_token(&gateway.serving.url(), Era::Modern, Some(token)).await;
     client.declare(json!({"elicitation": {"url": {}}}));
     let refused = client.call("write_sheet", r#"{"row":1}"#).await.text();
-    let held = &await_waiting(gateway.serving.cli(), 1)[0];
+    let held = &await_held_calls(gateway.serving.cli(), 1)[0];
     assert!(refused.contains(held["id"].as_str().unwrap()), "{refused}");
 }
 
@@ -293,7 +293,7 @@ async fn client_with_a_key_is_not_asked_to_open_the_page() {
     let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
     client.declare(json!({"elicitation": {"url": {}}}));
     let refused = client.call("write_sheet", r#"{"row":1}"#).await.text();
-    let held = &await_waiting(serving.cli(), 1)[0];
+    let held = &await_held_calls(serving.cli(), 1)[0];
     assert!(refused.contains(held["id"].as_str().unwrap()), "{refused}");
     client.declare(json!({"elicitation": {"url": {}, "form": {}}}));
     let asked = client.call("write_sheet", r#"{"row":1}"#).await;
@@ -332,7 +332,7 @@ async fn approval_is_kept_for_the_next_token_of_the_principal() {
     assert!(challenge.contains("invalid_token") && challenge.contains("has expired"), "{challenge}");
     let why = refused.text().await.unwrap();
     assert!(why.contains("this token has expired") && why.contains("log in again"), "{why}");
-    approve(serving.cli(), &await_waiting(serving.cli(), 1)[0]);
+    approve(serving.cli(), &await_held_calls(serving.cli(), 1)[0]);
     let mut other = client("bob", &[]).await;
     other.declare(json!({}));
     assert!(other.call("write_sheet", r#"{"row":1}"#).await.text().contains("waits for approval"));
@@ -348,7 +348,7 @@ async fn client_that_only_opens_urls_gets_the_reference_if_there_is_no_public_ur
     let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
     client.declare(json!({"elicitation": {"url": {}}}));
     let refused = client.call("write_sheet", r#"{"row":1}"#).await.text();
-    let held = &await_waiting(serving.cli(), 1)[0];
+    let held = &await_held_calls(serving.cli(), 1)[0];
     assert!(refused.contains(held["id"].as_str().unwrap()), "{refused}");
     approve(serving.cli(), held);
     assert_eq!(client.call("write_sheet", r#"{"row":1}"#).await.text(), r#"{"row":1}"#);

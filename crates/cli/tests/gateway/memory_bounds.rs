@@ -88,7 +88,7 @@ async fn endless_body_keeps_memory_bounded() {
 async fn decompression_bomb_keeps_memory_bounded() {
     let packed =
         Command::new("sh").args(["-c", &format!("head -c {SENT} /dev/zero | gzip")]).output().unwrap();
-    let hex: String = packed.stdout.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = toolhub_core::hex::encode(&packed.stdout);
     let bomb = json!([
         {"header": {"Content-Encoding": "gzip"}}, {"content_type": "application/json"}, {"bytes_hex": hex}
     ]);

@@ -62,12 +62,12 @@ pub(crate) struct Message {
 
 /// The complete response to a request.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RawResponse {
     pub(crate) status: u16,
     pub(crate) messages: Vec<Message>,
 }
 
-impl Answer {
+impl RawResponse {
     /// The last message, which is the response to the request.
     pub(crate) fn last(&self) -> &Message {
         self.messages.last().unwrap_or_else(|| panic!("no message, status {}", self.status))
@@ -223,7 +223,7 @@ impl RawClient {
     }
 
     /// Sends a request and reads its response to the end.
-    pub(crate) async fn ask(&self, id: &str, method: &str, params: &str) -> Answer {
+    pub(crate) async fn ask(&self, id: &str, method: &str, params: &str) -> RawResponse {
         let response = self.request(id, method, params).send().await.unwrap();
         let status = response.status().as_u16();
         let events = is_stream(&response);
@@ -235,11 +235,11 @@ impl RawClient {
             true => text.lines().filter_map(|line| line.strip_prefix("data: ")).map(read).collect(),
             false => vec![read(&text)],
         };
-        Answer { status, messages }
+        RawResponse { status, messages }
     }
 
     /// Calls a tool; `arguments` is JSON text.
-    pub(crate) async fn call(&self, tool: &str, arguments: &str) -> Answer {
+    pub(crate) async fn call(&self, tool: &str, arguments: &str) -> RawResponse {
         self.ask("1", "tools/call", &format!(r#""name":{},"arguments":{arguments}"#, json!(tool))).await
     }
 

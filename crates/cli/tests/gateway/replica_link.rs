@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub::trust::Workspace;
 use toolhub::{Gateways, Hub, Lang, NotificationBus};
 use toolhub_core::shared_state::ReplicaId;
@@ -92,15 +92,15 @@ impl Linked {
             std::fs::write(folder.path().join("toolhub.toml"), settings).unwrap();
             let servers = json!({"mcpServers": {"s": {"type": "http", "url": server.url}}});
             std::fs::write(folder.path().join("mcp.json"), servers.to_string()).unwrap();
-            let places = Places {
+            let paths = Paths {
                 config: folder.path().join("toolhub.toml"),
                 servers: folder.path().join("mcp.json"),
-                home: folder.path().join("home"),
+                data_dir: folder.path().join("home"),
                 workspace: Workspace::default(),
-                user: None,
+                home_dir: None,
             };
             let notifications = NotificationBus::default();
-            let builder = Hub::builder().places(places).handler(Arc::new(notifications.clone()));
+            let builder = Hub::builder().paths(paths).handler(Arc::new(notifications.clone()));
             let hub = Arc::new(builder.build().await.unwrap());
             let one = Arc::new(Gateways::new(Arc::clone(&hub), notifications, Lang::En).unwrap());
             one.set_replica_link(&(Arc::clone(&link) as Arc<dyn ReplicaLink>));

@@ -94,7 +94,7 @@ fn sheets() -> Script {
     Script::both().plain_tool("read_sheet").plain_tool("write_sheet")
 }
 
-fn waiting(cli: &CommandLine) -> Vec<Value> {
+fn held_calls(cli: &CommandLine) -> Vec<Value> {
     cli.run(&["waiting", "--json"]).json().as_array().unwrap().clone()
 }
 
@@ -132,9 +132,9 @@ async fn held_call_is_approved_at_another_replica_and_runs_once() {
     for answer in [&one, &other] {
         assert!(answer.text().contains("waits for approval"), "{}", answer.text());
     }
-    let held = waiting(replicas.cli(1));
+    let held = held_calls(replicas.cli(1));
     assert_eq!(held.len(), 1, "{held:?}");
-    assert_eq!(held, waiting(replicas.cli(0)));
+    assert_eq!(held, held_calls(replicas.cli(0)));
     let id = held[0]["id"].as_str().unwrap();
     // Many approve at the same time, at both replicas: one succeeds.
     let approved: Vec<Option<i32>> = std::thread::scope(|scope| {
@@ -162,7 +162,7 @@ async fn held_calls_survive_killed_replicas() {
     client.declare(json!({}));
     client.call("write_sheet", r#"{"row":1}"#).await;
     let first = replicas.kill(0).await;
-    let held = waiting(replicas.cli(0));
+    let held = held_calls(replicas.cli(0));
     assert_eq!(held.len(), 1, "{held:?}");
     let id = held[0]["id"].as_str().unwrap().to_owned();
     let approved = first.run(&["waiting", "approve", &id]);
@@ -193,7 +193,7 @@ async fn waiting_client_goes_on_after_an_approval_at_another_replica() {
     let approving = async {
         let since = Instant::now();
         let held = loop {
-            let held = waiting(replicas.cli(1));
+            let held = held_calls(replicas.cli(1));
             if !held.is_empty() {
                 break held;
             }

@@ -23,15 +23,15 @@ tools = ["write_sheet"]
 
 const ANN: NewKey = NewKey { name: "ann", options: &[] };
 
-fn waiting(cli: &CommandLine) -> Vec<Value> {
+fn held_calls(cli: &CommandLine) -> Vec<Value> {
     cli.run(&["waiting", "--json"]).json().as_array().unwrap().clone()
 }
 
 /// Waits until this many calls wait for approval, and returns them.
-async fn await_waiting(cli: &CommandLine, count: usize) -> Vec<Value> {
+async fn await_held_calls(cli: &CommandLine, count: usize) -> Vec<Value> {
     let since = Instant::now();
     loop {
-        let calls = waiting(cli);
+        let calls = held_calls(cli);
         if calls.len() == count {
             return calls;
         }
@@ -79,16 +79,16 @@ async fn held_calls_end_with_their_script() {
     ] {
         let code = code.replace("ROW", &row.to_string());
         let arguments = json!({"code": code, "timeout": if row == 3 { 3 } else { 60 }}).to_string();
-        let watch = async { await_waiting(serving.cli(), 1).await.remove(0) };
+        let watch = async { await_held_calls(serving.cli(), 1).await.remove(0) };
         let (answer, held) = tokio::join!(client.call("run_script", &arguments), watch);
         assert_eq!(answer.result().contains("done"), row == 1, "{answer:?}");
-        assert!(await_waiting(serving.cli(), 0).await.is_empty());
+        assert!(await_held_calls(serving.cli(), 0).await.is_empty());
         check_withdrawn(serving.cli(), held["id"].as_str().unwrap()).await;
     }
     // The same call, made directly, is another one.
     let direct = client.call("write_sheet", r#"{"row": 1}"#).await;
     assert!(direct.result().contains("waits for approval"), "{direct:?}");
-    assert_eq!(await_waiting(serving.cli(), 1).await.len(), 1);
+    assert_eq!(await_held_calls(serving.cli(), 1).await.len(), 1);
     assert!(!journal.exists() || called(&journal).is_empty(), "nothing was run");
 }
 
@@ -102,10 +102,10 @@ async fn held_calls_of_a_client_that_goes_away_are_withdrawn() {
     let mut running = Box::pin(request.send());
     let held = tokio::select! {
         _ = &mut running => panic!("the script has ended"),
-        mut held = await_waiting(serving.cli(), 1) => held.remove(0),
+        mut held = await_held_calls(serving.cli(), 1) => held.remove(0),
     };
     drop(running);
-    await_waiting(serving.cli(), 0).await;
+    await_held_calls(serving.cli(), 0).await;
     check_withdrawn(serving.cli(), held["id"].as_str().unwrap()).await;
     assert!(!journal.exists() || called(&journal).is_empty(), "nothing was run");
 }
@@ -119,15 +119,15 @@ async fn held_calls_of_a_killed_hub_are_withdrawn() {
         client.request("1", "tools/call", &format!(r#""name":"run_script","arguments":{arguments}"#));
     let mut running = tokio::task::JoinSet::new();
     running.spawn(request.send());
-    let held = await_waiting(serving.cli(), 1).await.remove(0);
+    let held = await_held_calls(serving.cli(), 1).await.remove(0);
     let id = held["id"].as_str().unwrap();
     let cli = serving.kill();
     assert!(running.join_next().await.unwrap().unwrap().is_err());
     // Before another hub runs.
-    assert!(waiting(&cli).is_empty());
+    assert!(held_calls(&cli).is_empty());
     assert_eq!(cli.run(&["waiting", "approve", id]).code, Some(2));
     let serving = Serving::start(cli);
     check_withdrawn(serving.cli(), id).await;
-    assert!(waiting(serving.cli()).is_empty());
+    assert!(held_calls(serving.cli()).is_empty());
     assert!(!journal.exists() || called(&journal).is_empty(), "nothing was run");
 }

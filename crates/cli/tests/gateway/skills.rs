@@ -6,7 +6,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
+use toolhub_core::hex;
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::Script;
 
@@ -32,8 +32,7 @@ fn manifest(name: &str) -> String {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", hex::sha256(bytes))
 }
 
 #[tokio::test]

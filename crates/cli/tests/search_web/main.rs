@@ -225,7 +225,7 @@ async fn distinguishes_http_error_statuses() {
         (
             Brave,
             with_headers(429, &resets, &limit),
-            &["asked too often", "Request rate limit exceeded for plan", "try again in 1 s"],
+            &["limited the rate of requests", "Request rate limit exceeded for plan", "try again in 1 s"],
             "请在 1 秒后再试",
         ),
         (
@@ -252,11 +252,11 @@ async fn distinguishes_http_error_statuses() {
             &["does not answer with JSON", "`formats: [html, json]`", "settings.yml"],
             "`formats: [html, json]`",
         ),
-        (Searxng, with_headers(401, &[], &json!({})), &["wants a login"], "要求登录"),
+        (Searxng, with_headers(401, &[], &json!({})), &["requires a login"], "要求登录"),
         (
             Searxng,
             with_headers(429, &[], &json!({})),
-            &["asked too often", "try again later", "`pass_ip`"],
+            &["limited the rate of requests", "try again later", "`pass_ip`"],
             "请稍后再试",
         ),
         (Searxng, with_headers(404, &[], &json!({})), &["HTTP status 404; check the `url`"], "请检查 `url`"),

@@ -13,7 +13,7 @@ use crate::environment::ClientEnvironment;
 use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::{self, WriteRules};
-use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
 use crate::sample::{Content, Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 
@@ -78,18 +78,18 @@ impl ClientProgram for ClaudeCode {
         }
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
+    fn read(&self, document: &Value, context: &ReadContext) -> Vec<ReadResult> {
         read(document, context)
     }
 }
 
 /// The servers of the project in the current folder come first, since Claude Code prefers them.
-fn read(document: &Value, context: &Context) -> Vec<ReadResult> {
+fn read(document: &Value, context: &ReadContext) -> Vec<ReadResult> {
     let mut found = Vec::new();
     let projects = object_at(document, &["projects"]).into_iter().flatten();
     let mut disabled = Vec::new();
     for (folder, project) in projects.filter(|(folder, _)| is_same(folder, &context.folder)) {
-        let project_context = Context { workspace: Some(folder.into()), ..context.clone() };
+        let project_context = ReadContext { workspace: Some(folder.into()), ..context.clone() };
         disabled.extend(project.get("disabledMcpServers").and_then(Value::as_array).into_iter().flatten());
         found.extend(code_servers(object_at(project, &["mcpServers"]), &project_context));
     }
@@ -106,10 +106,10 @@ fn is_same(folder: &str, current: &Path) -> bool {
         || matches!((folder.canonicalize(), current.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-fn code_servers(servers: Option<&Map<String, Value>>, context: &Context) -> Vec<ReadResult> {
+fn code_servers(servers: Option<&Map<String, Value>>, context: &ReadContext) -> Vec<ReadResult> {
     let entry = |(id, value): (&String, &Value)| {
         context.entry(id, value, |fields| {
-            let mut read = ParsedEntry::common(fields, VariableSyntax::Ours)?;
+            let mut read = ParsedEntry::common(fields, VariableSyntax::Toolhub)?;
             let millisecond = Duration::from_millis(1);
             let time = fields.time("timeout", millisecond).filter(|time| *time >= MIN_TIMEOUT);
             read.extras.call_timeout = fields.time("request_timeout_ms", millisecond).or(time);
@@ -130,7 +130,7 @@ fn write(server: &ClientServer) -> WriteResult {
     let long_enough = server.extras.call_timeout.is_some_and(|time| time >= MIN_TIMEOUT);
     let rules = WriteRules {
         title: "Claude Code",
-        variable_syntax: VariableSyntax::Ours,
+        variable_syntax: VariableSyntax::Toolhub,
         remote: true,
         writes_type: true,
         cwd: false,

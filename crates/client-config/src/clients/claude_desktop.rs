@@ -10,7 +10,7 @@ use crate::entry_builder::WriteResult;
 use crate::environment::{ClientEnvironment, System};
 use crate::format::Format;
 use crate::members::{self, WriteRules};
-use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
 use crate::sample::{Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 
@@ -44,7 +44,7 @@ impl ClientProgram for ClaudeDesktop {
         None
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
+    fn read(&self, document: &Value, context: &ReadContext) -> Vec<ReadResult> {
         let servers = object_at(document, &["mcpServers"]).into_iter().flatten();
         let entry = |(id, value): (&String, &Value)| {
             context.entry(id, value, |fields| ParsedEntry::common(fields, VariableSyntax::Unsupported))

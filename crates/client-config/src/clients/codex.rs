@@ -14,7 +14,7 @@ use crate::fields::{Fields, missing_transport};
 use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::needs_variables;
-use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
 use crate::sample::{Content, Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
@@ -67,7 +67,7 @@ impl ClientProgram for Codex {
         found.then_some(Evidence::OwnLayout)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
+    fn read(&self, document: &Value, context: &ReadContext) -> Vec<ReadResult> {
         let servers = object_at(document, &["mcp_servers"]).into_iter().flatten();
         servers.map(|(id, value)| context.entry(id, value, |fields| server(fields, value))).collect()
     }
@@ -88,7 +88,7 @@ fn server(fields: &mut Fields<'_>, value: &Value) -> Result<ParsedEntry, Localiz
     };
     let http = matches!(transport, TransportSpec::Http(_));
     let mut read =
-        ParsedEntry::new(transport, if http { VariableSyntax::Ours } else { VariableSyntax::Unsupported });
+        ParsedEntry::new(transport, if http { VariableSyntax::Toolhub } else { VariableSyntax::Unsupported });
     let (second, millisecond) = (Duration::from_secs(1), Duration::from_millis(1));
     read.enabled = fields.flag("enabled").unwrap_or(true);
     let older = fields.time("startup_timeout_ms", millisecond);

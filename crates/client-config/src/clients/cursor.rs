@@ -11,7 +11,7 @@ use crate::environment::ClientEnvironment;
 use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::{self, WriteRules};
-use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
 use crate::sample::{Content, Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 
@@ -56,7 +56,7 @@ impl ClientProgram for Cursor {
         found.then_some(Evidence::Variables)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
+    fn read(&self, document: &Value, context: &ReadContext) -> Vec<ReadResult> {
         let servers = object_at(document, &["mcpServers"]).into_iter().flatten();
         let entry = |(id, value): (&String, &Value)| {
             context.entry(id, value, |fields| {

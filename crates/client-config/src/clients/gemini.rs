@@ -14,7 +14,7 @@ use crate::fields::{Fields, unsupported_type};
 use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::{self, WriteRules};
-use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
 use crate::sample::{Content, Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, TransportSpec};
@@ -66,12 +66,12 @@ impl ClientProgram for Gemini {
         (own || lists.is_some()).then_some(Evidence::Fields)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
+    fn read(&self, document: &Value, context: &ReadContext) -> Vec<ReadResult> {
         read(document, context)
     }
 }
 
-fn read(document: &Value, context: &Context) -> Vec<ReadResult> {
+fn read(document: &Value, context: &ReadContext) -> Vec<ReadResult> {
     let names = |key: &str| document.get("mcp").and_then(|mcp| mcp.get(key)).and_then(Value::as_array);
     let (allowed, excluded) = (names("allowed"), names("excluded"));
     // Gemini CLI compares these names without regard to case.

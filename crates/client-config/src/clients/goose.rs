@@ -14,7 +14,7 @@ use crate::fields::{Fields, missing_transport, unsupported_type};
 use crate::format::Format;
 use crate::login;
 use crate::members::needs_variables;
-use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
 use crate::sample::{Content, Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
@@ -64,7 +64,7 @@ impl ClientProgram for Goose {
         found.then_some(Evidence::Fields)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
+    fn read(&self, document: &Value, context: &ReadContext) -> Vec<ReadResult> {
         let servers = object_at(document, &["extensions"]).into_iter().flatten();
         servers.map(|(id, value)| context.entry(id, value, server)).collect()
     }
@@ -81,7 +81,7 @@ fn server(fields: &mut Fields<'_>) -> Result<ParsedEntry, LocalizedText> {
             envs.extend(missing);
             let args = fields.string_list("args")?;
             let spec = StdioSpec { command, args, env: envs, ..StdioSpec::default() };
-            ParsedEntry::new(TransportSpec::Stdio(spec), VariableSyntax::Ours)
+            ParsedEntry::new(TransportSpec::Stdio(spec), VariableSyntax::Toolhub)
         }
         "sse" | "streamable_http" => {
             let url = fields.text("uri")?.ok_or_else(missing_transport)?;
@@ -92,7 +92,7 @@ fn server(fields: &mut Fields<'_>) -> Result<ParsedEntry, LocalizedText> {
             let spec = HttpSpec { url: expand_goose_variables(&url), headers };
             let http = kind == "streamable_http";
             let transport = if http { TransportSpec::Http(spec) } else { TransportSpec::Sse(spec) };
-            ParsedEntry::new(transport, VariableSyntax::Ours)
+            ParsedEntry::new(transport, VariableSyntax::Toolhub)
         }
         "builtin" | "platform" | "frontend" | "inline_python" => {
             return Err(LocalizedText::new("it is part of goose itself", "它是 goose 自带的"));
@@ -147,7 +147,7 @@ fn write(server: &ClientServer) -> WriteResult {
     let key = key_of(&server.id);
     if key != server.id {
         entry.notes.push(LocalizedText::new(
-            format!("inside goose its tools are called by `{key}`"),
+            format!("in goose its tools have the prefix `{key}`"),
             format!("在 goose 中，其工具以 `{key}` 为前缀"),
         ));
     }

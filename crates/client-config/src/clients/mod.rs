@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::entry::ReadResult;
 use crate::environment::ClientEnvironment;
 use crate::format::Format;
-use crate::reading::Context;
+use crate::reading::ReadContext;
 use crate::sample::{Evidence, Sample};
 
 /// All clients, in display order.
@@ -68,7 +68,7 @@ pub(crate) trait ClientProgram: Sync {
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence>;
 
     /// Reads the servers of a file, in its order.
-    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult>;
+    fn read(&self, document: &Value, context: &ReadContext) -> Vec<ReadResult>;
 }
 
 /// A client whose servers can be read and written.

@@ -12,7 +12,7 @@ use crate::fields::unsupported_type;
 use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::{self, WriteRules};
-use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
 use crate::sample::{Content, Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::TransportSpec;
@@ -54,13 +54,13 @@ impl ClientProgram for VsCode {
         servers.map(|_| Evidence::OwnLayout)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
+    fn read(&self, document: &Value, context: &ReadContext) -> Vec<ReadResult> {
         read(document, context)
     }
 }
 
 /// Reads the servers of an `mcp.json`, or those in `settings.json` of older versions.
-fn read(document: &Value, context: &Context) -> Vec<ReadResult> {
+fn read(document: &Value, context: &ReadContext) -> Vec<ReadResult> {
     let (servers, inputs) = match object_at(document, &["servers"]) {
         Some(servers) => (Some(servers), document.get("inputs")),
         None => {
@@ -71,7 +71,7 @@ fn read(document: &Value, context: &Context) -> Vec<ReadResult> {
             )
         }
     };
-    let context = Context { inputs: inputs.map(read_inputs).unwrap_or_default(), ..context.clone() };
+    let context = ReadContext { inputs: inputs.map(read_inputs).unwrap_or_default(), ..context.clone() };
     let entry = |(id, value): (&String, &Value)| {
         let found = context.entry(id, value, |fields| {
             fields.ignore(&["gallery", "version"]);

@@ -35,7 +35,7 @@ impl Frame {
         Some(Self { flags, sequence: u32::from_be_bytes(sequence), payload })
     }
 
-    pub(super) fn is(&self, flag: u8) -> bool {
+    pub(super) fn has_flag(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 }
@@ -104,7 +104,7 @@ mod tests {
             let mut assembly = Assembly::default();
             for (index, (payload, is_complete)) in all.into_iter().enumerate() {
                 let frame = Frame::read(&write(MORE, u32::try_from(index).unwrap(), &payload)).unwrap();
-                assert!(frame.is(MORE) && !frame.is(LAST));
+                assert!(frame.has_flag(MORE) && !frame.has_flag(LAST));
                 let whole = assembly.push(frame.payload, is_complete).unwrap();
                 assert_eq!(whole.as_ref(), is_complete.then_some(&message));
             }

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, Event as ClientEvent};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use error::BusError;
@@ -79,6 +80,8 @@ struct Shared {
     client: Client,
     prefix: String,
     inbox: Arc<Inbox>,
+    /// The number of connections so far.
+    connections: watch::Receiver<u64>,
     /// The task that distributes answers; aborted with the last clone.
     _tasks: JoinSet<()>,
 }
@@ -88,8 +91,18 @@ impl Bus {
     /// sent. Fails if the options are invalid.
     pub async fn connect(options: BusOptions) -> Result<Self, BusError> {
         let failed = |error: &dyn std::fmt::Display| BusError::Client(error.to_string());
+        let (connected, connections) = watch::channel(0);
+        let connected = Arc::new(connected);
         let mut nats = ConnectOptions::new()
             .name(&options.name)
+            .event_callback(move |event| {
+                let connected = Arc::clone(&connected);
+                async move {
+                    if matches!(event, ClientEvent::Connected) {
+                        connected.send_modify(|count| *count += 1);
+                    }
+                }
+            })
             // Answers too are below the prefix, so that a user of the NATS server needs no permission beside it.
             .custom_inbox_prefix(format!("{}.{INBOX}", options.prefix))
             .retry_on_initial_connect()
@@ -119,12 +132,17 @@ impl Bus {
         let subscriber = client.subscribe(inbox.wildcard()).await.map_err(|error| failed(&error))?;
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&inbox).run(subscriber));
-        Ok(Self(Arc::new(Shared { client, prefix: options.prefix, inbox, _tasks: tasks })))
+        Ok(Self(Arc::new(Shared { client, prefix: options.prefix, inbox, connections, _tasks: tasks })))
     }
 
     /// Whether there is a connection to a server.
     pub fn is_connected(&self) -> bool {
         self.0.client.connection_state() == State::Connected
+    }
+
+    /// Changes with each new connection: messages on the last one may have been lost.
+    pub fn connections(&self) -> watch::Receiver<u64> {
+        self.0.connections.clone()
     }
 
     /// The subject of these tokens, with the prefix of the cluster.

@@ -31,8 +31,8 @@ impl Replies {
         }
         loop {
             let frame = self.frame(limit).await?;
-            self.is_over = frame.is(LAST) && !frame.is(MORE);
-            let is_complete = !frame.is(MORE);
+            self.is_over = frame.has_flag(LAST) && !frame.has_flag(MORE);
+            let is_complete = !frame.has_flag(MORE);
             match self.assembly.push(frame.payload, is_complete) {
                 Ok(Some(message)) => return Ok(Some(message)),
                 Ok(None) => {}
@@ -47,7 +47,7 @@ impl Replies {
     /// Waits for the subject to which the rest of the request is to be sent.
     pub(super) async fn upload_subject(&mut self, limit: Duration) -> Result<String, BusError> {
         match self.frame(limit).await {
-            Ok(frame) if frame.is(UPLOAD) => {
+            Ok(frame) if frame.has_flag(UPLOAD) => {
                 String::from_utf8(frame.payload.to_vec()).map_err(|_| BusError::NotTaken)
             }
             Err(error @ BusError::NoResponders) => Err(error),

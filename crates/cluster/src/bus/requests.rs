@@ -70,7 +70,7 @@ impl Requests {
         let first = Frame::read(&message.payload).filter(|first| first.sequence == 0)?;
         let reply =
             ReplyWriter { client: self.client.clone(), subject: message.reply?, next: 0, piece: self.piece };
-        if !first.is(MORE) {
+        if !first.has_flag(MORE) {
             return Some(IncomingRequest { payload: first.payload, reply });
         }
         if self.uploads.len() < MAX_UPLOADS {
@@ -93,7 +93,7 @@ async fn upload(inbox: Arc<Inbox>, first: Bytes, mut reply: ReplyWriter) -> Opti
         let Arrival::Frame(message) = arrival else { return None };
         let piece = Frame::read(&message).filter(|piece| piece.sequence == next)?;
         next += 1;
-        let is_complete = !piece.is(MORE);
+        let is_complete = !piece.has_flag(MORE);
         if let Some(payload) = assembly.push(piece.payload, is_complete).ok()? {
             return Some(IncomingRequest { payload, reply });
         }

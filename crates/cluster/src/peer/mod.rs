@@ -151,7 +151,7 @@ impl Peers {
         };
         match shared.bus.request(&answer.open.subject, message).await {
             Ok(replies) => {
-                answer.exchange = Some(Exchange::new(replies, &shared.liveness, &member));
+                answer.exchange = Some(Exchange::of(replies, &answer.open, &shared.liveness, &member));
             }
             Err(error) => {
                 answer.is_over = true;

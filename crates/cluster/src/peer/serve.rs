@@ -14,9 +14,9 @@ use toolhub_core::BoxFuture;
 
 use super::{PeerEnvelope, PeerMessage, PeerReply, Peers, RUNNING_INTERVAL};
 use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
-use crate::calls::{Call, Calls};
+use crate::calls::{HandledRequest, HandledRequests};
 use crate::replica::member_id;
-use crate::wire::{self, PROTOCOL, Subjects, WINDOW_BYTES};
+use crate::wire::{self, EndedRequests, PROTOCOL, Subjects, WINDOW_BYTES};
 
 /// Maximum number of requests of other replicas that run at the same time, apart from streams.
 const MAX_REQUESTS: usize = 4096;
@@ -50,8 +50,8 @@ impl Peers {
     /// cuts these off.
     pub async fn serve(&self, service: Arc<dyn PeerService>, stop: CancellationToken) {
         let subject = Subjects(&self.shared.bus).replica(&self.own.to_string());
-        let calls = Arc::new(Calls::<Window>::default());
-        let places = Places::default();
+        let calls = Arc::new(HandledRequests::<Window>::default());
+        let slots = RequestSlots::default();
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
             let Ok(mut requests) = self.shared.bus.serve(&subject, None).await else {
@@ -73,18 +73,24 @@ impl Peers {
                 let Some((message, body)) = wire::read::<PeerMessage>(&payload) else { continue };
                 match message {
                     PeerMessage::Request { envelope, renewed, stream } => {
-                        let Some(place) = places.take(stream).filter(|_| is_open) else {
+                        let Some(slot) = slots.take(stream).filter(|_| is_open) else {
                             running.spawn(refuse(reply));
                             continue;
                         };
                         let (peers, service) = (self.clone(), Arc::clone(&service));
                         let incoming =
-                            IncomingPeerRequest { envelope, is_renewed: renewed, body, reply, _place: place };
+                            IncomingPeerRequest { envelope, is_renewed: renewed, body, reply, _slot: slot };
                         let calls = Arc::clone(&calls);
                         running.spawn(async move { peers.answer(incoming, &*service, &calls).await });
                     }
                     PeerMessage::Cancel { id } => calls.cancel(&id),
-                    PeerMessage::Waiting { ids } => calls.wait_for(&ids),
+                    PeerMessage::Waiting { ids } => {
+                        let ended = EndedRequests { ended: calls.renew_interest(&ids) };
+                        running.spawn(async move {
+                            // It is asked for again.
+                            let _ = reply.finish(&wire::write(&ended, b"")).await;
+                        });
+                    }
                     PeerMessage::Taken { id, cost } => {
                         if let Some(call) = calls.find(&id) {
                             call.state.taken.send_modify(|taken| *taken = cost.max(*taken));
@@ -98,8 +104,13 @@ impl Peers {
         }
     }
 
-    async fn answer(&self, incoming: IncomingPeerRequest, service: &dyn PeerService, calls: &Calls<Window>) {
-        let IncomingPeerRequest { envelope, is_renewed, body, mut reply, _place } = incoming;
+    async fn answer(
+        &self,
+        incoming: IncomingPeerRequest,
+        service: &dyn PeerService,
+        calls: &HandledRequests<Window>,
+    ) {
+        let IncomingPeerRequest { envelope, is_renewed, body, mut reply, _slot } = incoming;
         // A copy of a request gets no answer: the first one does.
         let Some(running) = calls.begin(&envelope.id) else { return };
         let is_late = || self.shared.member.clock.now().is_none_or(|now| now > envelope.begin_by);
@@ -130,7 +141,7 @@ impl Peers {
         &self,
         mut parts: PeerParts,
         mut reply: ReplyWriter,
-        call: &Call<Window>,
+        call: &HandledRequest<Window>,
         sender: &Sender,
     ) -> Result<(), BusError> {
         let began = Instant::now();
@@ -170,7 +181,7 @@ struct IncomingPeerRequest {
     is_renewed: bool,
     body: Bytes,
     reply: ReplyWriter,
-    _place: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
 /// The replica that waits for an answer.
@@ -180,13 +191,13 @@ struct Sender {
     is_renewed: bool,
 }
 
-/// Places for requests and for streams: many open streams keep no request out.
-struct Places {
+/// Slots for requests and for streams: open streams take none from requests.
+struct RequestSlots {
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
 }
 
-impl Default for Places {
+impl Default for RequestSlots {
     fn default() -> Self {
         Self {
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
@@ -195,11 +206,11 @@ impl Default for Places {
     }
 }
 
-impl Places {
-    /// A place; `None` if all are taken.
+impl RequestSlots {
+    /// Takes a slot; `None` if all are taken.
     fn take(&self, is_stream: bool) -> Option<OwnedSemaphorePermit> {
-        let places = if is_stream { &self.streams } else { &self.requests };
-        Arc::clone(places).try_acquire_owned().ok()
+        let slots = if is_stream { &self.streams } else { &self.requests };
+        Arc::clone(slots).try_acquire_owned().ok()
     }
 }
 
@@ -225,11 +236,11 @@ mod tests {
 
     #[test]
     fn open_streams_keep_no_request_out() {
-        let places = Places::default();
-        let streams: Vec<_> = (0..MAX_STREAMS).map_while(|_| places.take(true)).collect();
+        let slots = RequestSlots::default();
+        let streams: Vec<_> = (0..MAX_STREAMS).map_while(|_| slots.take(true)).collect();
         assert_eq!(streams.len(), MAX_STREAMS);
-        assert!(places.take(true).is_none() && places.take(false).is_some());
+        assert!(slots.take(true).is_none() && slots.take(false).is_some());
         drop(streams);
-        assert!(places.take(true).is_some());
+        assert!(slots.take(true).is_some());
     }
 }

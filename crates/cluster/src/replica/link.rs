@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::cluster::{InstanceKey, Placement};
 use toolhub_core::error::Effect;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
@@ -99,7 +99,7 @@ impl Link {
         let mut running = Running { link: self, open, is_over: false };
         self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
         let result = match self.shared.bus.request(&subject, message).await {
-            Ok(replies) => self.receive(replies, &id, events).await,
+            Ok(replies) => self.receive(replies, &running.open, events).await,
             Err(error) => Err(self.not_sent(&error)),
         };
         // A request that is lost may still run; it is told to end.
@@ -119,10 +119,11 @@ impl Link {
     async fn receive(
         &self,
         replies: Replies,
-        id: &str,
+        open: &OpenRequest,
         events: &dyn RemoteEvents,
     ) -> Result<RawJson, RemoteFailure> {
-        let mut exchange = Exchange::new(replies, &self.shared.liveness, &self.worker);
+        let id = &*open.id;
+        let mut exchange = Exchange::of(replies, open, &self.shared.liveness, &self.worker);
         let mut questions = FuturesUnordered::new();
         loop {
             let reply = tokio::select! {
@@ -148,7 +149,7 @@ impl Link {
                 Reply::Notification { method } => events.notification(&method, json(&body).as_ref()),
                 Reply::Question { number, method } => {
                     if questions.len() >= MAX_QUESTIONS {
-                        let refusal = Err((-32000, "too many questions at once".to_owned()));
+                        let refusal = Err((-32000, "too many concurrent requests".to_owned()));
                         self.answer(id, number, refusal).await;
                     } else {
                         let asking = events.ask(method, json(&body));
@@ -168,7 +169,7 @@ impl Link {
     }
 
     /// Delivers the answer of the client.
-    async fn answer(&self, id: &str, number: u64, answer: Answer) {
+    async fn answer(&self, id: &str, number: u64, answer: ClientResponse) {
         let (is_error, body) = match answer {
             Ok(result) => (false, result),
             Err((code, message)) => (true, RawJson::of(&AnswerError { code, message })),

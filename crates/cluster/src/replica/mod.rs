@@ -2,6 +2,7 @@
 
 mod link;
 mod open;
+mod recent_placements;
 mod scripts;
 mod waiting;
 
@@ -27,6 +28,7 @@ use crate::liveness::Liveness;
 use crate::membership::{MemberState, Membership};
 use crate::wire::{self, ClusterEvent, Subjects};
 
+use recent_placements::RecentPlacements;
 pub(crate) use waiting::OpenRequest;
 use waiting::OpenRequests;
 
@@ -40,7 +42,7 @@ const MAX_QUEUED: usize = 4096;
 pub struct JoinOptions {
     /// The connection to NATS.
     pub bus: Bus,
-    /// Remembers members and placements.
+    /// The database with the members and placements.
     pub store: Arc<dyn ClusterStore>,
     /// Where this process runs, for `toolhub cluster status`.
     pub address: String,
@@ -79,6 +81,7 @@ pub(crate) struct Shared {
     links: Mutex<LinksByPlacement>,
     queued: mpsc::Sender<QueuedMessage>,
     pub(crate) open_requests: OpenRequests,
+    recent_placements: RecentPlacements,
     pub(crate) in_flight: AtomicU32,
     next_request: AtomicU64,
     changes: watch::Sender<u64>,
@@ -119,6 +122,7 @@ impl Replica {
             links: Mutex::default(),
             queued,
             open_requests: OpenRequests::default(),
+            recent_placements: RecentPlacements::default(),
             in_flight: AtomicU32::new(0),
             next_request: AtomicU64::new(1),
             changes: watch::Sender::new(0),
@@ -142,7 +146,7 @@ impl Replica {
         &self.shared.bus
     }
 
-    /// The store that remembers members and placements.
+    /// The database with the members and placements.
     pub fn store(&self) -> Arc<dyn ClusterStore> {
         Arc::clone(&self.shared.member.store)
     }

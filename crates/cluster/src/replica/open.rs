@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use toolhub_core::cluster::{InstanceKey, Member, MemberKind, Placement};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::StoreError;
+use toolhub_core::shell;
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox};
 use toolhub_mcp_wire::McpError;
@@ -51,14 +52,14 @@ pub(super) async fn open(
             None => match place(shared, spec, &key).await {
                 Ok(placement) => placement,
                 // A worker may be about to start, or to end another server.
-                Err(PlaceError::NoWorker(why)) => {
+                Err(PlacementError::NoWorker(why)) => {
                     if none_since.get_or_insert_with(Instant::now).elapsed() >= NO_WORKER_TIMEOUT {
                         return Err(why);
                     }
                     tokio::time::sleep(RETRY_INTERVAL).await;
                     continue;
                 }
-                Err(PlaceError::Failed(error)) => return Err(error),
+                Err(PlacementError::Failed(error)) => return Err(error),
             },
         };
         match connect(shared, spec, &placement, inbox.clone()).await {
@@ -77,27 +78,31 @@ fn store_error(spec: &ServerSpec, error: &StoreError) -> McpError {
     ))
 }
 
-enum PlaceError {
+enum PlacementError {
     /// No worker can take it at present.
     NoWorker(McpError),
     Failed(McpError),
 }
 
 /// Lets a worker take the instance: the one with the most room first.
-async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Result<Placement, PlaceError> {
+async fn place(
+    shared: &Arc<Shared>,
+    spec: &ServerSpec,
+    key: &InstanceKey,
+) -> Result<Placement, PlacementError> {
     let members = shared.member.store.members(MEMBER_TIMEOUT).await;
-    let members = members.map_err(|error| PlaceError::Failed(store_error(spec, &error)))?;
+    let members = members.map_err(|error| PlacementError::Failed(store_error(spec, &error)))?;
     let mut workers = candidates(spec, members).map_err(|why| {
         let (id, both) = (&spec.id, |lang| why.localize(lang));
-        PlaceError::NoWorker(McpError::connect(LocalizedText::new(
+        PlacementError::NoWorker(McpError::connect(LocalizedText::new(
             format!("no worker can run `{id}`: {}", both(Lang::En)),
             format!("没有工作进程可以运行 `{id}`：{}", both(Lang::Zh)),
         )))
     })?;
-    fastrand::shuffle(&mut workers);
-    workers.sort_by_key(|worker| u64::from(worker.load) * 1000 / u64::from(worker.capacity.max(1)));
+    shared.recent_placements.sort(&mut workers);
     let mut refusal = None;
     for worker in workers {
+        shared.recent_placements.add(&worker.id);
         let begin_by = shared.member.clock.now().unwrap_or_default().saturating_add(millis(PLACE_TIMEOUT));
         let request = Control::Place { key: key.into(), entry: spec.cluster_digest(), begin_by };
         match wire::control(&shared.bus, &worker.id, wire::write(&request, b""), PLACE_TIMEOUT).await {
@@ -106,9 +111,9 @@ async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Re
                 return Ok(Placement { key, worker, epoch, left: Duration::ZERO });
             }
             Ok(ControlReply::Refused { why }) => refusal = Some(why),
-            Ok(ControlReply::Done) => {}
+            Ok(ControlReply::Done | ControlReply::Waiting(_)) => {}
             Err(error @ BusError::Disconnected) => {
-                return Err(PlaceError::Failed(bus_error(&spec.id, &error)));
+                return Err(PlacementError::Failed(bus_error(&spec.id, &error)));
             }
             Err(error) => {
                 refusal = Some(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)));
@@ -116,7 +121,7 @@ async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Re
         }
     }
     let why = refusal.unwrap_or_else(|| LocalizedText::new("none answers", "没有响应"));
-    Err(PlaceError::NoWorker(McpError::connect(LocalizedText::new(
+    Err(PlacementError::NoWorker(McpError::connect(LocalizedText::new(
         format!("no worker takes `{}`: {}", spec.id, why.localize(Lang::En)),
         format!("没有工作进程接受 `{}`：{}", spec.id, why.localize(Lang::Zh)),
     ))))
@@ -136,8 +141,11 @@ fn candidates(spec: &ServerSpec, members: Vec<Member>) -> Result<Vec<Member>, Lo
     if workers.is_empty() {
         let labels = spec.labels.join(",");
         return Err(LocalizedText::new(
-            format!("it asks for the labels `{labels}`: start `toolhub work --labels {labels}`"),
-            format!("它要求标签 `{labels}`：请运行 `toolhub work --labels {labels}`"),
+            format!(
+                "it requires the labels `{labels}`: start `toolhub work --labels {}`",
+                shell::quote(&labels)
+            ),
+            format!("它要求标签 `{labels}`：请运行 `toolhub work --labels {}`", shell::quote(&labels)),
         ));
     }
     workers.retain(|worker| worker.load < worker.capacity);

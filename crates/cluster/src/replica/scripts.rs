@@ -128,7 +128,7 @@ impl ScriptWorkers {
         let mut script = RemoteScript::new(Arc::clone(shared), worker, open);
         let sent = shared.bus.request(&subjects.scripts(worker), wire::write(&head, first)).await;
         let replies = sent.map_err(|error| NotBegun::from(&error))?;
-        let mut exchange = Exchange::new(replies, &shared.liveness, worker);
+        let mut exchange = Exchange::of(replies, &script.open, &shared.liveness, worker);
         loop {
             match exchange.next::<ScriptReply>().await {
                 Ok((ScriptReply::Accepted | ScriptReply::Running { .. }, _)) => exchange.accept(),

@@ -1,22 +1,44 @@
 //! The requests of this replica that other members process. It reports at intervals that it still waits for them, so that each ends
-//! there although its cancellation was lost.
+//! there although its cancellation was lost, and learns which have ended there although their result was lost.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::task::JoinSet;
 
 use super::Shared;
-use crate::wire::{self, WAITING_INTERVAL, Waiting};
+use crate::wire::{self, EndedRequests, WAITING_INTERVAL, Waiting};
 
 /// Maximum number of ids in one message.
 const MAX_IDS: usize = 2000;
+/// How long the answer of a member may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+/// After a new connection to NATS, messages may have been lost: reports follow each other at the short interval for a while.
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
+const RECONNECT_PERIOD: Duration = Duration::from_secs(10);
 
-/// The requests by the subject of the member that processes them.
+/// The requests by the subject of the member that processes them and by their ids; `true` once the member has reported their end.
+type RequestsBySubject = HashMap<String, HashMap<Arc<str>, Arc<AtomicBool>>>;
+
+/// The requests that this replica waits for.
 #[derive(Debug, Default)]
-pub(crate) struct OpenRequests(Mutex<HashMap<String, HashSet<Arc<str>>>>);
+pub(crate) struct OpenRequests(Mutex<RequestsBySubject>);
 
 impl OpenRequests {
-    fn table(&self) -> MutexGuard<'_, HashMap<String, HashSet<Arc<str>>>> {
+    fn table(&self) -> MutexGuard<'_, RequestsBySubject> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the member at `subject` has ended these requests.
+    fn note_ended(&self, subject: &str, ids: &[String]) {
+        let table = self.table();
+        let Some(requests) = table.get(subject) else { return };
+        for has_ended in ids.iter().filter_map(|id| requests.get(id.as_str())) {
+            has_ended.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -25,14 +47,18 @@ pub(crate) struct OpenRequest {
     shared: Arc<Shared>,
     pub(crate) subject: String,
     pub(crate) id: Arc<str>,
+    /// Whether the member that processes it has reported its end.
+    pub(crate) has_ended: Arc<AtomicBool>,
 }
 
 impl OpenRequest {
     /// A request that is about to be sent. Its cancellation goes to `subject`.
     pub(crate) fn new(shared: &Arc<Shared>, subject: String, id: &str) -> Self {
-        let id: Arc<str> = id.into();
-        shared.open_requests.table().entry(subject.clone()).or_default().insert(Arc::clone(&id));
-        Self { shared: Arc::clone(shared), subject, id }
+        let (id, has_ended): (Arc<str>, Arc<AtomicBool>) = (id.into(), Arc::default());
+        let mut table = shared.open_requests.table();
+        table.entry(subject.clone()).or_default().insert(Arc::clone(&id), Arc::clone(&has_ended));
+        drop(table);
+        Self { shared: Arc::clone(shared), subject, id, has_ended }
     }
 }
 
@@ -50,19 +76,40 @@ impl Drop for OpenRequest {
 
 /// Reports at intervals which requests are waited for.
 pub(super) async fn report_waiting(shared: Weak<Shared>) {
+    let Some(mut connections) = shared.upgrade().map(|shared| shared.bus.connections()) else { return };
+    connections.mark_unchanged();
+    let mut reconnected: Option<Instant> = None;
     loop {
-        tokio::time::sleep(WAITING_INTERVAL).await;
+        let is_new = reconnected.is_some_and(|at| at.elapsed() < RECONNECT_PERIOD);
+        tokio::select! {
+            () = tokio::time::sleep(if is_new { RECONNECT_INTERVAL } else { WAITING_INTERVAL }) => {}
+            changed = connections.changed() => match changed {
+                Ok(()) => reconnected = Some(Instant::now()),
+                Err(_) => return,
+            },
+        }
         let Some(shared) = shared.upgrade() else { return };
         let all: Vec<(String, Vec<Arc<str>>)> = {
             let table = shared.open_requests.table();
-            table.iter().map(|(subject, ids)| (subject.clone(), ids.iter().cloned().collect())).collect()
+            table.iter().map(|(subject, ids)| (subject.clone(), ids.keys().cloned().collect())).collect()
         };
+        let mut reports = JoinSet::new();
         for (subject, ids) in all {
             let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
             for ids in ids.chunks(MAX_IDS) {
-                // It is repeated; one that is lost has no effect.
-                let _ = shared.bus.request(&subject, wire::write(&Waiting::Waiting { ids }, b"")).await;
+                let message = wire::write(&Waiting::Waiting { ids }, b"");
+                reports.spawn(report(Arc::clone(&shared), subject.clone(), message));
             }
         }
+        while reports.join_next().await.is_some() {}
+    }
+}
+
+/// Sends one report. It is repeated; one that is lost has no effect.
+async fn report(shared: Arc<Shared>, subject: String, message: Bytes) {
+    let Ok(mut replies) = shared.bus.request(&subject, message).await else { return };
+    let Ok(Some(answer)) = replies.next(ANSWER_TIMEOUT).await else { return };
+    if let Some((EndedRequests { ended }, _)) = wire::read(&answer) {
+        shared.open_requests.note_ended(&subject, &ended);
     }
 }

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use tokio::sync::mpsc;
 use toolhub_core::cluster::InstanceKey;
-use toolhub_core::{BoxFuture, RawJson, ServerId};
-use toolhub_mcp_client::{ClientHandler, HandlerAnswer};
+use toolhub_core::{RawJson, ServerId};
+use toolhub_mcp_client::ClientHandler;
 
 use crate::bus::Bus;
 use crate::wire::{self, ClusterEvent, Subjects};
@@ -40,17 +40,6 @@ impl InstanceHandler {
 impl ClientHandler for InstanceHandler {
     fn capabilities(&self) -> RawJson {
         self.capabilities.clone()
-    }
-
-    fn request<'a>(
-        &'a self,
-        _: &'a ServerId,
-        method: String,
-        _: Option<RawJson>,
-    ) -> BoxFuture<'a, HandlerAnswer> {
-        Box::pin(async move {
-            Err((-32601, format!("cannot answer `{method}`: it is not certain which client it concerns")))
-        })
     }
 
     fn notification(&self, _: &ServerId, method: &str, params: Option<&RawJson>) {

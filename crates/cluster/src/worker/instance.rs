@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::cluster::{HeldPlacement, InstanceKey};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
@@ -19,7 +19,7 @@ use toolhub_mcp_client::remote::{RemoteClient, ServedRequest, ServedServer, cut_
 use super::Shared;
 use super::questions::Questions;
 use crate::bus::{IncomingRequest, ReplyWriter, Requests};
-use crate::calls::Call;
+use crate::calls::HandledRequest;
 use crate::wire::{self, Action, CallHead, PROTOCOL, Refusal, Reply};
 
 /// How often a running request is reported to its replica.
@@ -256,7 +256,7 @@ async fn refuse(reply: ReplyWriter, why: Refusal) {
 struct RunningRequest<'a> {
     shared: &'a Shared,
     instance: &'a Instance,
-    call: &'a Call<Questions>,
+    call: &'a HandledRequest<Questions>,
     from: &'a str,
     /// Whether the replica reports that it waits.
     is_renewed: bool,
@@ -303,7 +303,7 @@ impl RunningRequest<'_> {
 
 /// The replica behind a request.
 struct CallClient {
-    call: Arc<Call<Questions>>,
+    call: Arc<HandledRequest<Questions>>,
     out: mpsc::Sender<Bytes>,
     next: AtomicU64,
 }
@@ -315,7 +315,7 @@ impl RemoteClient for CallClient {
         let _ = self.out.try_send(wire::write(&head, params.get().as_bytes()));
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, ClientResponse> {
         Box::pin(async move {
             let unavailable = |why: &str| Err((-32000, why.to_owned()));
             let number = self.next.fetch_add(1, Ordering::Relaxed);

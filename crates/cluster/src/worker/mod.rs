@@ -22,12 +22,12 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::{ClientHandler, Server};
 
 use crate::bus::{Bus, BusError, IncomingRequest, Requests};
-use crate::calls::Calls;
+use crate::calls::HandledRequests;
 use crate::clock::DatabaseClock;
 use crate::liveness::Liveness;
 use crate::membership::{MemberState, Membership};
 use crate::replica::{JoinOptions, new_id};
-use crate::wire::{self, Control, ControlReply, Subjects};
+use crate::wire::{self, Control, ControlReply, EndedRequests, Subjects};
 use handler::{InstanceHandler, QueuedEvent, publish_events};
 use instance::Instance;
 use questions::{Questions, read_answer};
@@ -106,7 +106,7 @@ struct Shared {
     instances: Mutex<HashMap<InstanceKey, Arc<Instance>>>,
     /// The instances that are being taken.
     claiming: Mutex<HashSet<InstanceKey>>,
-    calls: Calls<Questions>,
+    calls: HandledRequests<Questions>,
     scripts: Scripts,
     events: mpsc::Sender<QueuedEvent>,
     draining: AtomicBool,
@@ -142,8 +142,9 @@ impl Worker {
     /// Works until `stop` is cancelled, then finishes running requests. Dropping the future kills the processes of all servers.
     pub async fn run(self, stop: CancellationToken) {
         let Self { shared, mut control, scripts, events } = self;
-        let places = || shared.scripts.free_places().filter(|_| !shared.is_draining());
-        let liveness = Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), places);
+        let free_slots = || shared.scripts.free_slots().filter(|_| !shared.is_draining());
+        let liveness =
+            Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), free_slots);
         let serving = async {
             while let Some(request) = control.next().await {
                 let shared = Arc::clone(&shared);
@@ -186,7 +187,7 @@ impl Shared {
             liveness: Arc::default(),
             instances: Mutex::default(),
             claiming: Mutex::default(),
-            calls: Calls::default(),
+            calls: HandledRequests::default(),
             events,
             draining: AtomicBool::new(false),
             tasks: TaskTracker::new(),
@@ -234,9 +235,9 @@ impl Shared {
                 ControlReply::Done
             }
             Control::Waiting { ids } => {
-                self.calls.wait_for(&ids);
-                self.scripts.wait_for(&ids);
-                ControlReply::Done
+                let mut ended = self.calls.renew_interest(&ids);
+                ended.extend(self.scripts.renew_interest(&ids));
+                ControlReply::Waiting(EndedRequests { ended })
             }
             Control::ScriptInput { id } => match self.scripts.input(&id, body) {
                 true => ControlReply::Done,

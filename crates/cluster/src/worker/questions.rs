@@ -6,24 +6,24 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use toolhub_core::RawJson;
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 
 use crate::wire::AnswerError;
 
 /// The questions of one request, by their number.
 #[derive(Debug, Default)]
-pub(super) struct Questions(Mutex<HashMap<u64, oneshot::Sender<Answer>>>);
+pub(super) struct Questions(Mutex<HashMap<u64, oneshot::Sender<ClientResponse>>>);
 
 impl Questions {
     /// Waits for the answer with this number.
-    pub(super) fn expect_answer(&self, number: u64) -> oneshot::Receiver<Answer> {
+    pub(super) fn expect_answer(&self, number: u64) -> oneshot::Receiver<ClientResponse> {
         let (sender, answer) = oneshot::channel();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(number, sender);
         answer
     }
 
     /// Delivers the answer to a question.
-    pub(super) fn answer(&self, number: u64, answer: Answer) {
+    pub(super) fn answer(&self, number: u64, answer: ClientResponse) {
         let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
         if let Some(waiting) = waiting {
             let _ = waiting.send(answer);
@@ -32,7 +32,7 @@ impl Questions {
 }
 
 /// Reads the answer of a client: a result, or an error.
-pub(super) fn read_answer(is_error: bool, body: &Bytes) -> Answer {
+pub(super) fn read_answer(is_error: bool, body: &Bytes) -> ClientResponse {
     let unreadable = || Err((-32000, "the answer cannot be read".to_owned()));
     if is_error {
         let error = serde_json::from_slice(body);
@@ -45,11 +45,11 @@ pub(super) fn read_answer(is_error: bool, body: &Bytes) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::Calls;
+    use crate::calls::HandledRequests;
 
     #[tokio::test]
     async fn answers_reach_their_question_alone() {
-        let calls = Calls::<Questions>::default();
+        let calls = HandledRequests::<Questions>::default();
         let (one, other) = (calls.begin("a").unwrap(), calls.begin("b").unwrap());
         let (first, second) = (one.call.state.expect_answer(1), other.call.state.expect_answer(1));
         let deliver = |id, number, is_error, body: &'static str| {

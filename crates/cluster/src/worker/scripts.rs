@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::script_host::{
     ScriptHost, ScriptHostEnd, ScriptHostEndCause, ScriptHostEvent, ScriptHosts,
 };
@@ -14,7 +15,7 @@ use toolhub_core::script_host::{
 use super::Shared;
 use super::instance::{REPLICA_TIMEOUT, RUNNING_INTERVAL};
 use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
-use crate::calls::{Call, Calls};
+use crate::calls::{HandledRequest, HandledRequests};
 use crate::wire::{self, PROTOCOL, ScriptHead, ScriptReply, WINDOW_BYTES};
 
 /// Messages of a replica to one host that wait. The replica sends the next one after an answer.
@@ -30,14 +31,14 @@ pub struct ScriptOffer {
     /// The version of the messages between hub and host.
     pub version: u32,
     /// Maximum number of scripts at the same time.
-    pub places: usize,
+    pub slots: usize,
     /// The longest time that a script may take.
     pub max_time: Duration,
 }
 
 impl std::fmt::Debug for ScriptOffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ScriptOffer").field("places", &self.places).finish_non_exhaustive()
+        f.debug_struct("ScriptOffer").field("slots", &self.slots).finish_non_exhaustive()
     }
 }
 
@@ -46,8 +47,8 @@ pub(super) struct Scripts {
     offer: Option<ScriptOffer>,
     /// Maximum number of scripts at the same time.
     capacity: usize,
-    places: Semaphore,
-    runs: Calls<Streams>,
+    slots: Semaphore,
+    runs: HandledRequests<Streams>,
     /// All scripts end.
     ended: CancellationToken,
 }
@@ -70,25 +71,25 @@ impl Default for Streams {
 
 impl Scripts {
     pub(super) fn new(offer: Option<ScriptOffer>) -> Self {
-        let capacity = offer.as_ref().map_or(0, |offer| offer.places.min(Semaphore::MAX_PERMITS));
+        let capacity = offer.as_ref().map_or(0, |offer| offer.slots.min(Semaphore::MAX_PERMITS));
         Self {
             offer,
             capacity,
-            places: Semaphore::new(capacity),
-            runs: Calls::default(),
+            slots: Semaphore::new(capacity),
+            runs: HandledRequests::default(),
             ended: CancellationToken::new(),
         }
     }
 
     /// How many more scripts it takes; `None` if it takes none.
-    pub(super) fn free_places(&self) -> Option<u32> {
+    pub(super) fn free_slots(&self) -> Option<u32> {
         self.offer.as_ref()?;
-        Some(u32::try_from(self.places.available_permits()).unwrap_or(u32::MAX))
+        Some(u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX))
     }
 
     /// Whether no script runs.
     pub(super) fn is_empty(&self) -> bool {
-        self.places.available_permits() == self.capacity
+        self.slots.available_permits() == self.capacity
     }
 
     /// Ends all scripts.
@@ -100,8 +101,8 @@ impl Scripts {
         self.runs.cancel(id);
     }
 
-    pub(super) fn wait_for(&self, ids: &[String]) {
-        self.runs.wait_for(ids);
+    pub(super) fn renew_interest(&self, ids: &[String]) -> Vec<String> {
+        self.runs.renew_interest(ids)
     }
 
     /// Passes messages to a host. `false` if the script does not run here.
@@ -152,7 +153,7 @@ impl Shared {
             let why = LocalizedText::new("the worker is about to end", "该工作进程即将结束");
             return refuse(reply, why, false).await;
         }
-        let Ok(_place) = self.scripts.places.try_acquire() else {
+        let Ok(_slot) = self.scripts.slots.try_acquire() else {
             let why = LocalizedText::new(
                 "the worker is full: raise `scripts` in `[worker]`, or start another one",
                 "该工作进程已满：请调大 `[worker]` 的 `scripts`，或再启动一个工作进程",
@@ -173,13 +174,13 @@ impl Shared {
 struct ScriptRun<'a> {
     shared: &'a Shared,
     offer: &'a ScriptOffer,
-    call: &'a Call<Streams>,
+    call: &'a HandledRequest<Streams>,
     from: &'a str,
     began: Instant,
 }
 
 impl ScriptRun<'_> {
-    /// Whether the replica lives and waits for the script. Without it the script has no effect, but takes a place.
+    /// Whether the replica lives and waits for the script. Without it the script has no effect, but takes a slot.
     fn is_wanted(&self) -> bool {
         self.shared.liveness.silent_since(self.from, self.began).elapsed() <= REPLICA_TIMEOUT
             && self.call.is_waited_for()
@@ -278,7 +279,7 @@ impl ScriptRun<'_> {
 }
 
 fn cpu_of(host: &dyn ScriptHost) -> Option<u64> {
-    host.cpu_time().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    host.cpu_time().map(duration_millis)
 }
 
 fn ended(end: ScriptHostEnd, cpu_ms: Option<u64>) -> Bytes {

@@ -22,7 +22,7 @@ use super::overview::usable_profiles;
 use super::server_edit::check_editable;
 use super::{Empty, Page, timestamp};
 use crate::problem::Problem;
-use crate::request::{Context, bounded};
+use crate::request::{ConsoleContext, bounded};
 use crate::route::json;
 
 /// Maximum number of recorded calls in a simulation.
@@ -151,7 +151,7 @@ pub(crate) struct Simulation {
     calls: Vec<RefusedCall>,
 }
 
-pub(crate) fn list_keys(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn list_keys(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let mut items = read_keys(context);
     if context.query.flag("all")? {
         items.extend(context.gateways.access().revoked_keys().into_iter().map(|key| Key {
@@ -168,7 +168,7 @@ pub(crate) fn list_keys(context: &Context<'_>) -> Result<Response<Body>, Problem
 }
 
 /// The keys in force.
-pub(crate) fn read_keys(context: &Context<'_>) -> Vec<Key> {
+pub(crate) fn read_keys(context: &ConsoleContext<'_>) -> Vec<Key> {
     let key = |known: KnownKey| Key {
         name: known.principal.display.clone(),
         roles: known.principal.roles.iter().map(|role| role.name().to_owned()).collect(),
@@ -192,7 +192,7 @@ fn key_problem(error: &KeyError, name: &str) -> Problem {
     Problem::new(status, kind, error.text(name))
 }
 
-pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn create_key(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let new: KeyRequest = context.json()?;
     let name = new.name.trim().to_owned();
     if name.is_empty() || name.chars().any(char::is_control) {
@@ -227,7 +227,7 @@ pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, 
         let known = profiles.join(", ");
         return Err(Problem::bad_request(
             format!("there is no profile `{unknown}`; there are: {known}"),
-            format!("没有 profile `{unknown}`；现有：{known}"),
+            format!("没有配置档 `{unknown}`；现有：{known}"),
         ));
     }
     if new.per_day.is_some_and(|limit| limit == 0 || i64::try_from(limit).is_err()) {
@@ -244,7 +244,7 @@ pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, 
         per_day: new.per_day,
         same_person: new.same_person,
     };
-    let config = &context.hub().places().config;
+    let config = &context.hub().paths().config;
     check_editable(context, config)?;
     if read_keys(context).iter().any(|key| key.name == new.name) {
         return Err(key_problem(&KeyError::Exists, &new.name));
@@ -259,9 +259,9 @@ pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, 
     Ok(json(StatusCode::OK, &NewSecret { name: new.name, key }))
 }
 
-pub(crate) async fn rotate_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn rotate_key(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let known = known_key(context)?;
-    let (name, config) = (known.display.clone(), &context.hub().places().config);
+    let (name, config) = (known.display.clone(), &context.hub().paths().config);
     check_editable(context, config)?;
     record_key(context, &name, ChangeKind::Updated).await?;
     let key = keys::rotate(config, &name).map_err(|error| key_problem(&error, &name))?;
@@ -269,9 +269,9 @@ pub(crate) async fn rotate_key(context: &Context<'_>) -> Result<Response<Body>, 
     Ok(json(StatusCode::OK, &NewSecret { name, key }))
 }
 
-pub(crate) async fn revoke_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn revoke_key(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let known = known_key(context)?;
-    let (name, config) = (known.display.clone(), &context.hub().places().config);
+    let (name, config) = (known.display.clone(), &context.hub().paths().config);
     check_editable(context, config)?;
     record_key(context, &name, ChangeKind::Deleted).await?;
     keys::revoke(config, &name).map_err(|error| key_problem(&error, &name))?;
@@ -282,21 +282,21 @@ pub(crate) async fn revoke_key(context: &Context<'_>) -> Result<Response<Body>, 
 }
 
 /// The principal of the key that the path names.
-fn known_key(context: &Context<'_>) -> Result<Arc<Principal>, Problem> {
+fn known_key(context: &ConsoleContext<'_>) -> Result<Arc<Principal>, Problem> {
     let name = context.id();
     let mut keys = context.gateways.access().keys().into_iter().map(|known| known.principal);
     keys.find(|principal| principal.display == name).ok_or_else(|| key_problem(&KeyError::Unknown, name))
 }
 
 /// Waits until the hub has applied a change of the keys, for a limited time.
-async fn await_keys(context: &Context<'_>, is_applied: impl Fn(&[KnownKey]) -> bool) {
+async fn await_keys(context: &ConsoleContext<'_>, is_applied: impl Fn(&[KnownKey]) -> bool) {
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
     while !is_applied(&context.gateways.access().keys()) && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(APPLY_POLL).await;
     }
 }
 
-async fn record_key(context: &Context<'_>, name: &str, change: ChangeKind) -> Result<(), Problem> {
+async fn record_key(context: &ConsoleContext<'_>, name: &str, change: ChangeKind) -> Result<(), Problem> {
     let object = ChangedObject::Key;
     let detail = Some(format!("{} in the console", change.name()));
     let event = ChangeEvent { object, name: name.to_owned(), change, sha256: None, detail };
@@ -304,12 +304,12 @@ async fn record_key(context: &Context<'_>, name: &str, change: ChangeKind) -> Re
     Ok(context.hub().record_audit(event).await?)
 }
 
-pub(crate) fn list_rules(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn list_rules(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &Page { items: read_rules(context), next: None }))
 }
 
 /// The rules in force, in the order of the configuration.
-pub(crate) fn read_rules(context: &Context<'_>) -> Vec<Rule> {
+pub(crate) fn read_rules(context: &ConsoleContext<'_>) -> Vec<Rule> {
     let rules = context.gateways.access().rules();
     let rule = |(index, spec): (usize, &RuleSpec)| Rule {
         name: spec.name.clone().unwrap_or_else(|| format!("rule {}", index + 1)),
@@ -319,7 +319,7 @@ pub(crate) fn read_rules(context: &Context<'_>) -> Vec<Rule> {
     rules.specs().iter().enumerate().map(rule).collect()
 }
 
-pub(crate) async fn simulate(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn simulate(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let request: SimulateRequest = context.json()?;
     if request.arguments.as_ref().is_some_and(|arguments| arguments.object().is_none()) {
         return Err(Problem::bad_request("`arguments` is a JSON object", "`arguments` 应为 JSON 对象"));
@@ -357,14 +357,14 @@ pub(crate) async fn simulate(context: &Context<'_>) -> Result<Response<Body>, Pr
 }
 
 /// The known principals, by id.
-fn principals(context: &Context<'_>) -> HashMap<String, Arc<Principal>> {
+fn principals(context: &ConsoleContext<'_>) -> HashMap<String, Arc<Principal>> {
     let of_keys = context.gateways.access().keys().into_iter().map(|known| known.principal);
     let all = of_keys.chain([Arc::new(Principal::local())]);
     all.map(|principal| (principal.id().to_string(), principal)).collect()
 }
 
 fn decide_tool(
-    context: &Context<'_>,
+    context: &ConsoleContext<'_>,
     rules: &RuleSet,
     principal: &Principal,
     tool: &str,
@@ -408,7 +408,7 @@ fn decision_name(decision: &Decision) -> &'static str {
 
 /// Which of the recorded calls the rules would not allow.
 async fn simulate_history(
-    context: &Context<'_>,
+    context: &ConsoleContext<'_>,
     rules: &RuleSet,
     principals: &HashMap<String, Arc<Principal>>,
     days: u32,

@@ -9,10 +9,10 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, ToolName};
 
 use super::{Empty, live_check};
-use crate::asking::{self, Question};
+use crate::asking::{self, AgentPrompt};
 use crate::events::ended;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 const MAX_REQUEST_BYTES: usize = 32 << 10;
@@ -55,7 +55,7 @@ pub(crate) struct PlannedStep {
     /// The server that must run it, if the request names one.
     server: Option<String>,
     arguments: Vec<PlannedArgument>,
-    /// Whether it may change something. It is confirmed before it runs.
+    /// Whether it may change something. It is confirmed before it runs if its tool is marked destructive.
     may_change: bool,
 }
 
@@ -70,20 +70,17 @@ pub(crate) struct PlannedArgument {
     result_of: Option<String>,
 }
 
-pub(crate) async fn plan(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let question = question(context)?;
-    let options = AskOptions {
-        conversation: Some(question.conversation),
-        lang: question.lang,
-        ..AskOptions::default()
-    };
+pub(crate) async fn plan(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
+    let prompt = agent_prompt(context)?;
+    let options =
+        AskOptions { conversation: Some(prompt.conversation), lang: prompt.lang, ..AskOptions::default() };
     let unplanned = |text: LocalizedText| PlanBody {
         steps: Vec::new(),
         problems: vec![text.localize(context.lang)],
         doubts: Vec::new(),
         unserved: Vec::new(),
     };
-    let body = match context.hub().plan(&question.text, &options).await {
+    let body = match context.hub().plan(&prompt.text, &options).await {
         Ok(Ok(plan)) => plan_body(&plan, context),
         Ok(Err(why)) => unplanned(why),
         Err(error) => unplanned(error.to_string().into()),
@@ -91,7 +88,7 @@ pub(crate) async fn plan(context: &Context<'_>) -> Result<Response<Body>, Proble
     Ok(json(StatusCode::OK, &body))
 }
 
-fn plan_body(plan: &Plan, context: &Context<'_>) -> PlanBody {
+fn plan_body(plan: &Plan, context: &ConsoleContext<'_>) -> PlanBody {
     let texts = |all: &[LocalizedText]| all.iter().map(|text| text.localize(context.lang)).collect();
     let argument = |(name, slot): &(String, Slot)| {
         let (value, result_of) = match slot {
@@ -123,15 +120,15 @@ fn plan_body(plan: &Plan, context: &Context<'_>) -> PlanBody {
     }
 }
 
-pub(crate) fn ask(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let question = question(context)?;
+pub(crate) fn ask(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
+    let prompt = agent_prompt(context)?;
     let is_live = live_check(context);
     let credential_end = async move { ended(&is_live).await };
-    Ok(asking::ask(context.gateways, context.confirmations, question, credential_end))
+    Ok(asking::ask(context.gateways, context.confirmations, prompt, credential_end))
 }
 
 /// The request in the body.
-fn question(context: &Context<'_>) -> Result<Question, Problem> {
+fn agent_prompt(context: &ConsoleContext<'_>) -> Result<AgentPrompt, Problem> {
     let AskRequest { request, conversation } = context.json()?;
     if request.trim().is_empty() || request.len() > MAX_REQUEST_BYTES {
         return Err(Problem::bad_request(
@@ -145,10 +142,10 @@ fn question(context: &Context<'_>) -> Result<Question, Problem> {
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
     let conversation = conversation.filter(|id| is_id(id)).unwrap_or_else(Hub::new_conversation);
-    Ok(Question { text: request, conversation, lang: context.lang })
+    Ok(AgentPrompt { text: request, conversation, lang: context.lang })
 }
 
-pub(crate) fn confirm(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn confirm(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let ConfirmRequest { allow } = context.json()?;
     if context.confirmations.answer(context.id(), context.principal().id(), allow) == Ok(true) {
         return Ok(json(StatusCode::OK, &Empty {}));

@@ -13,7 +13,7 @@ use toolhub_core::lang::LocalizedText;
 
 use super::{CURSOR, LIMIT, Page, SINCE, timestamp};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::{Parameter, json};
 
 const DEFAULT_LIMIT: usize = 50;
@@ -64,7 +64,7 @@ pub(crate) struct Verification {
 }
 
 /// The audit log.
-pub(crate) fn log<'a>(context: &'a Context<'_>) -> Result<&'a Arc<dyn AuditStore>, Problem> {
+pub(crate) fn log<'a>(context: &'a ConsoleContext<'_>) -> Result<&'a Arc<dyn AuditStore>, Problem> {
     context.hub().audit().ok_or_else(|| {
         let detail = LocalizedText::new(
             "the audit log is off: set `enabled = true` in `[audit]` and restart `toolhub serve`",
@@ -74,12 +74,12 @@ pub(crate) fn log<'a>(context: &'a Context<'_>) -> Result<&'a Arc<dyn AuditStore
     })
 }
 
-pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &page(context).await?))
 }
 
 /// One page of the log, by the query of the request.
-pub(crate) async fn page(context: &Context<'_>) -> Result<Page<Record>, Problem> {
+pub(crate) async fn page(context: &ConsoleContext<'_>) -> Result<Page<Record>, Problem> {
     let query = &context.query;
     let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
     let kind = query.get("kind").map(|name| {
@@ -145,7 +145,7 @@ fn record(record: &AuditRecord) -> Record {
     }
 }
 
-pub(crate) async fn verify(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn verify(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let lang = context.lang;
     let verification = log(context)?.verify_audit(None).await?;
     let has_last_checkpoint = verification.has_head;
@@ -172,7 +172,7 @@ pub(crate) async fn verify(context: &Context<'_>) -> Result<Response<Body>, Prob
     Ok(json(StatusCode::OK, &body))
 }
 
-pub(crate) async fn export(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn export(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let (format, name) = match context.query.get("format") {
         None | Some("jsonl") => (ExportFormat::JsonLines, "attachment; filename=\"audit.jsonl\""),
         Some("ocsf") => (ExportFormat::Ocsf, "attachment; filename=\"audit.ocsf.jsonl\""),

@@ -14,7 +14,7 @@ use toolhub_core::{Lang, Localize as _, RawJson};
 
 use super::{CURSOR, DETAILS, LIMIT, Page, SINCE, millis, timestamp};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::{Parameter, json};
 
 const DEFAULT_LIMIT: usize = 50;
@@ -131,7 +131,7 @@ pub(crate) struct CallDetail {
     pub(crate) result: Option<RawJson>,
 }
 
-pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let Page { items, next } = selected(context).await?.page;
     let with_details = context.query.flag(DETAILS.name)?;
     let listed = |record: &CallRecord| match with_details {
@@ -142,7 +142,7 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Proble
 }
 
 /// One page of the calls that the principal may see, by the query of the request.
-pub(crate) async fn page(context: &Context<'_>) -> Result<CallPage, Problem> {
+pub(crate) async fn page(context: &ConsoleContext<'_>) -> Result<CallPage, Problem> {
     let Selection { page: Page { items, next }, is_partial } = selected(context).await?;
     let items = items.iter().map(|record| call(record, context.lang)).collect();
     Ok(CallPage { page: Page { items, next }, is_partial })
@@ -158,7 +158,7 @@ pub(crate) struct Selection<T> {
     pub(crate) is_partial: bool,
 }
 
-async fn selected(context: &Context<'_>) -> Result<Selection<CallRecord>, Problem> {
+async fn selected(context: &ConsoleContext<'_>) -> Result<Selection<CallRecord>, Problem> {
     let query = &context.query;
     let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
     let own = |name: &str| query.get(name).map(str::to_owned);
@@ -199,7 +199,7 @@ async fn selected(context: &Context<'_>) -> Result<Selection<CallRecord>, Proble
 
 /// One page of the calls that match a query.
 async fn search(
-    context: &Context<'_>,
+    context: &ConsoleContext<'_>,
     mut wanted: CallQuery,
     limit: usize,
 ) -> Result<Selection<CallRecord>, Problem> {
@@ -230,7 +230,7 @@ struct VisibleSearch {
 /// One page of the calls that match a query and contain a text where the principal sees it. Which calls are read, and where the
 /// page ends, depends on the visible parts alone.
 async fn search_visible(
-    context: &Context<'_>,
+    context: &ConsoleContext<'_>,
     mut wanted: CallQuery,
     VisibleSearch { text, limit }: VisibleSearch,
 ) -> Result<Selection<CallRecord>, Problem> {
@@ -249,7 +249,7 @@ async fn search_visible(
 }
 
 /// Whether what the principal may see of a call contains a text in lower case.
-fn shows_text(context: &Context<'_>, record: &CallRecord, text: &str) -> bool {
+fn shows_text(context: &ConsoleContext<'_>, record: &CallRecord, text: &str) -> bool {
     let start = &record.start;
     let has = |shown: &str| shown.to_lowercase().contains(text);
     let arguments = context.visible_arguments(start.tool.as_str(), &start.arguments);
@@ -286,17 +286,17 @@ fn record_id(text: &str) -> Result<RecordId, Problem> {
     Err(Problem::bad_request("the id of a call has letters and digits", "调用编号由字母和数字组成"))
 }
 
-pub(crate) async fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &read(context).await?))
 }
 
 /// The call that the path names.
-pub(crate) async fn read(context: &Context<'_>) -> Result<CallDetail, Problem> {
+pub(crate) async fn read(context: &ConsoleContext<'_>) -> Result<CallDetail, Problem> {
     find(context, context.id()).await
 }
 
 /// The last calls of the same tool that the principal may see, without this one.
-pub(crate) async fn others(context: &Context<'_>, own: &Call) -> Result<Vec<Call>, Problem> {
+pub(crate) async fn others(context: &ConsoleContext<'_>, own: &Call) -> Result<Vec<Call>, Problem> {
     let principal = (!context.reads_all_calls()).then(|| context.principal().id().to_string());
     let limit = Some(MAX_OTHERS + 1);
     let query = CallQuery { tool: Some(own.tool.clone()), principal, limit, ..CallQuery::default() };
@@ -314,7 +314,7 @@ pub(crate) struct SeenCaller {
 }
 
 /// The principals of the last calls that the principal of the request may see, the last one first.
-pub(crate) async fn seen_callers(context: &Context<'_>) -> Result<Vec<SeenCaller>, Problem> {
+pub(crate) async fn seen_callers(context: &ConsoleContext<'_>) -> Result<Vec<SeenCaller>, Problem> {
     let principal = (!context.reads_all_calls()).then(|| context.principal().id().to_string());
     let query = CallQuery { principal, limit: Some(MAX_LIMIT), ..CallQuery::default() };
     let mut seen: Vec<SeenCaller> = Vec::new();
@@ -329,7 +329,7 @@ pub(crate) async fn seen_callers(context: &Context<'_>) -> Result<Vec<SeenCaller
 }
 
 /// The call with this id, if the principal may see it.
-pub(crate) async fn find(context: &Context<'_>, id: &str) -> Result<CallDetail, Problem> {
+pub(crate) async fn find(context: &ConsoleContext<'_>, id: &str) -> Result<CallDetail, Problem> {
     let unknown = || Problem::not_found(format!("there is no call `{id}`"), format!("没有调用 `{id}`"));
     let wanted = record_id(id).map_err(|_| unknown())?;
     let record = context.hub().call_record(&wanted).await?;
@@ -350,7 +350,7 @@ pub(crate) async fn find(context: &Context<'_>, id: &str) -> Result<CallDetail, 
 }
 
 /// A call without its result and related calls.
-fn detail(context: &Context<'_>, record: &CallRecord) -> CallDetail {
+fn detail(context: &ConsoleContext<'_>, record: &CallRecord) -> CallDetail {
     let (start, lang) = (&record.start, context.lang);
     CallDetail {
         call: call(record, lang),

@@ -1,4 +1,4 @@
-//! `clients`: the MCP clients that have introduced themselves since the hub was started.
+//! `clients`: the MCP clients that have connected since the hub was started.
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -8,7 +8,7 @@ use toolhub_core::{Role, Roles};
 
 use super::{Page, timestamp};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// A client as it states its name, with its authenticated principal.
@@ -24,16 +24,16 @@ pub(crate) struct ConnectedClient {
     pub(crate) profile: String,
     /// The revision of the protocol.
     pub(crate) protocol: String,
-    /// When it introduced itself last.
+    /// When it connected last.
     pub(crate) seen_at: String,
 }
 
-pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &Page { items: read(context), next: None }))
 }
 
 /// The clients that the principal may see, the latest one first: its own, or all.
-pub(crate) fn read(context: &Context<'_>) -> Vec<ConnectedClient> {
+pub(crate) fn read(context: &ConsoleContext<'_>) -> Vec<ConnectedClient> {
     let sees_all =
         context.has_role([Role::Operator, Role::Auditor, Role::Owner].into_iter().collect::<Roles>());
     let own = context.principal().id();

@@ -10,7 +10,7 @@ use toolhub_core::cluster::{Member, MemberKind, Placement};
 
 use super::millis;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// The state of the cluster of this hub.
@@ -110,12 +110,12 @@ impl From<&Placement> for PlacedServer {
     }
 }
 
-pub(crate) async fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &read(context).await?))
 }
 
 /// The state of the cluster, as the database and NATS know it now.
-pub(crate) async fn read(context: &Context<'_>) -> Result<Cluster, Problem> {
+pub(crate) async fn read(context: &ConsoleContext<'_>) -> Result<Cluster, Problem> {
     let Some(status) = context.hub().cluster_status().await else {
         return Ok(Cluster {
             enabled: false,

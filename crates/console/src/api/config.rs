@@ -18,7 +18,7 @@ use toolhub_server::{Authenticator as _, hash_of};
 
 use super::server_edit::check_editable;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// The configuration.
@@ -74,7 +74,7 @@ const MAX_TEXT_BYTES: usize = 512 << 10;
 /// Number of unchanged lines before and after a change.
 const CONTEXT_LINES: usize = 3;
 
-pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let config = read(context)?;
     let mut response = json(StatusCode::OK, &config);
     set_version(&mut response, &config.version);
@@ -82,13 +82,13 @@ pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 }
 
 /// The configuration as the file states it.
-pub(crate) fn read(context: &Context<'_>) -> Result<Config, Problem> {
-    let places = context.hub().places();
+pub(crate) fn read(context: &ConsoleContext<'_>) -> Result<Config, Problem> {
+    let paths = context.hub().paths();
     let text = current_text(context)?;
     let masked = masked(context, &text)?;
     let read_only =
-        check_editable(context, &places.config).err().map(|problem| problem.detail.localize(context.lang));
-    let (warnings, restart) = match check_config(places, &text) {
+        check_editable(context, &paths.config).err().map(|problem| problem.detail.localize(context.lang));
+    let (warnings, restart) = match check_config(paths, &text) {
         Ok(settings) => (
             settings.notes,
             settings.restart_sections.changed_since(&context.hub().settings().restart_sections),
@@ -98,7 +98,7 @@ pub(crate) fn read(context: &Context<'_>) -> Result<Config, Problem> {
         }
     };
     Ok(Config {
-        file: places.config.display().to_string(),
+        file: paths.config.display().to_string(),
         text: masked.text().to_owned(),
         version: version(&text),
         warnings: warnings.iter().map(|text| text.localize(context.lang)).collect(),
@@ -107,9 +107,9 @@ pub(crate) fn read(context: &Context<'_>) -> Result<Config, Problem> {
     })
 }
 
-pub(crate) fn preview(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn preview(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let text = new_text(context)?;
-    let places = context.hub().places();
+    let paths = context.hub().paths();
     let masked = masked(context, &current_text(context)?)?;
     let lines = changed_lines(masked.text(), &text);
     let restored = match masked.restore(&text) {
@@ -121,7 +121,7 @@ pub(crate) fn preview(context: &Context<'_>) -> Result<Response<Body>, Problem> 
             return Ok(json(StatusCode::OK, &preview));
         }
     };
-    let preview = match check_config(places, &restored) {
+    let preview = match check_config(paths, &restored) {
         Ok(settings) => {
             let running = &context.hub().settings().restart_sections;
             let restart = settings.restart_sections.changed_since(running);
@@ -150,21 +150,21 @@ pub(crate) fn preview(context: &Context<'_>) -> Result<Response<Body>, Problem> 
     Ok(json(StatusCode::OK, &preview))
 }
 
-pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn put(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let text = new_text(context)?;
-    let places = context.hub().places();
-    check_editable(context, &places.config)?;
+    let paths = context.hub().paths();
+    check_editable(context, &paths.config)?;
     let expected = expected_version(context)?;
-    let file = LockedFile::open(&places.config)?;
+    let file = LockedFile::open(&paths.config)?;
     check_version(expected, file.text())?;
     let masked = masked(context, file.text())?;
     let restored = masked.restore(&text).map_err(invalid)?;
-    check_config(places, &restored)
+    check_config(paths, &restored)
         .map_err(|error| invalid(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))))?;
     if restored != file.text() {
         let event = ChangeEvent {
             object: ChangedObject::Config,
-            name: places.config.display().to_string(),
+            name: paths.config.display().to_string(),
             change: ChangeKind::Updated,
             sha256: None,
             detail: Some("changed in the console".to_owned()),
@@ -178,7 +178,7 @@ pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem
 }
 
 /// The version of the text that a request changes.
-pub(super) fn expected_version<'a>(context: &'a Context<'_>) -> Result<&'a str, Problem> {
+pub(super) fn expected_version<'a>(context: &'a ConsoleContext<'_>) -> Result<&'a str, Problem> {
     let expected = context.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok());
     expected.filter(|expected| !expected.is_empty()).ok_or_else(|| {
         Problem::new(
@@ -202,12 +202,12 @@ pub(super) fn check_version(expected: &str, text: &str) -> Result<(), Problem> {
         "changed-meanwhile",
         LocalizedText::new(
             "the file was changed since you read it: reload it, and make your change again",
-            "文件在您读取之后已被修改：请重新加载后再次修改",
+            "文件在你读取之后已被修改：请重新加载后再次修改",
         ),
     ))
 }
 
-fn new_text(context: &Context<'_>) -> Result<String, Problem> {
+fn new_text(context: &ConsoleContext<'_>) -> Result<String, Problem> {
     let NewConfig { text } = context.json()?;
     if text.len() > MAX_TEXT_BYTES {
         return Err(Problem::bad_request(
@@ -223,12 +223,12 @@ pub(super) fn invalid(what: LocalizedText) -> Problem {
 }
 
 /// The text of the file. For a trusted workspace it is the text that was checked.
-fn current_text(context: &Context<'_>) -> Result<String, Problem> {
-    let places = context.hub().places();
-    if check_editable(context, &places.config).is_err() {
-        return Ok(places.text(&places.config)?.unwrap_or_default());
+fn current_text(context: &ConsoleContext<'_>) -> Result<String, Problem> {
+    let paths = context.hub().paths();
+    if check_editable(context, &paths.config).is_err() {
+        return Ok(paths.text(&paths.config)?.unwrap_or_default());
     }
-    match std::fs::read_to_string(&places.config) {
+    match std::fs::read_to_string(&paths.config) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(error.into()),
@@ -236,8 +236,8 @@ fn current_text(context: &Context<'_>) -> Result<String, Problem> {
 }
 
 /// The text without its secrets.
-fn masked(context: &Context<'_>, text: &str) -> Result<MaskedConfig, Problem> {
-    let file = context.hub().places().config.display();
+fn masked(context: &ConsoleContext<'_>, text: &str) -> Result<MaskedConfig, Problem> {
+    let file = context.hub().paths().config.display();
     MaskedConfig::new(text).ok_or_else(|| {
         let detail = LocalizedText::new(
             format!("`{file}` is not valid TOML, so that its secrets cannot be told apart: mend it with an editor; `toolhub doctor` names the line"),

@@ -7,6 +7,9 @@ pub(crate) mod calls;
 pub(crate) mod clients;
 pub(crate) mod cluster;
 pub(crate) mod config;
+mod disabled_tool;
+pub(crate) mod held_calls;
+pub(crate) mod offered_names;
 pub(crate) mod overview;
 pub(crate) mod routes;
 pub(crate) mod run;
@@ -16,7 +19,6 @@ pub(crate) mod server_entry;
 pub(crate) mod servers;
 pub(crate) mod skills;
 pub(crate) mod tools;
-pub(crate) mod waiting;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -27,12 +29,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub::Gateways;
+use toolhub_access::DECIDERS;
 use toolhub_core::{BoxFuture, Role, Roles, Secret};
 
 use crate::browser::Cookies;
 use crate::events::{IsLive, StreamAccess};
 use crate::problem::Problem;
-use crate::request::{Context, Credential};
+use crate::request::{ConsoleContext, Credential};
 use crate::route::Parameter;
 use crate::session::SessionOwner;
 use crate::sessions::Sessions;
@@ -44,7 +47,7 @@ pub(crate) const TOOL_USERS: &[Role] =
     &[Role::Viewer, Role::Caller, Role::Approver, Role::Operator, Role::Auditor, Role::Owner];
 const CALLERS: &[Role] = &[Role::Caller, Role::Owner];
 const OPERATORS: &[Role] = &[Role::Operator, Role::Owner];
-const APPROVERS: &[Role] = &[Role::Approver, Role::Owner];
+const APPROVERS: &[Role] = DECIDERS;
 pub(crate) const AUDITORS: &[Role] = &[Role::Auditor];
 /// The roles that see skills.
 pub(crate) const SKILL_READERS: &[Role] = &[Role::Operator, Role::Auditor, Role::Owner];
@@ -92,22 +95,22 @@ const MAX_UNCONFIRMED: Duration = Duration::from_secs(60);
 /// The request header with the last event that the client has received.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-async fn open_events(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+async fn open_events(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let last = context.headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
     let last = last.or_else(|| context.query.get("since"));
     let (visible, is_live) = (visible_topics(context), live_check(context));
     context.events.open(context.hub(), last, StreamAccess { handle: &context.handle, visible, is_live }).await
 }
 
-/// Which topics of events a principal may learn about.
-pub(crate) fn visible_topics(context: &Context<'_>) -> [bool; 3] {
+/// Which topics of events a principal may see.
+pub(crate) fn visible_topics(context: &ConsoleContext<'_>) -> [bool; 3] {
     let has = |roles: &[Role]| roles.iter().any(|role| context.has_role(*role));
     [has(VIEWERS), has(AUDITORS), has(APPROVERS)]
 }
 
 /// Checks whether the credential of a request is still valid, for streams that outlive the request.
-pub(crate) fn live_check(context: &Context<'_>) -> IsLive {
-    match &context.visitor.credential {
+pub(crate) fn live_check(context: &ConsoleContext<'_>) -> IsLive {
+    match &context.caller.credential {
         Credential::Session { .. } => {
             let check = Arc::new(SessionCheck {
                 sessions: Arc::clone(context.sessions),

@@ -15,7 +15,7 @@ use toolhub_server::HubService as _;
 use super::{DETAILS, Empty, millis, timestamp};
 use crate::browser::{CookieKind, Cookies, PrivateCookies};
 use crate::problem::Problem;
-use crate::request::{Context, Credential};
+use crate::request::{ConsoleContext, Credential};
 use crate::route::json;
 
 /// Number of days in the statistics.
@@ -36,7 +36,7 @@ pub(crate) struct Me {
     profiles: Vec<String>,
 }
 
-pub(crate) fn me(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn me(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let principal = context.principal();
     let me = Me {
         id: principal.id().to_string(),
@@ -48,9 +48,9 @@ pub(crate) fn me(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 }
 
 /// Ends the session of the request.
-pub(crate) async fn end_session(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn end_session(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let token = Cookies::of(context.headers).session(context.is_https);
-    let Some(token) = token.filter(|_| matches!(context.visitor.credential, Credential::Session { .. }))
+    let Some(token) = token.filter(|_| matches!(context.caller.credential, Credential::Session { .. }))
     else {
         return Err(Problem::bad_request("only a browser has a session", "只有浏览器才有会话"));
     };
@@ -62,7 +62,7 @@ pub(crate) async fn end_session(context: &Context<'_>) -> Result<Response<Body>,
 }
 
 /// The profiles that the principal may use.
-pub(crate) fn usable_profiles(context: &Context<'_>) -> Vec<String> {
+pub(crate) fn usable_profiles(context: &ConsoleContext<'_>) -> Vec<String> {
     let usable = context.gateways.names().filter(|name| context.principal().may_use_profile(name));
     usable.map(str::to_owned).collect()
 }
@@ -76,7 +76,7 @@ pub(crate) struct HealthBody {
     version: String,
 }
 
-pub(crate) fn health(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn health(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let mut health = context.gateways.health();
     // The problems name servers, which others may not see.
     if !context.has_role([Role::Operator, Role::Auditor, Role::Owner].into_iter().collect::<Roles>()) {
@@ -136,12 +136,12 @@ pub(crate) struct StoredStatistics {
     last_failure: Option<String>,
 }
 
-pub(crate) async fn stats(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn stats(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &read_stats(context).await?))
 }
 
 /// The tools that the principal may see, by source; `None` for those who manage or audit the hub, who see all.
-fn visible_tools(context: &Context<'_>) -> Option<HashSet<(Source, ToolName)>> {
+fn visible_tools(context: &ConsoleContext<'_>) -> Option<HashSet<(Source, ToolName)>> {
     let managers: Roles = [Role::Operator, Role::Auditor, Role::Owner].into_iter().collect();
     if context.has_role(managers) {
         return None;
@@ -157,7 +157,7 @@ fn visible_tools(context: &Context<'_>) -> Option<HashSet<(Source, ToolName)>> {
 }
 
 /// The statistics of the tools that the principal may see.
-pub(crate) async fn read_stats(context: &Context<'_>) -> Result<Stats, Problem> {
+pub(crate) async fn read_stats(context: &ConsoleContext<'_>) -> Result<Stats, Problem> {
     let today = Day::of(SystemTime::now());
     let first = today.0 - DAYS + 1;
     let query = SummaryQuery { since: Day(first), tools: MAX_TOOLS };

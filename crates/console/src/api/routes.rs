@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::{
     ACCESS_READERS, APPROVERS, AUDITORS, CALLERS, CLUSTER_READERS, DETAILS, Empty, OPERATORS, OWNERS,
     PROFILE, Page, SKILL_READERS, TOOL_USERS, VIEWERS, access, ask, audit, calls, clients, cluster, config,
-    open_events, overview, run, search, server_edit, server_entry, servers, skills, tools, waiting,
+    held_calls, open_events, overview, run, search, server_edit, server_entry, servers, skills, tools,
 };
 use crate::openapi;
 use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, json, schema_of};
@@ -56,7 +56,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Verb::Get,
         path: "stats",
         permission: Permission::AnyOf(VIEWERS),
-        summary: "Calls, failures and latencies of the last days",
+        summary: "Calls and failures of the last days, and the latencies of all successes",
         parameters: &[DETAILS],
         request: None,
         response: ResponseKind::Json(schema_of::<overview::Stats>),
@@ -66,7 +66,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Verb::Get,
         path: "clients",
         permission: Permission::AnyOf(VIEWERS),
-        summary: "The MCP clients that have introduced themselves",
+        summary: "The MCP clients that have connected",
         parameters: &[],
         request: None,
         response: ResponseKind::Json(schema_of::<Page<clients::ConnectedClient>>),
@@ -347,8 +347,8 @@ pub(crate) const ROUTES: &[Route] = &[
             r#type: "boolean",
         }],
         request: None,
-        response: ResponseKind::Json(schema_of::<Page<waiting::Held>>),
-        handler: |context| Box::pin(waiting::list(context)),
+        response: ResponseKind::Json(schema_of::<Page<held_calls::Held>>),
+        handler: |context| Box::pin(held_calls::list(context)),
     },
     Route {
         method: Verb::Post,
@@ -357,8 +357,8 @@ pub(crate) const ROUTES: &[Route] = &[
         summary: "Lets a held call run, once",
         parameters: &[],
         request: None,
-        response: ResponseKind::Json(schema_of::<waiting::Held>),
-        handler: |context| Box::pin(waiting::decide(context, true)),
+        response: ResponseKind::Json(schema_of::<held_calls::Held>),
+        handler: |context| Box::pin(held_calls::decide(context, true)),
     },
     Route {
         method: Verb::Post,
@@ -367,8 +367,8 @@ pub(crate) const ROUTES: &[Route] = &[
         summary: "Refuses a held call",
         parameters: &[],
         request: None,
-        response: ResponseKind::Json(schema_of::<waiting::Held>),
-        handler: |context| Box::pin(waiting::decide(context, false)),
+        response: ResponseKind::Json(schema_of::<held_calls::Held>),
+        handler: |context| Box::pin(held_calls::decide(context, false)),
     },
     Route {
         method: Verb::Get,

@@ -16,7 +16,7 @@ use crate::event_response;
 use crate::events::{ended, too_many_streams};
 use crate::interactive_call::{self, CHANNEL_CAPACITY, PageClient};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// The error code of a question that a person refused to answer.
@@ -31,7 +31,7 @@ pub(crate) struct AnswerRequest {
     result: Option<RawJson>,
 }
 
-pub(crate) async fn run(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn run(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let call = direct_call(context).await?;
     let permit = context.handle.take(Resource::Streams, 1).map_err(|_| too_many_streams())?;
     let (events, receiver) = mpsc::channel(CHANNEL_CAPACITY);
@@ -49,7 +49,7 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Response<Body>, Problem
     Ok(event_response::respond(receiver, work))
 }
 
-pub(crate) fn answer(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn answer(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let AnswerRequest { result } = context.json()?;
     let answer = result.ok_or_else(|| (REFUSED, "the user refused to answer".to_owned()));
     match context.questions.answer(context.id(), context.principal().id(), answer) {

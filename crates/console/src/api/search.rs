@@ -13,7 +13,7 @@ use toolhub_engine::Entry;
 
 use super::tools::{ListedDefinition, Tool, offered, summary};
 use crate::problem::Problem;
-use crate::request::{Context, bounded};
+use crate::request::{ConsoleContext, bounded};
 use crate::route::json;
 
 const DEFAULT_HITS: usize = 10;
@@ -67,7 +67,7 @@ pub(crate) struct SearchBody {
     pub(crate) fits: bool,
 }
 
-pub(crate) async fn search(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn search(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &find_hits(context, &context.json()?).await?))
 }
 
@@ -78,7 +78,7 @@ fn managers() -> Roles {
 
 /// The best tools for a query among those that the principal may see.
 pub(crate) async fn find_tools(
-    context: &Context<'_>,
+    context: &ConsoleContext<'_>,
     query: &str,
     profile: Option<&str>,
     limit: usize,
@@ -89,7 +89,7 @@ pub(crate) async fn find_tools(
     Ok(find_hits(context, &request).await?.hits)
 }
 
-async fn find_hits(context: &Context<'_>, request: &SearchRequest) -> Result<SearchBody, Problem> {
+async fn find_hits(context: &ConsoleContext<'_>, request: &SearchRequest) -> Result<SearchBody, Problem> {
     let limit = request.limit.map_or(DEFAULT_HITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let limit = bounded("limit", limit, MAX_HITS)?;
     let offered = offered(context, request.profile.as_deref())?;

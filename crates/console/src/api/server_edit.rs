@@ -1,7 +1,7 @@
 //! Changes to the servers in `mcp.json`: add, enable, disable and remove. The running hub applies them as it applies every change
 //! of the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -19,7 +19,7 @@ use toolhub_mcp_client::config::{ServerEntry, add_server, parse_servers, remove_
 use super::Empty;
 use super::servers;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// How long a request waits until the hub has applied a change.
@@ -41,6 +41,9 @@ pub(crate) struct NewServer {
     /// Variables of the command, or headers of the URL.
     #[serde(default)]
     values: Vec<NamedValue>,
+    /// The working directory of the command.
+    #[serde(default)]
+    cwd: Option<String>,
     /// `{"mcpServers": {…}}`, `{NAME: {…}}` or one server, as other clients write them.
     #[serde(default)]
     json: Option<String>,
@@ -63,8 +66,10 @@ pub(crate) struct ServerChange {
     ids: Vec<String>,
     /// The file.
     file: String,
-    /// The lines that are added to it.
+    /// The lines of the new entries in `mcpServers`.
     added_lines: Vec<String>,
+    /// The number of the other servers in the file, which stay as they are.
+    other_servers: usize,
     /// Whether it was written.
     written: bool,
 }
@@ -88,7 +93,7 @@ impl From<ConfigError> for Problem {
     }
 }
 
-pub(crate) async fn add(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn add(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let new: NewServer = context.json()?;
     let entries = entries(&new)?;
     for ServerEntry { id, .. } in &entries {
@@ -100,11 +105,13 @@ pub(crate) async fn add(context: &Context<'_>) -> Result<Response<Body>, Problem
             return Err(Problem::new(StatusCode::CONFLICT, "config", detail));
         }
     }
-    let file = &context.hub().places().servers;
+    let file = &context.hub().paths().servers;
     check_editable(context, file)?;
     // The file as a whole may contain secrets of other servers: only the new entries are shown.
-    let added_lines = with_entries("", &entries)?.lines().map(str::to_owned).collect();
-    with_entries(&std::fs::read_to_string(file).unwrap_or_default(), &entries)?;
+    let added_lines = entry_lines(&with_entries("", &entries)?);
+    let before = std::fs::read_to_string(file).unwrap_or_default();
+    let other_servers = parse_servers(file, &before)?.len();
+    with_entries(&before, &entries)?;
     let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
     if !new.preview {
         for entry in &entries {
@@ -113,8 +120,17 @@ pub(crate) async fn add(context: &Context<'_>) -> Result<Response<Body>, Problem
         }
         await_servers(context, |known| ids.iter().all(|id| known.contains(id))).await;
     }
-    let change = ServerChange { ids, file: file.display().to_string(), added_lines, written: !new.preview };
+    let file = file.display().to_string();
+    let change = ServerChange { ids, file, added_lines, other_servers, written: !new.preview };
     Ok(json(StatusCode::OK, &change))
+}
+
+/// The entries in the text of a file that has nothing else: its lines without the two opening ones (`{` and `"mcpServers": {`)
+/// and the two closing ones.
+fn entry_lines(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let inner = lines.get(2..lines.len().saturating_sub(2)).unwrap_or(&lines);
+    inner.iter().map(|line| (*line).to_owned()).collect()
 }
 
 /// The text of a file after these entries were added to it.
@@ -148,14 +164,21 @@ fn entries(new: &NewServer) -> Result<Vec<ServerEntry>, Problem> {
         }
     };
     for ServerEntry { id, .. } in &entries {
-        let is_valid = !id.trim().is_empty()
-            && !ServerId::RESERVED.contains(&id.as_str())
-            && !id.contains(['/', '\\'])
-            && !id.chars().any(char::is_control);
-        if !is_valid {
+        if ServerId::RESERVED.contains(&id.as_str()) {
             return Err(Problem::bad_request(
-                format!("`{id}` cannot be the name of a server: choose another"),
-                format!("`{id}` 不能用作服务器名：请换一个"),
+                format!("`{id}` cannot be the name of a server, as it means something else: choose another"),
+                format!("`{id}` 另有含义，不能用作服务器名：请换一个"),
+            ));
+        }
+        // It becomes part of the names of tools.
+        if id.is_empty() || !id.chars().all(|letter| letter.is_alphanumeric() || "-_.".contains(letter)) {
+            return Err(Problem::bad_request(
+                format!(
+                    "`{id}` cannot be the name of a server: it has letters, digits, `-`, `_` and `.` only, since it becomes part of the names of tools"
+                ),
+                format!(
+                    "`{id}` 不能用作服务器名：只能使用字母、数字、`-`、`_` 和 `.`，因为它会成为工具名称的一部分"
+                ),
             ));
         }
     }
@@ -164,6 +187,7 @@ fn entries(new: &NewServer) -> Result<Vec<ServerEntry>, Problem> {
 
 fn transport(new: &NewServer) -> Result<TransportSpec, Problem> {
     let pairs = pairs(&new.values);
+    let folder = new.cwd.as_deref().map(str::trim).filter(|folder| !folder.is_empty());
     if let Some(url) = &new.url {
         return Ok(TransportSpec::Http(HttpSpec { url: checked_url(url)?, headers: pairs }));
     }
@@ -177,6 +201,7 @@ fn transport(new: &NewServer) -> Result<TransportSpec, Problem> {
         command: command.clone(),
         args: args.to_vec(),
         env: pairs,
+        cwd: folder.map(PathBuf::from),
         ..StdioSpec::default()
     }))
 }
@@ -227,8 +252,8 @@ fn entries_of_json(text: &str, id: Option<&str>) -> Result<Vec<ServerEntry>, Pro
             "此 JSON 中没有服务器：请粘贴 {\"mcpServers\": {…}}、{\"名称\": {…}}，或单个服务器并填写名称",
         )
     };
-    let members =
-        RawJson::parse(text.trim().to_owned()).ok().and_then(|value| value.object()).ok_or_else(wrong)?;
+    let value = RawJson::parse(text).map_err(|error| invalid_json(&error))?;
+    let members = value.object().ok_or_else(wrong)?;
     let is_one = members.contains("command") || members.contains("url");
     let full = ["mcpServers", "servers"].iter().find_map(|key| members.get(key).and_then(RawJson::object));
     let servers = match (is_one, id, full) {
@@ -238,7 +263,9 @@ fn entries_of_json(text: &str, id: Option<&str>) -> Result<Vec<ServerEntry>, Pro
         (false, _, None) => members,
     };
     let whole = RawObject::default().with("mcpServers", servers.into_raw()).into_raw();
-    let specs = parse_servers(Path::new("mcp.json"), whole.get())?;
+    // The position is that in another text than the one that was typed.
+    let specs = parse_servers(Path::new("mcp.json"), whole.get())
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "bad-request", error.message))?;
     if specs.is_empty() {
         return Err(wrong());
     }
@@ -249,7 +276,20 @@ fn entries_of_json(text: &str, id: Option<&str>) -> Result<Vec<ServerEntry>, Pro
     Ok(specs.iter().map(entry).collect())
 }
 
-pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+/// Why a text is not JSON, and where.
+fn invalid_json(error: &serde_json::Error) -> Problem {
+    let (line, column) = (error.line(), error.column());
+    let (en, zh) = match error.is_eof() {
+        true => ("it ends too early, a bracket or a quote is not closed", "内容不完整，括号或引号没有闭合"),
+        false => ("there is a syntax error", "语法错误"),
+    };
+    Problem::bad_request(
+        format!("this is not valid JSON: {en} (line {line}, column {column})"),
+        format!("不是有效的 JSON：{zh}（第 {line} 行第 {column} 列）"),
+    )
+}
+
+pub(crate) async fn patch(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let view = servers::find(context)?;
     let enabled = match context.json()? {
         ServerPatch { enabled: Some(enabled), switch_off: None, switch_on: None } => enabled,
@@ -283,9 +323,9 @@ pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Probl
 }
 
 /// Switches a tool of a server off or on. The server is connected again with the new list.
-async fn switch(context: &Context<'_>, tool: &str, enabled: bool) -> Result<Response<Body>, Problem> {
+async fn switch(context: &ConsoleContext<'_>, tool: &str, enabled: bool) -> Result<Response<Body>, Problem> {
     let view = servers::find(context)?;
-    let (id, config) = (view.spec.id.to_string(), &context.hub().places().config);
+    let (id, config) = (view.spec.id.to_string(), &context.hub().paths().config);
     check_editable(context, config)?;
     let is_disabled = |view: &ServerView| view.spec.disabled_tools.iter().any(|name| name == tool);
     let is_listed = || {
@@ -310,7 +350,7 @@ async fn switch(context: &Context<'_>, tool: &str, enabled: bool) -> Result<Resp
     Ok(json(StatusCode::OK, &servers::read(context)?))
 }
 
-pub(crate) async fn remove(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn remove(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let view = servers::find(context)?;
     let (id, origin) = (view.spec.id.to_string(), &view.spec.origin);
     check_editable(context, origin)?;
@@ -335,10 +375,10 @@ pub(super) fn not_in_file(id: &str, file: &Path) -> Problem {
 }
 
 /// Refuses changes of files in a trusted folder: a change from elsewhere, which was not reviewed yet, would be trusted with it.
-pub(crate) fn check_editable(context: &Context<'_>, file: &Path) -> Result<(), Problem> {
-    let places = context.hub().places();
-    let is_own = file == places.servers || file == places.config;
-    if is_own && !places.workspace.is_bound_config() {
+pub(crate) fn check_editable(context: &ConsoleContext<'_>, file: &Path) -> Result<(), Problem> {
+    let paths = context.hub().paths();
+    let is_own = file == paths.servers || file == paths.config;
+    if is_own && !paths.workspace.is_bound_config() {
         return Ok(());
     }
     let file = file.display();
@@ -352,7 +392,7 @@ pub(crate) fn check_editable(context: &Context<'_>, file: &Path) -> Result<(), P
 }
 
 /// Waits until the hub has applied a change, for a limited time: another error in the configuration keeps it from that.
-async fn await_servers(context: &Context<'_>, is_applied: impl Fn(&[String]) -> bool) {
+async fn await_servers(context: &ConsoleContext<'_>, is_applied: impl Fn(&[String]) -> bool) {
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
     loop {
         let known: Vec<String> =
@@ -365,7 +405,7 @@ async fn await_servers(context: &Context<'_>, is_applied: impl Fn(&[String]) -> 
 }
 
 pub(super) async fn record(
-    context: &Context<'_>,
+    context: &ConsoleContext<'_>,
     id: &str,
     change: ChangeKind,
     detail: Option<&str>,
@@ -409,9 +449,27 @@ mod tests {
         assert_eq!(ids(&format!("{{\"mcpServers\": {{\"a\": {server}}}}}"), None).unwrap(), ["a"]);
         assert_eq!(ids(&format!("{{\"a\": {server}, \"b\": {server}}}"), None).unwrap(), ["a", "b"]);
         assert_eq!(ids(server, Some("c")).unwrap(), ["c"]);
+        let problem = entries_of_json("{\"mcpServers\":\n {", None).err().unwrap();
+        assert!(problem.detail.localize(Lang::En).contains("not valid JSON"), "{problem:?}");
+        assert!(problem.detail.localize(Lang::En).contains("line 2, column 2"), "{problem:?}");
+        let problem = entries_of_json("{\"mcpServers\": {\"a\": 1}}", None).err().unwrap();
+        assert_eq!(problem.detail.localize(Lang::Zh), "服务器 `a` 应为对象 `{…}`");
         for wrong in [server, "[]", "{", "{}", "1"] {
             assert_eq!(ids(wrong, None).err().unwrap().status, StatusCode::BAD_REQUEST, "{wrong}");
         }
+    }
+
+    #[test]
+    fn lines_of_new_entries_are_those_inside_the_list() {
+        let transport =
+            TransportSpec::Http(HttpSpec { url: "http://y/mcp".to_owned(), ..HttpSpec::default() });
+        let lines = entry_lines(&with_entries("", &[ServerEntry { id: "a".to_owned(), transport }]).unwrap());
+        assert!(lines[0].trim_start().starts_with("\"a\""), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("http://y/mcp")), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.contains("mcpServers")), "{lines:?}");
+        let count =
+            |brace| lines.iter().flat_map(|line| line.chars()).filter(|letter| *letter == brace).count();
+        assert_eq!(count('{'), count('}'), "{lines:?}");
     }
 
     #[test]
@@ -421,6 +479,7 @@ mod tests {
             command: command.map(str::to_owned),
             url: url.map(str::to_owned),
             values: Vec::new(),
+            cwd: None,
             json: None,
             preview: true,
         };
@@ -429,6 +488,7 @@ mod tests {
             ("", Some("x"), None),
             ("native", Some("x"), None),
             ("a/b", Some("x"), None),
+            ("my server!", Some("x"), None),
             ("a", None, None),
             ("a", Some("x"), Some("http://y")),
             ("a", Some(" "), None),

@@ -20,7 +20,7 @@ use super::server_edit::{
 };
 use super::servers;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// The entry of a server.
@@ -168,14 +168,14 @@ fn repeated_name(pairs: &[(String, String)]) -> Option<&str> {
     names.windows(2).find(|two| two[0] == two[1]).map(|two| two[0])
 }
 
-pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let spec = servers::find(context)?.spec;
     let (id, origin) = (spec.id.as_str(), &spec.origin);
     let read_only =
         check_editable(context, origin).err().map(|problem| problem.detail.localize(context.lang));
     // The text of a trusted workspace is the one that was checked.
     let text = match &read_only {
-        Some(_) => context.hub().places().text(origin)?.unwrap_or_default(),
+        Some(_) => context.hub().paths().text(origin)?.unwrap_or_default(),
         None => std::fs::read_to_string(origin)?,
     };
     let editor = open(origin, &text, id)?;
@@ -191,7 +191,7 @@ pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     Ok(response)
 }
 
-pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn put(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let before = servers::find(context)?.spec;
     let new: NewEntry = context.json()?;
     let (id, origin) = (before.id.as_str(), &before.origin);

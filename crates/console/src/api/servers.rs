@@ -6,15 +6,16 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolhub::ServerView;
+use toolhub::{ServerState, ServerView};
 use toolhub_client_config::TransportSpec;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
+use toolhub_core::shell;
 use toolhub_core::{Lang, Localize as _, Role, Roles, Source, ToolError, ToolName};
 use toolhub_mcp_client::last_lines;
 
 use super::{Page, timestamp};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// A server.
@@ -69,12 +70,12 @@ pub(crate) struct ServerLog {
     pub(crate) lines: Vec<String>,
 }
 
-pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &Page { items: visible(context), next: None }))
 }
 
 /// The servers that the principal may see.
-pub(crate) fn visible(context: &Context<'_>) -> Vec<Server> {
+pub(crate) fn visible(context: &ConsoleContext<'_>) -> Vec<Server> {
     let (views, sources) = (context.hub().servers(), visible_sources(context));
     let views = views.iter().filter(|view| sources.contains(view));
     views.map(|view| Server { tools: sources.tool_count(view), ..server(view, context.lang) }).collect()
@@ -105,7 +106,7 @@ impl VisibleSources {
     }
 }
 
-fn visible_sources(context: &Context<'_>) -> VisibleSources {
+fn visible_sources(context: &ConsoleContext<'_>) -> VisibleSources {
     let managers: Roles = [Role::Operator, Role::Auditor, Role::Owner].into_iter().collect();
     if context.has_role(managers) {
         return VisibleSources::All;
@@ -128,23 +129,23 @@ fn visible_sources(context: &Context<'_>) -> VisibleSources {
 }
 
 /// The server that the path names.
-pub(crate) fn find(context: &Context<'_>) -> Result<ServerView, Problem> {
+pub(crate) fn find(context: &ConsoleContext<'_>) -> Result<ServerView, Problem> {
     let id = context.id();
     let view = context.hub().servers().into_iter().find(|view| view.spec.id.as_str() == id);
     view.filter(|view| visible_sources(context).contains(view))
         .ok_or_else(|| Problem::not_found(format!("there is no server `{id}`"), format!("没有服务器 `{id}`")))
 }
 
-pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &read(context)?))
 }
 
 /// The server that the path names, for people and programs.
-pub(crate) fn read(context: &Context<'_>) -> Result<ServerDetail, Problem> {
+pub(crate) fn read(context: &ConsoleContext<'_>) -> Result<ServerDetail, Problem> {
     Ok(detail(context, &find(context)?))
 }
 
-fn detail(context: &Context<'_>, view: &ServerView) -> ServerDetail {
+fn detail(context: &ConsoleContext<'_>, view: &ServerView) -> ServerDetail {
     let source = Source::Server(view.spec.id.clone());
     let offered = context.gateways.offered_tools(None, context.principal()).unwrap_or_default();
     let own = offered.into_iter().filter(|tool| tool.sources.contains(&source));
@@ -169,24 +170,35 @@ fn detail(context: &Context<'_>, view: &ServerView) -> ServerDetail {
     }
 }
 
-pub(crate) fn log(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &ServerLog { lines: read_log(context)? }))
+pub(crate) fn log(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &ServerLog { lines: read_log(context)?.lines }))
+}
+
+/// The standard error of a server.
+pub(crate) struct StderrLog {
+    /// The last lines.
+    pub(crate) lines: Vec<String>,
+    /// Whether they are of an earlier run: the server is connected, and has written nothing since it was started.
+    pub(crate) is_earlier: bool,
 }
 
 /// The last lines of the standard error of the server that the path names: of this run, or of the last run with any output.
-pub(crate) fn read_log(context: &Context<'_>) -> Result<Vec<String>, Problem> {
+pub(crate) fn read_log(context: &ConsoleContext<'_>) -> Result<StderrLog, Problem> {
     let view = find(context)?;
-    // The file has more lines than the server's state, which are for error messages.
-    let stored = std::fs::read(context.hub().places().log_of(view.spec.id.as_str()));
+    let is_connected = matches!(view.state, ServerState::Connected { .. });
+    // The file is written when a run ends.
+    let stored = std::fs::read(context.hub().paths().log_of(view.spec.id.as_str()));
     let stored = stored.map(|bytes| last_lines(&bytes)).unwrap_or_default();
-    Ok(if stored.len() >= view.stderr.len() { stored } else { view.stderr })
+    let is_stored = view.stderr.is_empty() || (!is_connected && stored.len() >= view.stderr.len());
+    let lines = if is_stored { stored } else { view.stderr };
+    Ok(StderrLog { lines, is_earlier: is_connected && is_stored })
 }
 
-pub(crate) async fn test(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn test(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     connect(context).await
 }
 
-pub(crate) async fn restart(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn restart(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let id = find(context)?.spec.id;
     let change = ChangeEvent {
         object: ChangedObject::Server,
@@ -202,7 +214,7 @@ pub(crate) async fn restart(context: &Context<'_>) -> Result<Response<Body>, Pro
 }
 
 /// Connects to the server that the path names, and lists its tools.
-async fn connect(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+async fn connect(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let view = find(context)?;
     let id = view.spec.id.as_str();
     if !view.spec.enabled {
@@ -210,8 +222,11 @@ async fn connect(context: &Context<'_>) -> Result<Response<Body>, Problem> {
             StatusCode::CONFLICT,
             "server-disabled",
             toolhub_core::lang::LocalizedText::new(
-                format!("server `{id}` is disabled: enable it with `toolhub servers enable {id}`"),
-                format!("服务器 `{id}` 已停用：可用 `toolhub servers enable {id}` 启用"),
+                format!(
+                    "server `{id}` is disabled: enable it with `toolhub servers enable {}`",
+                    shell::quote(id)
+                ),
+                format!("服务器 `{id}` 已停用：可用 `toolhub servers enable {}` 启用", shell::quote(id)),
             ),
         ));
     }

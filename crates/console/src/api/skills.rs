@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Page;
 use super::overview::usable_profiles;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// A rough number of bytes per token of JSON text, by which costs are estimated.
@@ -43,12 +43,12 @@ pub(crate) struct Profile {
     pub(crate) list_tokens: usize,
 }
 
-pub(crate) fn list_skills(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn list_skills(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &Page { items: read_skills(context), next: None }))
 }
 
 /// All skills.
-pub(crate) fn read_skills(context: &Context<'_>) -> Vec<Skill> {
+pub(crate) fn read_skills(context: &ConsoleContext<'_>) -> Vec<Skill> {
     let snapshot = context.hub().skills();
     let own = snapshot.skills.iter().map(|known| {
         let state = match (known.approval.may_be_used(), &known.hidden_by) {
@@ -76,12 +76,12 @@ pub(crate) fn read_skills(context: &Context<'_>) -> Vec<Skill> {
     own.chain(remote).collect()
 }
 
-pub(crate) fn list_profiles(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) fn list_profiles(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &Page { items: read_profiles(context), next: None }))
 }
 
 /// The profiles that the principal may use.
-pub(crate) fn read_profiles(context: &Context<'_>) -> Vec<Profile> {
+pub(crate) fn read_profiles(context: &ConsoleContext<'_>) -> Vec<Profile> {
     let profile = |name: String| {
         let tools = context.gateways.offered_tools(Some(&name), context.principal())?.len();
         let list = context.gateways.listed_tools(Some(&name), context.principal())?;

@@ -7,18 +7,20 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub::{DirectAnswer, DirectCall, OfferedTool, Request};
+use toolhub_access::may_decide_changed_tools;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject, Role, Roles, Source, ToolError};
 use toolhub_engine::Entry;
 
+use super::disabled_tool::disabled_tool;
 use super::overview::{ToolCount, tool_count};
 use super::{CURSOR, LIMIT, PROFILE, Page, VIEWERS, timestamp};
 use crate::argument_pointer::argument_pointer;
 use crate::idempotency::Turn;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::{Parameter, json, json_text};
 use crate::shared_idempotency::{SharedRequest, SharedTurn};
 
@@ -206,7 +208,10 @@ pub(crate) struct Explanation {
 }
 
 /// The tools that the principal may see in a profile.
-pub(crate) fn offered(context: &Context<'_>, profile: Option<&str>) -> Result<Vec<OfferedTool>, Problem> {
+pub(crate) fn offered(
+    context: &ConsoleContext<'_>,
+    profile: Option<&str>,
+) -> Result<Vec<OfferedTool>, Problem> {
     let tools = context.gateways.offered_tools(profile, context.principal());
     tools.ok_or_else(|| {
         let profile = profile.unwrap_or_default();
@@ -215,20 +220,24 @@ pub(crate) fn offered(context: &Context<'_>, profile: Option<&str>) -> Result<Ve
 }
 
 /// One tool by its name in a profile.
-async fn find(context: &Context<'_>, profile: Option<&str>, name: &str) -> Result<OfferedTool, Problem> {
+async fn find(
+    context: &ConsoleContext<'_>,
+    profile: Option<&str>,
+    name: &str,
+) -> Result<OfferedTool, Problem> {
     let named = || offered(context, profile).map(|tools| tools.into_iter().find(|tool| tool.name == name));
     if let Some(tool) = named()? {
         return Ok(tool);
     }
     // It may belong to a server that has not been listed yet.
-    context.gateways.settled().await;
-    named()?.ok_or_else(|| unknown_tool(name))
+    context.gateways.wait_until_listed().await;
+    named()?.ok_or_else(|| disabled_tool(context, name).unwrap_or_else(|| unknown_tool(name)))
 }
 
 /// The tools that are held back: no client is offered them, but those who may approve them see what has changed. An approver
 /// decides about the tools that profiles and rules would offer to it.
-fn held_back(context: &Context<'_>) -> Vec<OfferedTool> {
-    if !context.has_role([Role::Approver, Role::Owner].into_iter().collect::<Roles>()) {
+fn held_back(context: &ConsoleContext<'_>) -> Vec<OfferedTool> {
+    if !may_decide_changed_tools(context.principal().roles) {
         return Vec::new();
     }
     let entries = context.gateways.held_back_tools(context.principal());
@@ -244,7 +253,7 @@ fn held_back(context: &Context<'_>) -> Vec<OfferedTool> {
 }
 
 /// One tool by its name in a profile, or one that is held back.
-async fn find_to_decide(context: &Context<'_>) -> Result<OfferedTool, Problem> {
+async fn find_to_decide(context: &ConsoleContext<'_>) -> Result<OfferedTool, Problem> {
     let name = context.id();
     let found = find(context, context.query.get("profile"), name).await;
     found.or_else(|problem| held_back(context).into_iter().find(|tool| tool.name == name).ok_or(problem))
@@ -255,14 +264,14 @@ fn unknown_tool(name: &str) -> Problem {
 }
 
 /// The catalog entry of the first source that serves a tool.
-fn entry_of(context: &Context<'_>, tool: &OfferedTool) -> Option<Arc<Entry>> {
+fn entry_of(context: &ConsoleContext<'_>, tool: &OfferedTool) -> Option<Arc<Entry>> {
     let catalog = context.hub().catalog();
     let mut named = catalog.named(tool.tool.as_str());
     named.find(|entry| tool.sources.contains(&entry.tool.source)).cloned()
 }
 
 /// A tool for a list.
-pub(crate) fn summary(context: &Context<'_>, offered: &OfferedTool) -> Tool {
+pub(crate) fn summary(context: &ConsoleContext<'_>, offered: &OfferedTool) -> Tool {
     let definition = offered.definition.object().unwrap_or_default();
     let text = |key: &str| definition.get(key).and_then(RawJson::text).map(|text| text.into_owned());
     let entry = entry_of(context, offered);
@@ -278,7 +287,7 @@ pub(crate) fn summary(context: &Context<'_>, offered: &OfferedTool) -> Tool {
             idempotent: hints.idempotent,
             open_world: hints.open_world,
         },
-        approval: entry.as_ref().map_or("unseen", |entry| approval_name(entry.tool.trust)).to_owned(),
+        approval: entry.as_ref().map_or("unseen", |entry| approval_name(entry.tool.approval)).to_owned(),
         suspicious: entry.as_ref().is_some_and(|entry| !entry.findings().is_empty()),
         tags: entry.map(|entry| entry.tags().to_vec()).unwrap_or_default(),
     }
@@ -293,8 +302,8 @@ fn approval_name(status: ApprovalStatus) -> &'static str {
     }
 }
 
-pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    context.gateways.settled().await;
+pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
+    context.gateways.wait_until_listed().await;
     let Page { items, next } = selected(context)?;
     let with_definitions = context.query.flag("definitions")?;
     let listed = |offered: &OfferedTool| ListedTool {
@@ -305,13 +314,13 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Proble
 }
 
 /// One page of the tools, by the query of the request.
-pub(crate) fn page(context: &Context<'_>) -> Result<Page<Tool>, Problem> {
+pub(crate) fn page(context: &ConsoleContext<'_>) -> Result<Page<Tool>, Problem> {
     let Page { items, next } = selected(context)?;
     Ok(Page { items: items.iter().map(|tool| summary(context, tool)).collect(), next })
 }
 
 /// The tools of one page.
-fn selected(context: &Context<'_>) -> Result<Page<OfferedTool>, Problem> {
+fn selected(context: &ConsoleContext<'_>) -> Result<Page<OfferedTool>, Problem> {
     let query = &context.query;
     let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
     let mut tools = offered(context, query.get("profile"))?;
@@ -333,12 +342,12 @@ fn selected(context: &Context<'_>) -> Result<Page<OfferedTool>, Problem> {
     Ok(Page { items: tools, next })
 }
 
-pub(crate) async fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &read(context).await?))
 }
 
 /// The tool that the path names.
-pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
+pub(crate) async fn read(context: &ConsoleContext<'_>) -> Result<ToolDetail, Problem> {
     let offered = find_to_decide(context).await?;
     let entry = entry_of(context, &offered);
     let approval = entry.as_ref().and_then(|entry| context.hub().approval_of(&entry.tool));
@@ -379,7 +388,7 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
 }
 
 /// The call that the body of the request describes.
-pub(crate) async fn direct_call(context: &Context<'_>) -> Result<DirectCall, Problem> {
+pub(crate) async fn direct_call(context: &ConsoleContext<'_>) -> Result<DirectCall, Problem> {
     let CallRequest { profile, arguments, outcome } = context.json()?;
     if arguments.object().is_none() {
         return Err(Problem::bad_request("`arguments` is a JSON object", "`arguments` 应为 JSON 对象"));
@@ -390,7 +399,7 @@ pub(crate) async fn direct_call(context: &Context<'_>) -> Result<DirectCall, Pro
     Ok(DirectCall { principal, profile, name: offered.name, arguments, described_in })
 }
 
-pub(crate) async fn check(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn check(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let call = direct_call(context).await?;
     let checked = context.gateways.check_arguments(&call).ok_or_else(|| unknown_tool(&call.name))?;
     let check = match checked {
@@ -415,7 +424,7 @@ fn argument_problems(error: &ToolError, arguments: &RawJson, lang: Lang) -> Vec<
     problems.collect()
 }
 
-pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn call(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let call = direct_call(context).await?;
     let key = context.headers.get("idempotency-key").map(|key| key.to_str().unwrap_or_default());
     let request = format!("{}\n{}", call.name, String::from_utf8_lossy(&context.body));
@@ -477,7 +486,7 @@ fn outcome_members(rendered: &RawObject) -> RawJson {
     members.into_raw()
 }
 
-pub(crate) async fn approve(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn approve(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let ApproveRequest { digest } = context.json()?;
     let offered = find_to_decide(context).await?;
     let entry = entry_of(context, &offered).ok_or_else(|| unknown_tool(&offered.name))?;
@@ -504,7 +513,7 @@ pub(crate) async fn approve(context: &Context<'_>) -> Result<Response<Body>, Pro
     Ok(json(StatusCode::OK, &read(context).await?))
 }
 
-pub(crate) async fn explain(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn explain(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let ExplainRequest { tool, profile, arguments } = context.json()?;
     let explanation = explain_tool(context, profile.as_deref(), &tool, arguments.as_ref()).await?;
     Ok(json(StatusCode::OK, &explanation))
@@ -512,7 +521,7 @@ pub(crate) async fn explain(context: &Context<'_>) -> Result<Response<Body>, Pro
 
 /// The route of a call of a tool, among the sources that the principal may use.
 pub(crate) async fn explain_tool(
-    context: &Context<'_>,
+    context: &ConsoleContext<'_>,
     profile: Option<&str>,
     name: &str,
     arguments: Option<&RawJson>,
@@ -522,7 +531,7 @@ pub(crate) async fn explain_tool(
         context.gateways.sent_arguments(profile, context.principal(), &offered.name, arguments.clone())
     });
     let request = Request {
-        among: Some(&offered.sources),
+        sources: Some(&offered.sources),
         arguments: sent.as_ref().or(arguments),
         ..Request::named(offered.tool.as_str())
     };

@@ -9,14 +9,14 @@ use super::layout::{Frame, first_line, state, time};
 use super::table::{Column, foreign, table, text};
 use crate::api::access::{self, Key, Rule};
 use crate::api::tools;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::encode;
 
 /// Number of tools that the simulator offers.
 const MAX_CHOICES: usize = 500;
 const MAX_CRITERION_CHARACTERS: usize = 120;
 
-pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn page(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let (keys, rules) = (access::read_keys(context), access::read_rules(context));
     let is_owner = context.has_role(Role::Owner);
     let is_open = !context.gateways.access().is_required();
@@ -81,7 +81,7 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
 }
 
 /// Known callers and tools, which browsers offer in the fields of the simulator.
-fn choices(context: &Context<'_>, keys: &[Key]) -> Markup {
+fn choices(context: &ConsoleContext<'_>, keys: &[Key]) -> Markup {
     let tools = tools::offered(context, None).unwrap_or_default();
     html! {
         datalist #known-principals {
@@ -190,7 +190,7 @@ fn role_text(role: Role, lang: Lang) -> &'static str {
         }
         Role::Approver => lang.choose(
             "decides calls that wait for approval, and changed tool definitions",
-            "审批待批准的调用和有改动的工具定义",
+            "处理待审批的调用和有改动的工具定义",
         ),
         Role::Operator => lang.choose(
             "adds, changes, restarts and removes servers, and so starts any program as the user of the hub",
@@ -260,17 +260,17 @@ fn criteria(frame: &Frame<'_>, rule: &Rule, names: &[Criterion], all: &str) -> M
     html! {
         @if given.is_empty() { span.muted { (all) } }
         @for (name, value) in given {
-            div { span.muted { (name) ": " } bdi { (criterion_text(value)) } }
+            div { span.muted { (name) (frame.text(": ", "：")) } bdi { (criterion_text(value, frame.text(", ", "、"))) } }
         }
     }
 }
 
-fn criterion_text(value: &RawJson) -> String {
+fn criterion_text(value: &RawJson, separator: &str) -> String {
     match value.decode::<serde_json::Value>() {
         Ok(serde_json::Value::Array(values)) => {
             let values =
                 values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-            values.collect::<Vec<_>>().join(", ")
+            values.collect::<Vec<_>>().join(separator)
         }
         Ok(serde_json::Value::String(text)) => text,
         _ => first_line(value.get(), MAX_CRITERION_CHARACTERS),

@@ -5,9 +5,9 @@ use toolhub_core::principal::Origin;
 
 use super::layout::Frame;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
-pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) fn page(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     if context.principal().origin != Origin::Local {
         return Err(Problem::forbidden(
             "the agent acts as the local user: only the console of the local user may ask it",
@@ -18,8 +18,8 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
     let content = html! {
         h1 { (title) }
         p.muted { (frame.text(
-            "Say what you want done. The agent finds the tools and runs them; it asks before it runs a tool that may destroy something.",
-            "说明想做什么。智能体会查找并运行工具；运行可能造成破坏的工具之前会先询问。",
+            "Say what you want done. The agent finds the tools and runs them. It asks before it runs a tool that is marked destructive; other tools run at once, also those that may change something. “Show the plan” shows first what would run.",
+            "说明想做什么。智能体会查找并运行工具。运行标记为破坏性的工具之前会先询问；其他工具会直接运行，包括可能改动数据的工具。“查看计划”可先显示将要运行的内容。",
         )) }
         div #ask data-static="true" data-ask=(frame.api("ask")) data-plan=(frame.api("plan")) data-calls=(frame.link("calls")) {
             noscript { p.muted { (frame.text("Scripts are needed to ask from here.", "在此提问需要启用脚本。")) } }

@@ -8,7 +8,7 @@ use super::layout::{Frame, next_link, time};
 use super::table::{Column, foreign, table, text};
 use crate::api::audit::{self, Record};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 const COLUMNS: [Column; 7] = [
     Column::number("#", "#"),
@@ -33,7 +33,10 @@ fn row(frame: &Frame<'_>, record: &Record) -> Vec<Markup> {
     ]
 }
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let title = frame.text("Audit", "审计");
     if context.hub().audit().is_none() {
         let content = html! {

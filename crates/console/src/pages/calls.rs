@@ -1,9 +1,8 @@
 //! The pages of calls.
 
-use std::collections::HashSet;
-
 use maud::{Markup, PreEscaped, html};
 use toolhub::script_code;
+use toolhub_core::shell::quote;
 use toolhub_core::{RawJson, RawObject};
 
 use super::layout::{Frame, duration, first_line, next_link, state, time};
@@ -12,9 +11,9 @@ use super::table::{Column, foreign, table, text};
 use super::{comparison, json_view, labels};
 use crate::api::Page;
 use crate::api::calls::{self, Attempt, Call, CallDetail, CallPage};
-use crate::api::tools;
+use crate::api::offered_names::OfferedNames;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 /// The size of the chart of attempts, in units of its view box.
 const CHART_WIDTH: f64 = 600.0;
@@ -38,12 +37,16 @@ const ATTEMPT_COLUMNS: [Column; 4] = [
 ];
 
 /// A table of calls.
-pub(crate) fn call_table(context: &Context<'_>, frame: &Frame<'_>, calls: &[Call]) -> Markup {
-    let known = known_tools(context);
+pub(crate) fn call_table(context: &ConsoleContext<'_>, frame: &Frame<'_>, calls: &[Call]) -> Markup {
+    let names = OfferedNames::new(context);
     let row = |call: &Call| {
         vec![
-            html! { a href=(frame.item("calls", &call.id)) { (time(&call.started_at)) } },
-            html! { @if call.parent.is_some() { "↳ " } (tool_link(frame, &known, &call.tool)) },
+            html! {
+                a href=(frame.item("calls", &call.id)) {
+                    (time(&call.started_at)) " · " (frame.text("details", "详情"))
+                }
+            },
+            html! { @if call.parent.is_some() { "↳ " } (tool_link(frame, &names, call)) },
             html! {
                 (state(&call.status, labels::call_status(&call.status, frame.lang())))
                 @if let Some(error) = &call.error { div.muted.small dir="auto" { (first_line(error, 120)) } }
@@ -56,19 +59,32 @@ pub(crate) fn call_table(context: &Context<'_>, frame: &Frame<'_>, calls: &[Call
     table(frame, frame.text("Calls", "调用"), &COLUMNS, calls.iter().map(row))
 }
 
-/// The names of the tools that have a page for this principal.
-fn known_tools(context: &Context<'_>) -> HashSet<String> {
-    let offered = tools::offered(context, None).unwrap_or_default();
-    offered.into_iter().map(|tool| tool.name).collect()
+/// The name of the tool of a call, linked to its page if there is one.
+fn tool_link(frame: &Frame<'_>, names: &OfferedNames, call: &Call) -> Markup {
+    html! {
+        @match names.of_call(call) {
+            Some(name) => { a href=(frame.item("tools", name)) { bdi { (call.tool) } } }
+            None => { bdi { (call.tool) } }
+        }
+    }
 }
 
-/// The name of a tool, linked to its page if there is one.
-fn tool_link(frame: &Frame<'_>, known: &HashSet<String>, tool: &str) -> Markup {
+/// The link that opens the tool of a call with its arguments. Without the tool, a sentence says so.
+fn again(frame: &Frame<'_>, names: &OfferedNames, call: &Call) -> Markup {
     html! {
-        @if known.contains(tool) {
-            a href=(frame.item("tools", tool)) { bdi { (tool) } }
-        } @else {
-            bdi { (tool) }
+        @match names.of_call(call) {
+            Some(name) => {
+                a.button href=(format!("{}?call={}", frame.item("tools", name), call.id)) {
+                    (frame.text("Call again with these arguments", "用这些参数再次调用"))
+                }
+            }
+            None => {
+                span.muted { (frame.text(
+                    "This tool is not offered now: its server was removed or disabled, or the tool was switched off or is held back.",
+                    "此工具目前不可用：其服务器已移除或停用，或该工具已停用或被隔离。",
+                )) }
+                a.button href=(frame.link("tools")) { (frame.text("All tools", "全部工具")) }
+            }
         }
     }
 }
@@ -79,7 +95,10 @@ fn sources(call: &Call) -> String {
     shown.join(", ")
 }
 
-pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn list(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let CallPage { page, is_partial } = calls::page(context).await?;
     let title = frame.text("Calls", "调用");
     let query = &context.query;
@@ -96,7 +115,7 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         h1 { (title) }
         form.filters role="search" {
             (field("text", frame.text("Text", "文本")))
-            (field("tool", frame.text("Tool", "工具")))
+            (field("tool", frame.text("Tool (whole name)", "工具（完整名称）")))
             (field("source", frame.text("Source", "来源")))
             label {
                 span { (frame.text("State", "状态")) }
@@ -137,7 +156,7 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
 }
 
 /// The link that continues a search. A script follows it while nothing was found.
-fn search_link(context: &Context<'_>, frame: &Frame<'_>, page: &Page<Call>) -> Markup {
+fn search_link(context: &ConsoleContext<'_>, frame: &Frame<'_>, page: &Page<Call>) -> Markup {
     let link = format!("?{}", context.query.with("cursor", page.next.as_deref()));
     html! {
         nav.pages aria-label=(frame.text("Pages", "分页")) {
@@ -148,7 +167,10 @@ fn search_link(context: &Context<'_>, frame: &Frame<'_>, page: &Page<Call>) -> M
     }
 }
 
-pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn item(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let detail = calls::read(context).await?;
     let call = &detail.call;
     let chosen = context.query.get("with");
@@ -157,13 +179,18 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         None => None,
     };
     let others = calls::others(context, call).await?;
-    let again = format!("{}?call={}", frame.item("tools", &call.tool), call.id);
+    let mut names = OfferedNames::new(context);
+    if names.of_call(call).is_none() {
+        // It may belong to a server that has not been listed yet.
+        context.gateways.wait_until_listed().await;
+        names = OfferedNames::new(context);
+    }
     let content = html! {
         p.crumbs { a href=(frame.link("calls")) { (frame.text("Calls", "调用")) } }
         div.head {
-            h1 { (tool_link(frame, &known_tools(context), &call.tool)) }
+            h1 { (tool_link(frame, &names, call)) }
             (state(&call.status, labels::call_status(&call.status, frame.lang())))
-            div.actions { a.button href=(again) { (frame.text("Use these arguments", "用这些参数再试")) } }
+            div.actions { (again(frame, &names, call)) }
         }
         @if let Some(error) = &call.error { p.problem dir="auto" { (error) } }
         dl.facts {
@@ -176,10 +203,10 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                     frame.text("How it was run", "执行方式"),
                     labels::strategy(&detail.strategy, detail.candidates.len(), frame.lang()),
                 ))
-                (fact(frame.text("Possible sources", "可选来源"), &detail.candidates.join(", ")))
+                (fact(frame.text("Possible sources", "候选来源"), &detail.candidates.join(", ")))
             }
             @if let Some(rule) = &detail.rule { (fact(frame.text("Allowed by rule", "依据规则"), rule)) }
-            @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "批准人"), approver)) }
+            @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "审批人"), approver)) }
             @if let Some(parent) = &call.parent {
                 dt { (frame.text("Made by call", "发起调用")) }
                 dd {
@@ -266,9 +293,9 @@ fn attempts(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
     };
     html! {
         section.card {
-            h2 { (frame.text("Attempts", "尝试")) }
+            h2 { (frame.text("Attempts", "尝试记录")) }
             (waterfall(detail))
-            (table(frame, frame.text("Attempts", "尝试"), &ATTEMPT_COLUMNS, detail.attempts.iter().map(row)))
+            (table(frame, frame.text("Attempts", "尝试记录"), &ATTEMPT_COLUMNS, detail.attempts.iter().map(row)))
         }
     }
 }
@@ -307,7 +334,7 @@ fn waterfall(detail: &CallDetail) -> Markup {
 /// The call as commands and as a message.
 fn copies(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
     let (tool, arguments) = (&detail.call.tool, &detail.arguments);
-    let command = format!("toolhub call {} --args {}", shell_quoted(tool), shell_quoted(arguments.get()));
+    let command = format!("toolhub call {} --args {}", quote(tool), quote(arguments.get()));
     let params = RawObject::default().with("name", tool.as_str()).with("arguments", arguments.clone());
     let message = RawObject::default()
         .with("jsonrpc", "2.0")
@@ -322,36 +349,6 @@ fn copies(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
             pre.command { (command) }
             h3 { (frame.text("MCP message", "MCP 消息")) }
             pre.command { (message.get()) }
-        }
-    }
-}
-
-/// A text as one word of a shell.
-fn shell_quoted(text: &str) -> String {
-    let is_plain = !text.is_empty()
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/'));
-    if is_plain && !text.starts_with('-') {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_a_shell_cannot_end_early() {
-        for (text, expected) in [
-            ("calculate", "calculate"),
-            ("{\"a\": 1}", "'{\"a\": 1}'"),
-            ("it's; rm -rf /", "'it'\\''s; rm -rf /'"),
-            ("", "''"),
-            ("--yes", "'--yes'"),
-            ("$(id)", "'$(id)'"),
-        ] {
-            assert_eq!(shell_quoted(text), expected);
         }
     }
 }

@@ -7,10 +7,11 @@ use http::header;
 use maud::{Markup, html};
 use toolhub_client_config::{
     Action, Client, ClientEnvironment, ClientServer, Extras, HttpSpec, Scope, StdioSpec, System, Target,
-    TransportSpec, merge, places,
+    TransportSpec, config_locations, merge,
 };
 use toolhub_core::Role;
 use toolhub_core::principal::LOCAL;
+use toolhub_core::shell::quote;
 use toolhub_server::Authenticator as _;
 
 use super::layout::{Frame, time};
@@ -19,7 +20,7 @@ use crate::api::calls::{self, SeenCaller};
 use crate::api::clients::{self, ConnectedClient};
 use crate::api::overview::usable_profiles;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 /// Stands for a key in snippets.
 const KEY_PLACEHOLDER: &str = "KEY";
@@ -39,12 +40,16 @@ const CALLER_COLUMNS: [Column; 3] = [
     Column::number("Calls", "调用次数"),
 ];
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let title = frame.text("Clients", "客户端");
     let public = public_url(context);
     let is_guessed = public.is_none();
     let url = public.unwrap_or_else(|| requested_url(context));
     let needs_key = context.gateways.access().is_required();
+    let program = program(context);
     let profiles = usable_profiles(context);
     let callers = calls::seen_callers(context).await?;
     let content = html! {
@@ -56,12 +61,24 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                 "任何 MCP 客户端都能从一个地址获得此 hub 的全部工具：",
             )) }
             pre.command { (url) }
-            @if needs_key {
-                p { (frame.text(
-                    "Clients need a key. Make one for each: the buttons below show it once, in the text for the client.",
-                    "客户端需要密钥。请为每个客户端生成一个：下方按钮会显示一次，并填入该客户端的配置。",
-                )) }
-            }
+            p { (frame.text(
+                "A key identifies a client: the hub then knows who calls, can limit what each client may do, and can lock one out.",
+                "密钥用于识别客户端：hub 据此得知是谁在调用，可以限制各客户端的权限，也可以单独吊销。",
+            )) " " @if needs_key {
+                (frame.text(
+                    "Clients need one here. Make one for each: the buttons below show it once, in the text for the client.",
+                    "此 hub 要求使用密钥。请为每个客户端生成一个：下方按钮会显示一次，并填入该客户端的配置。",
+                ))
+            } @else {
+                (frame.text(
+                    "This hub needs none now. With the first key that you make, every client needs one.",
+                    "此 hub 目前不要求密钥。生成第一个密钥后，所有客户端都需要密钥。",
+                ))
+            } }
+            p { (frame.text(
+                "If the file of a client exists already, add the entry `toolhub` to the servers in it and leave the rest as it is. Restart the client afterwards: most clients read their file when they start.",
+                "如果客户端的配置文件已存在，请把 `toolhub` 一项加入其中的服务器列表，其余内容保持不变。随后重启客户端：多数客户端只在启动时读取配置。",
+            )) }
             section.card {
                 h2 { (frame.text("All clients on this machine", "本机的所有客户端")) }
                 p { (frame.text(
@@ -70,10 +87,10 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                 )) }
                 pre.command { "toolhub init" }
             }
-            @for client in Client::all() { (card(context, frame, client, &url)) }
+            @for client in Client::all() { (card(context, frame, client, &Reach { url: &url, program: &program })) }
             section.card {
                 h2 { (frame.text("Clients that start a program", "通过命令启动的客户端")) }
-                pre.command { "toolhub serve --stdio" }
+                pre.command { (command_line(&program)) }
             }
             @if profiles.len() > 1 {
                 section.card {
@@ -90,13 +107,13 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
 }
 
 /// The address of `/mcp` in the configuration.
-fn public_url(context: &Context<'_>) -> Option<String> {
+fn public_url(context: &ConsoleContext<'_>) -> Option<String> {
     let public = context.gateways.access().public_url()?;
     Some(format!("{}/mcp", public.trim_end_matches('/').trim_end_matches("/mcp")))
 }
 
 /// The address of `/mcp` at the host that the browser uses.
-fn requested_url(context: &Context<'_>) -> String {
+fn requested_url(context: &ConsoleContext<'_>) -> String {
     // The server has checked the host.
     let host = context.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     // The name of the console is for browsers only.
@@ -106,11 +123,46 @@ fn requested_url(context: &Context<'_>) -> String {
     format!("{scheme}://{host}/mcp")
 }
 
+/// The ways to reach the hub.
+struct Reach<'a> {
+    /// The address of `/mcp`.
+    url: &'a str,
+    /// The program that serves a client which starts it.
+    program: &'a StdioSpec,
+}
+
+/// `toolhub serve --stdio`. Desktop applications do not search the `PATH` of a shell, so that the user of this machine gets the
+/// path of the running program, with the options for its configuration.
+fn program(context: &ConsoleContext<'_>) -> StdioSpec {
+    let paths = context.hub().paths();
+    let own =
+        is_local(context).then(|| Some((toolhub::program_path().ok()?, paths.options().ok()?))).flatten();
+    let (command, mut args) = match own {
+        Some((program, options)) => (program.display().to_string(), options),
+        None => ("toolhub".to_owned(), Vec::new()),
+    };
+    args.extend(["serve".to_owned(), "--stdio".to_owned()]);
+    StdioSpec { command, args, ..StdioSpec::default() }
+}
+
+/// Whether the page is for the user of this machine.
+fn is_local(context: &ConsoleContext<'_>) -> bool {
+    &**context.principal().id() == LOCAL
+}
+
+/// A program with its arguments, for a shell.
+fn command_line(program: &StdioSpec) -> String {
+    let words: Vec<_> =
+        std::iter::once(&program.command).chain(&program.args).map(|word| quote(word)).collect();
+    words.join(" ")
+}
+
 /// What to do for one client: its file, the text for it, and a key.
-fn card(context: &Context<'_>, frame: &Frame<'_>, client: Client, url: &str) -> Markup {
+fn card(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, reach: &Reach<'_>) -> Markup {
+    let url = reach.url;
     let needs_key = context.gateways.access().is_required();
     let snippet_id = format!("snippet-{}", client.name());
-    let snippet = snippet(client, url, needs_key);
+    let snippet = snippet(client, reach, needs_key);
     html! {
         section.card {
             div.head {
@@ -137,13 +189,12 @@ fn card(context: &Context<'_>, frame: &Frame<'_>, client: Client, url: &str) -> 
 }
 
 /// The files of a client: on this machine for its user, otherwise on each system.
-fn files(context: &Context<'_>, frame: &Frame<'_>, client: Client) -> Markup {
-    let is_local = &**context.principal().id() == LOCAL;
+fn files(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client) -> Markup {
     let file = |environment: &ClientEnvironment| user_file(client, environment);
     html! {
         p {
             (frame.text("File: ", "文件："))
-            @if is_local {
+            @if is_local(context) {
                 @if let Some(file) = file(&ClientEnvironment::current()) { code { bdi { (file.display()) } } }
             } @else {
                 @for (system, name) in [(System::Linux, "Linux"), (System::MacOs, "macOS"), (System::Windows, "Windows")] {
@@ -158,8 +209,9 @@ fn files(context: &Context<'_>, frame: &Frame<'_>, client: Client) -> Markup {
 
 /// The file of the user that a client reads first.
 fn user_file(client: Client, environment: &ClientEnvironment) -> Option<PathBuf> {
-    let place = places(client, environment).into_iter().find(|place| place.scope == Scope::User);
-    place.map(|place| place.file)
+    let location =
+        config_locations(client, environment).into_iter().find(|location| location.scope == Scope::User);
+    location.map(|location| location.file)
 }
 
 /// The environment of a machine that is not known.
@@ -175,16 +227,14 @@ struct Snippet {
     has_address: bool,
 }
 
-fn snippet(client: Client, url: &str, needs_key: bool) -> Snippet {
+fn snippet(client: Client, reach: &Reach<'_>, needs_key: bool) -> Snippet {
     let key = ("Authorization".to_owned(), format!("Bearer {KEY_PLACEHOLDER}"));
     let headers = needs_key.then_some(key).into_iter().collect();
-    let address = TransportSpec::Http(HttpSpec { url: url.to_owned(), headers });
+    let address = TransportSpec::Http(HttpSpec { url: reach.url.to_owned(), headers });
     if let Some(text) = written(client, address) {
         return Snippet { text, has_address: true };
     }
-    let args = vec!["serve".to_owned(), "--stdio".to_owned()];
-    let program = StdioSpec { command: "toolhub".to_owned(), args, ..StdioSpec::default() };
-    let text = written(client, TransportSpec::Stdio(program)).unwrap_or_default();
+    let text = written(client, TransportSpec::Stdio(reach.program.clone())).unwrap_or_default();
     Snippet { text, has_address: false }
 }
 
@@ -205,7 +255,7 @@ fn written(client: Client, transport: TransportSpec) -> Option<String> {
 }
 
 /// The button that makes a key for a client.
-fn key_button(context: &Context<'_>, frame: &Frame<'_>, client: Client, snippet: &str) -> Markup {
+fn key_button(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, snippet: &str) -> Markup {
     let access = context.gateways.access();
     let known: Vec<String> = access.keys().into_iter().map(|key| key.principal.display.clone()).collect();
     let names = std::iter::once(client.name().to_owned())
@@ -213,24 +263,24 @@ fn key_button(context: &Context<'_>, frame: &Frame<'_>, client: Client, snippet:
     let name = names.take(known.len() + 1).find(|name| !known.contains(name)).unwrap_or_default();
     let question = match access.is_required() {
         true => frame.text(
-            "Make the key “NAME” with the role `caller`? It is shown once.",
-            "生成密钥“NAME”（角色 `caller`）？密钥只显示一次。",
+            "Make the key “NAME” with the role `caller`, which may call tools? It is shown once, in the text for the client.",
+            "生成密钥“NAME”（角色 `caller`，可调用工具）？密钥只显示一次，并填入该客户端的配置。",
         ),
         false => frame.text(
-            "Make the key “NAME” with the role `caller`? It is the first key: from now on every client needs one.",
-            "生成密钥“NAME”（角色 `caller`）？这是第一个密钥：此后所有客户端都需要密钥。",
+            "Make the key “NAME” with the role `caller`, which may call tools? It is the first key: from now on every client needs one.",
+            "生成密钥“NAME”（角色 `caller`，可调用工具）？这是第一个密钥：此后所有客户端都需要密钥。",
         ),
     };
     let body = serde_json::json!({ "name": name, "roles": ["caller"] }).to_string();
     html! {
         button type="button" data-post=(frame.api("keys")) data-body=(body) data-secret="key" data-snippet=(snippet)
             data-confirm=(question.replace("NAME", &name)) data-confirm-action=(frame.text("Make key", "生成密钥")) {
-            (frame.text("Make a key for ", "生成密钥：")) (client.title())
+            (frame.text("Make a key for NAME", "为 NAME 生成密钥").replace("NAME", client.title()))
         }
     }
 }
 
-/// The clients that have introduced themselves.
+/// The clients that have connected.
 fn connected(frame: &Frame<'_>, clients: &[ConnectedClient]) -> Markup {
     let row = |client: &ConnectedClient| {
         let name = client.title.as_ref().unwrap_or(&client.name);
@@ -301,8 +351,13 @@ mod tests {
                 let file = user_file(client, &sample_environment(system));
                 assert!(file.is_some_and(|file| file.starts_with("~")), "{client:?} {system:?}");
             }
-            let Snippet { text, has_address } = snippet(client, "http://127.0.0.1:1/mcp", true);
+            let args = vec!["serve".to_owned(), "--stdio".to_owned()];
+            let program =
+                StdioSpec { command: "/opt/toolhub/bin/toolhub".to_owned(), args, ..StdioSpec::default() };
+            let reach = Reach { url: "http://127.0.0.1:1/mcp", program: &program };
+            let Snippet { text, has_address } = snippet(client, &reach, true);
             assert!(text.contains("toolhub"), "{client:?}: {text}");
+            assert!(has_address || text.contains("/opt/toolhub/bin/toolhub"), "{client:?}: {text}");
             assert!(
                 !has_address || (text.contains("http://127.0.0.1:1/mcp") && text.contains("KEY")),
                 "{client:?}: {text}"

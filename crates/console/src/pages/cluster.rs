@@ -6,7 +6,7 @@ use super::layout::{Frame, duration, state};
 use super::table::{Column, foreign, table, text};
 use crate::api::cluster::{self, Cluster, PlacedServer, Replica, Worker};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 const REPLICA_COLUMNS: [Column; 5] = [
     Column::new("Replica", "副本"),
@@ -34,7 +34,10 @@ const PLACEMENT_COLUMNS: [Column; 5] = [
     Column::number("Epoch", "纪元"),
 ];
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let cluster = cluster::read(context).await?;
     let title = frame.text("Cluster", "集群");
     let content = html! {

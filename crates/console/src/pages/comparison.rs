@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use similar::{ChangeTag, TextDiff};
 use toolhub_core::RawJson;
 
-use super::layout::{Frame, time};
+use super::layout::{Frame, time, time_text};
 use super::{json_view, labels};
 use crate::api::calls::{Call, CallDetail};
 
@@ -39,8 +39,11 @@ pub(crate) fn choice(frame: &Frame<'_>, others: &[Call], chosen: Option<&str>) -
                     span { (frame.text("Compare with", "比较对象")) }
                     select name="with" {
                         @for other in others {
-                            option value=(other.id) selected[chosen == Some(other.id.as_str())] {
-                                (other.started_at.replace('T', " ")) " · " (labels::call_status(&other.status, frame.lang()))
+                            @let status = labels::call_status(&other.status, frame.lang());
+                            // An option contains text alone. Scripts show the time in the time zone of the browser.
+                            option value=(other.id) selected[chosen == Some(other.id.as_str())]
+                                data-time=(other.started_at) data-state=(status) {
+                                (time_text(&other.started_at)) " · " (status)
                             }
                         }
                     }

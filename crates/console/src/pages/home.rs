@@ -1,37 +1,45 @@
 //! The home page: health, what waits for a decision, and the calls of the last days.
 
 use maud::{Markup, PreEscaped, html};
+use toolhub_core::principal::LOCAL;
 
 use super::calls::call_table;
 use super::layout::{Frame, NavItem, duration, state};
 use crate::api::overview::{DayCount, Stats, read_stats};
 use crate::api::servers::Server;
-use crate::api::{calls, servers, tools, waiting};
+use crate::api::{calls, clients, held_calls, servers, tools};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
 const RECENT_CALLS: usize = 8;
 /// The size of the chart, in units of its view box.
 const CHART_WIDTH: f64 = 280.0;
 const CHART_HEIGHT: f64 = 64.0;
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let sees_states = NavItem::Servers.permission().allows(context.principal());
     let servers = if sees_states { servers::visible(context) } else { Vec::new() };
     let tools = tools::offered(context, None).map_or(0, |tools| tools.len());
-    let held = waiting::visible(context, false).await?.len();
+    let held = held_calls::visible(context, false).await?.len();
     let stats = if sees_states { Some(read_stats(context).await?) } else { None };
     let mut recent = calls::page(context).await?.page.items;
     recent.truncate(RECENT_CALLS);
     let failing: Vec<&Server> =
         servers.iter().filter(|server| ["failed", "circuit_open"].contains(&server.state.as_str())).collect();
-    // Until a tool was called and a server was added. Whether a client is connected is not known.
-    let steps = [!recent.is_empty(), !servers.is_empty()];
-    let is_new = sees_states && steps.contains(&false);
+    let steps = Steps {
+        called: !recent.is_empty(),
+        // `ready`: connected by an earlier run of the hub.
+        server_works: servers.iter().any(|server| ["connected", "ready"].contains(&server.state.as_str())),
+        client_connected: sees_states && has_seen_client(context).await?,
+    };
+    let is_new = sees_states && !(steps.called && steps.server_works && steps.client_connected);
     let title = frame.text("Home", "首页");
     let content = html! {
         h1 { (title) }
-        @if is_new { (tour(frame, steps)) }
+        @if is_new { (tour(frame, &steps)) }
         section.tiles aria-label=(frame.text("Overview", "概览")) {
             (tile(frame.text("Tools", "工具"), &tools.to_string(), &frame.link("tools")))
             @if sees_states {
@@ -41,11 +49,11 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                     &frame.link("servers"),
                 ))
             }
-            (tile(frame.text("Waiting", "待批准"), &held.to_string(), &frame.link("waiting")))
+            (tile(frame.text("Waiting", "待审批"), &held.to_string(), &frame.link("waiting")))
             @if let Some(stats) = &stats {
                 (tile(frame.text("Calls today", "今日调用"), &today(stats).to_string(), &frame.link("calls")))
                 (tile(
-                    frame.text("Median · 95 %", "中位数 · 95 %"),
+                    frame.text("Successful calls: median · 95 %", "成功调用耗时：中位数 · 95 %"),
                     &latencies(stats),
                     &frame.link("calls"),
                 ))
@@ -65,7 +73,7 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                     @if held > 0 {
                         li {
                             a href=(frame.link("waiting")) {
-                                (frame.text("Calls that wait for a decision", "等待决定的调用"))
+                                (frame.text("Calls that wait for a decision", "待审批的调用"))
                             }
                             " " span.count { (held) }
                         }
@@ -104,8 +112,26 @@ fn latencies(stats: &Stats) -> String {
     format!("{} · {}", shown(stats.p50_ms), shown(stats.p95_ms))
 }
 
-/// The first steps on an empty hub.
-fn tour(frame: &Frame<'_>, [called, added]: [bool; 2]) -> Markup {
+/// The first steps on a new hub that are done.
+struct Steps {
+    /// A tool was called.
+    called: bool,
+    /// A server could be connected.
+    server_works: bool,
+    /// An MCP client has connected.
+    client_connected: bool,
+}
+
+/// Whether a client has connected since the hub was started, or has called a tool with a key before.
+async fn has_seen_client(context: &ConsoleContext<'_>) -> Result<bool, Problem> {
+    if !clients::read(context).is_empty() {
+        return Ok(true);
+    }
+    Ok(calls::seen_callers(context).await?.iter().any(|caller| caller.principal != LOCAL))
+}
+
+/// The first steps on a new hub.
+fn tour(frame: &Frame<'_>, steps: &Steps) -> Markup {
     let done = |is_done: bool| {
         html! { @if is_done { " " (state("succeeded", frame.text("done", "已完成"))) } }
     };
@@ -117,7 +143,7 @@ fn tour(frame: &Frame<'_>, [called, added]: [bool; 2]) -> Markup {
                     a href=(frame.item("tools", "calculate")) {
                         (frame.text("Try a built-in tool", "试用内置工具"))
                     }
-                    (done(called))
+                    (done(steps.called))
                     p.muted { (frame.text(
                         "`calculate` works without any set-up.",
                         "`calculate` 无需任何配置即可使用。",
@@ -125,11 +151,12 @@ fn tour(frame: &Frame<'_>, [called, added]: [bool; 2]) -> Markup {
                 }
                 li {
                     a href=(frame.link("servers")) { (frame.text("Add a server", "添加服务器")) }
-                    (done(added))
+                    (done(steps.server_works))
                     p.muted { (frame.text("Any MCP server: a command or a URL.", "任意 MCP 服务器：命令或网址。")) }
                 }
                 li {
                     a href=(frame.link("clients")) { (frame.text("Connect a client", "连接客户端")) }
+                    (done(steps.client_connected))
                     p.muted { (frame.text(
                         "Claude, Cursor, VS Code and others get all tools from one address.",
                         "Claude、Cursor、VS Code 等客户端可从一个地址获得全部工具。",

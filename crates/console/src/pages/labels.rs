@@ -13,7 +13,7 @@ pub(super) fn strategy(name: &str, candidates: usize, lang: Lang) -> &'static st
         ("merge", _) => {
             lang.choose("asks several sources at once and combines the results", "同时请求多个来源，合并结果")
         }
-        (_, 0 | 1) => lang.choose("one source", "单一来源"),
+        (_, 0 | 1) => lang.choose("one source", "仅有一个来源"),
         _ => lang.choose("tries one source after another until one succeeds", "依次尝试各来源，直到成功"),
     }
 }
@@ -36,7 +36,7 @@ pub(super) fn server_state(name: &str, lang: Lang) -> &'static str {
         "failed" => lang.choose("failed", "失败"),
         "circuit_open" => lang.choose("paused after failures", "连续失败，暂停调用"),
         "slow" => lang.choose("slow", "响应慢"),
-        "disabled" => lang.choose("disabled", "停用"),
+        "disabled" => lang.choose("disabled", "已停用"),
         _ => lang.choose("not connected yet", "未连接过"),
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn audit_kind(name: &str, lang: Lang) -> &'static str {
         Some(AuditKind::Login) => lang.choose("login", "登录"),
         Some(AuditKind::Refusal) => lang.choose("refusal", "拒绝访问"),
         Some(AuditKind::Call) => lang.choose("call", "调用"),
-        Some(AuditKind::HeldCall) => lang.choose("held call", "待批准的调用"),
+        Some(AuditKind::HeldCall) => lang.choose("held call", "待审批的调用"),
         Some(AuditKind::KeyChange) => lang.choose("change of a key", "密钥变更"),
         Some(AuditKind::RuleChange) => lang.choose("change of a rule", "规则变更"),
         Some(AuditKind::ConfigChange) => lang.choose("change of the configuration", "配置变更"),
@@ -97,7 +97,7 @@ pub(super) fn audit_state(state: &str, lang: Lang) -> String {
     let first = match first {
         "accepted" => "已接受",
         "refused" => "已拒绝",
-        "held" => "等待批准",
+        "held" => "等待审批",
         "approved" => "已批准",
         "denied" => "已驳回",
         "expired" => "已过期",

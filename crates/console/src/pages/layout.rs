@@ -5,7 +5,7 @@ use toolhub_core::{Lang, Principal};
 
 use crate::api::{ACCESS_READERS, AUDITORS, CLUSTER_READERS, OWNERS, SKILL_READERS, TOOL_USERS, VIEWERS};
 use crate::browser::{Preferences, Theme};
-use crate::request::{Context, Credential};
+use crate::request::{ConsoleContext, Credential};
 use crate::route::{Permission, encode};
 
 /// An item of the navigation.
@@ -16,7 +16,7 @@ pub(crate) enum NavItem {
     Tools,
     Servers,
     Calls,
-    Waiting,
+    HeldCalls,
     Skills,
     Profiles,
     Clients,
@@ -33,7 +33,7 @@ impl NavItem {
         Self::Tools,
         Self::Servers,
         Self::Calls,
-        Self::Waiting,
+        Self::HeldCalls,
         Self::Skills,
         Self::Profiles,
         Self::Clients,
@@ -48,14 +48,14 @@ impl NavItem {
         Self::ALL.into_iter().find(|item| item.path() == segment)
     }
 
-    fn path(self) -> &'static str {
+    pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Home => "",
             Self::Ask => "ask",
             Self::Tools => "tools",
             Self::Servers => "servers",
             Self::Calls => "calls",
-            Self::Waiting => "waiting",
+            Self::HeldCalls => "waiting",
             Self::Skills => "skills",
             Self::Profiles => "profiles",
             Self::Clients => "clients",
@@ -66,14 +66,14 @@ impl NavItem {
         }
     }
 
-    fn label(self, lang: Lang) -> &'static str {
+    pub(crate) fn label(self, lang: Lang) -> &'static str {
         match self {
             Self::Home => lang.choose("Home", "首页"),
             Self::Ask => lang.choose("Ask", "提问"),
             Self::Tools => lang.choose("Tools", "工具"),
             Self::Servers => lang.choose("Servers", "服务器"),
             Self::Calls => lang.choose("Calls", "调用"),
-            Self::Waiting => lang.choose("Waiting", "待批准"),
+            Self::HeldCalls => lang.choose("Waiting", "待审批"),
             Self::Skills => lang.choose("Skills", "技能"),
             Self::Profiles => lang.choose("Profiles", "配置档"),
             Self::Clients => lang.choose("Clients", "客户端"),
@@ -87,7 +87,7 @@ impl NavItem {
     /// Who may open the page: those who may read what it shows.
     pub(crate) fn permission(self) -> Permission {
         match self {
-            Self::Home | Self::Tools | Self::Calls | Self::Waiting | Self::Profiles | Self::Clients => {
+            Self::Home | Self::Tools | Self::Calls | Self::HeldCalls | Self::Profiles | Self::Clients => {
                 Permission::AnyOf(TOOL_USERS)
             }
             Self::Ask => Permission::LocalUser,
@@ -108,7 +108,7 @@ impl NavItem {
             Self::Tools => "t",
             Self::Servers => "s",
             Self::Calls => "c",
-            Self::Waiting => "w",
+            Self::HeldCalls => "w",
             Self::Skills => "i",
             Self::Profiles => "p",
             Self::Clients => "l",
@@ -129,7 +129,7 @@ impl NavItem {
             }
             Self::Servers => "M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.01M5 11h.01",
             Self::Calls => "M2.5 4h8M2.5 8h11M2.5 12h6M12 3l2 1-2 1",
-            Self::Waiting => "M8 2.5a5.5 5.5 0 1 1 0 11 5.5 5.5 0 0 1 0-11M8 5v3.2l2.2 1.3",
+            Self::HeldCalls => "M8 2.5a5.5 5.5 0 1 1 0 11 5.5 5.5 0 0 1 0-11M8 5v3.2l2.2 1.3",
             Self::Skills => "M8 2.5l1.6 3.6 3.9.4-2.9 2.6.8 3.9L8 11l-3.4 2 .8-3.9-2.9-2.6 3.9-.4z",
             Self::Profiles => "M2.5 4.5h11M2.5 8h11M2.5 11.5h11M5 3v3M11 6.5v3M7 10v3",
             Self::Clients => "M2.5 3.5h11v7h-11zM6 13.5h4M8 10.5v3",
@@ -149,7 +149,7 @@ pub(crate) struct Frame<'a> {
     nav: Option<NavItem>,
     csrf: &'a str,
     principal: &'a Principal,
-    waiting: usize,
+    held_calls: usize,
     /// Whether the hub is a replica of a cluster.
     in_cluster: bool,
     /// The id of the state that the page shows.
@@ -159,18 +159,18 @@ pub(crate) struct Frame<'a> {
 impl<'a> Frame<'a> {
     pub(crate) async fn new(
         below: &'a str,
-        context: &'a Context<'_>,
+        context: &'a ConsoleContext<'_>,
         preferences: Preferences,
         nav: Option<NavItem>,
     ) -> Self {
-        let csrf = match &context.visitor.credential {
+        let csrf = match &context.caller.credential {
             Credential::Session { csrf } => csrf.as_str(),
             Credential::Key => "",
         };
-        let waiting = crate::api::waiting::visible(context, false).await.map_or(0, |calls| calls.len());
+        let held_calls = crate::api::held_calls::visible(context, false).await.map_or(0, |calls| calls.len());
         let (query, principal) = (context.query.with("", None), &**context.principal());
         let in_cluster = context.hub().is_in_cluster();
-        Self { below, query, preferences, nav, csrf, principal, waiting, in_cluster, events: "" }
+        Self { below, query, preferences, nav, csrf, principal, held_calls, in_cluster, events: "" }
     }
 
     /// Names the state that the page shows.
@@ -219,8 +219,8 @@ impl<'a> Frame<'a> {
                                         aria-current=[(self.nav == Some(item)).then_some("page")] {
                                         (icon(item.icon()))
                                         span { (item.label(lang)) }
-                                        @if item == NavItem::Waiting && self.waiting > 0 {
-                                            span.count { (self.waiting) }
+                                        @if item == NavItem::HeldCalls && self.held_calls > 0 {
+                                            span.count { (self.held_calls) }
                                         }
                                     }
                                 }
@@ -364,9 +364,13 @@ pub(crate) fn icon(shape: &'static str) -> Markup {
 
 /// A time. Scripts show it in the time zone of the browser.
 pub(crate) fn time(at: &str) -> Markup {
+    html! { time datetime=(at) { (time_text(at)) } }
+}
+
+/// A time in UTC, for people.
+pub(crate) fn time_text(at: &str) -> String {
     let shown = at.replace('T', " ");
-    let shown = shown.split('.').next().unwrap_or_default();
-    html! { time datetime=(at) { (shown) " UTC" } }
+    format!("{} UTC", shown.split('.').next().unwrap_or_default())
 }
 
 /// A duration for people. `duration` of `try_tool.js` rounds alike. Rounding never reaches the next unit.
@@ -395,11 +399,11 @@ pub(crate) fn state(name: &str, label: &str) -> Markup {
 /// A short text of the first line.
 pub(crate) fn first_line(text: &str, characters: usize) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    toolhub_core::text::cut(line, characters).unwrap_or_else(|| line.to_owned())
+    toolhub_core::text::truncate(line, characters).unwrap_or_else(|| line.to_owned())
 }
 
 /// The link to the next page of a list.
-pub(crate) fn next_link(context: &Context<'_>, next: Option<&str>, lang: Lang) -> Markup {
+pub(crate) fn next_link(context: &ConsoleContext<'_>, next: Option<&str>, lang: Lang) -> Markup {
     html! {
         @if let Some(next) = next {
             nav.pages aria-label=(lang.choose("Pages", "分页")) {

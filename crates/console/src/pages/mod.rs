@@ -8,6 +8,7 @@ mod calls;
 mod clients;
 mod cluster;
 mod comparison;
+mod held_calls;
 mod home;
 mod json_view;
 mod labels;
@@ -17,7 +18,6 @@ mod settings;
 mod skills;
 mod table;
 mod tools;
-mod waiting;
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -29,13 +29,13 @@ use self::layout::{Frame, NavItem};
 use crate::api::visible_topics;
 use crate::browser::{self, Preferences};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::Route;
 
 /// The page for a path below the console.
 pub(crate) async fn respond(
     below: &str,
-    mut context: Context<'_>,
+    mut context: ConsoleContext<'_>,
     preferences: Preferences,
 ) -> Response<Body> {
     let mut segments: Vec<String> = below.split('/').map(str::to_owned).collect();
@@ -54,7 +54,7 @@ pub(crate) async fn respond(
     let content: Result<(String, Markup), Problem> = match (path, is_item) {
         _ if !is_allowed => Err(Problem::forbidden(
             "your roles do not allow this page; the owner of the hub can give you another role",
-            "您的角色无权查看此页面；hub 的所有者可以授予其他角色",
+            "你的角色无权查看此页面；hub 的所有者可以授予其他角色",
         )),
         ("", false) => home::page(&context, &frame).await,
         ("tools", false) => tools::list(&context, &frame).await,
@@ -63,8 +63,8 @@ pub(crate) async fn respond(
         ("servers", true) => servers::item(&context, &frame),
         ("calls", false) => calls::list(&context, &frame).await,
         ("calls", true) => calls::item(&context, &frame).await,
-        ("waiting", false) => waiting::page(&context, &frame).await,
-        ("waiting", true) => waiting::item(&context, &frame).await,
+        ("waiting", false) => held_calls::page(&context, &frame).await,
+        ("waiting", true) => held_calls::item(&context, &frame).await,
         ("clients", false) => clients::page(&context, &frame).await,
         ("cluster", false) => cluster::page(&context, &frame).await,
         ("ask", false) => ask::page(&context, &frame),
@@ -79,13 +79,15 @@ pub(crate) async fn respond(
         Ok((title, content)) => browser::html(StatusCode::OK, frame.render(&title, &content).into_string()),
         Err(problem) => {
             let status = problem.status;
-            let (title, content) = problem_content(&problem, &frame);
+            let list = nav.filter(|_| is_item && is_allowed && status == StatusCode::NOT_FOUND);
+            let (title, content) = problem_content(&problem, &frame, list);
             browser::html(status, frame.render(&title, &content).into_string())
         }
     }
 }
 
-fn problem_content(problem: &Problem, frame: &Frame<'_>) -> (String, Markup) {
+/// What is wrong. `list` is the page with the items of which one was not found.
+fn problem_content(problem: &Problem, frame: &Frame<'_>, list: Option<NavItem>) -> (String, Markup) {
     let title = match problem.status {
         StatusCode::NOT_FOUND => frame.text("Not found", "未找到"),
         StatusCode::FORBIDDEN => frame.text("Not allowed", "不允许"),
@@ -95,6 +97,16 @@ fn problem_content(problem: &Problem, frame: &Frame<'_>) -> (String, Markup) {
         h1 { (title) }
         div.empty {
             p { (problem.detail.localize(frame.lang())) }
+            @if let Some(server) = &problem.server {
+                p { a.button href=(frame.item("servers", server)) {
+                    (frame.text("Open the server", "打开服务器")) " " bdi { (server) }
+                } }
+            }
+            @if let Some(list) = list {
+                p { a.button href=(frame.link(list.path())) {
+                    (frame.text("Back to the list: ", "返回列表：")) (list.label(frame.lang()))
+                } }
+            }
             p { a.button href=(frame.link("")) { (frame.text("Back to the start", "返回首页")) } }
         }
     };

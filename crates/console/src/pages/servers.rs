@@ -6,9 +6,9 @@ use toolhub_core::Role;
 use super::labels;
 use super::layout::{Frame, state, time};
 use super::table::{Column, foreign, table, text};
-use crate::api::servers::{self, Server, ServerDetail};
+use crate::api::servers::{self, Server, ServerDetail, StderrLog};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::encode;
 
 /// The columns of the list.
@@ -22,7 +22,7 @@ const COLUMNS: [Column; 7] = [
     Column::muted("Program", "程序"),
 ];
 
-pub(crate) fn list(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn list(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let servers = servers::visible(context);
     let title = frame.text("Servers", "服务器");
     let manages = context.has_role(Role::Operator) || context.has_role(Role::Owner);
@@ -103,11 +103,12 @@ fn how_to_add(frame: &Frame<'_>) -> Markup {
     }
 }
 
-pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) fn item(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     let detail = servers::read(context)?;
     let server = &detail.server;
     let manages = context.has_role(Role::Operator) || context.has_role(Role::Owner);
-    let log = if manages { servers::read_log(context)? } else { Vec::new() };
+    // A server that is reached by its URL has no process here.
+    let log = (manages && server.transport == "stdio").then(|| servers::read_log(context)).transpose()?;
     let content = html! {
         p.crumbs { a href=(frame.link("servers")) { (frame.text("Servers", "服务器")) } }
         div.head {
@@ -135,25 +136,37 @@ pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
         section.card {
             h2 { (frame.text("Tools", "工具")) " " span.count { (detail.tool_names.len()) } }
             @if detail.tool_names.is_empty() {
-                p.muted { (frame.text("No tools are known yet.", "尚不清楚有哪些工具。")) }
+                p.muted { (frame.text("The list of tools has not been received yet.", "尚未获取到工具列表。")) }
             } @else {
                 ul.columns {
                     @for name in &detail.tool_names { li { a href=(frame.item("tools", name)) { bdi { (name) } } } }
                 }
             }
         }
-        @if manages {
-            section.card {
-                h2 { (frame.text("Standard error", "标准错误")) }
-                @if log.is_empty() {
-                    p.muted { (frame.text("Nothing was written.", "没有输出。")) }
-                } @else {
-                    pre.log tabindex="0" dir="auto" { @for line in &log { (line) "\n" } }
+        @if let Some(log) = &log { (standard_error(frame, log)) }
+    };
+    Ok((server.id.clone(), content))
+}
+
+/// The standard error of a server. That of an earlier run is folded: it says nothing about the server that runs now.
+fn standard_error(frame: &Frame<'_>, log: &StderrLog) -> Markup {
+    let lines = html! { pre.log tabindex="0" dir="auto" { @for line in &log.lines { (line) "\n" } } };
+    html! {
+        section.card {
+            h2 { (frame.text("Standard error", "标准错误")) }
+            @if log.is_earlier || log.lines.is_empty() {
+                p.muted { (frame.text("Nothing was written.", "没有输出。")) }
+            } @else {
+                (lines)
+            }
+            @if log.is_earlier && !log.lines.is_empty() {
+                details {
+                    summary { (frame.text("Of an earlier run", "此前一次运行的输出")) }
+                    (lines)
                 }
             }
         }
-    };
-    Ok((server.id.clone(), content))
+    }
 }
 
 /// The form that changes the entry of a server. Scripts build it when it is opened.
@@ -178,7 +191,13 @@ fn actions(frame: &Frame<'_>, server: &Server) -> Markup {
     html! {
         div.actions {
             @if is_enabled {
-                button type="button" data-post=(format!("{path}:test")) { (frame.text("Test", "测试")) }
+                button type="button" data-post=(format!("{path}:test"))
+                    data-done=(frame.text(
+                        "The server works: it is connected, and its tools are listed.",
+                        "服务器工作正常：已连接，并已获取工具列表。",
+                    )) {
+                    (frame.text("Test", "测试"))
+                }
                 button type="button" data-post=(format!("{path}:restart"))
                     data-confirm=(question(
                         "Restart the server “NAME”? Requests that use it now are cut off.",

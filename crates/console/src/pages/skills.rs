@@ -6,7 +6,7 @@ use toolhub_core::Lang;
 use super::layout::{Frame, first_line, state};
 use super::table::{Column, foreign, table, text};
 use crate::api::skills::{self, Profile, Skill};
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::encode;
 
 const DESCRIPTION_CHARACTERS: usize = 200;
@@ -14,7 +14,7 @@ const DESCRIPTION_CHARACTERS: usize = 200;
 fn label(name: &str, lang: Lang) -> &'static str {
     match name {
         "used" => lang.choose("used", "使用中"),
-        "hidden" => lang.choose("hidden by another of the same name", "被同名技能遮盖"),
+        "hidden" => lang.choose("hidden by another of the same name", "被同名技能覆盖"),
         _ => lang.choose("not approved", "未批准"),
     }
 }
@@ -57,7 +57,7 @@ fn profile_row(frame: &Frame<'_>, profile: &Profile) -> Vec<Markup> {
     ]
 }
 
-pub(crate) fn skills(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn skills(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let skills = skills::read_skills(context);
     let title = frame.text("Skills", "技能");
     let content = html! {
@@ -78,7 +78,7 @@ pub(crate) fn skills(context: &Context<'_>, frame: &Frame<'_>) -> (String, Marku
     (title.to_owned(), content)
 }
 
-pub(crate) fn profiles(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn profiles(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let profiles = skills::read_profiles(context);
     let title = frame.text("Profiles", "配置档");
     let content = html! {

@@ -1,6 +1,7 @@
 //! The pages of tools: search, definition, trial, route and approval.
 
 use maud::{Markup, html};
+use toolhub_access::may_decide_changed_tools;
 use toolhub_core::{Lang, Localize as _, Role, ServerId};
 
 use super::layout::{Frame, duration, first_line, next_link, state, time};
@@ -12,7 +13,7 @@ use crate::api::overview::ToolCount;
 use crate::api::search::{self, Hit};
 use crate::api::tools::{self, Explanation, Tool, ToolDetail};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::encode;
 
 const MAX_HITS: usize = 30;
@@ -40,7 +41,10 @@ fn labels(frame: &Frame<'_>, tool: &Tool) -> Markup {
     }
 }
 
-pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn list(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let title = frame.text("Tools", "工具");
     let query = &context.query;
     let all = tools::offered(context, query.get("profile"))?;
@@ -84,7 +88,7 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             }
             Some(hits) => (hit_table(frame, hits, query.get("profile"))),
             None if page.items.is_empty() => {
-                div.empty { p { (frame.text("No tools are visible to you here.", "此处没有您可见的工具。")) } }
+                div.empty { p { (frame.text("No tools are visible to you here.", "此处没有你可见的工具。")) } }
             }
             None => {
                 (tool_table(frame, &page.items, query.get("profile")))
@@ -146,7 +150,10 @@ fn hit_table(frame: &Frame<'_>, hits: &[Hit], profile: Option<&str>) -> Markup {
     table(frame, frame.text("Hits", "结果"), &columns, hits.iter().map(row))
 }
 
-pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn item(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let detail = tools::read(context).await?;
     let name = &detail.tool.name;
     // A tool that cannot be routed now is still shown.
@@ -212,9 +219,14 @@ fn switches(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
 fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Markup {
     let name = encode(&detail.tool.name);
     let changes = detail.tool.hints.read_only != Some(true);
-    let question = match frame.lang() {
-        Lang::En => format!("Call “{}”? It may change something.", detail.tool.name),
-        Lang::Zh => format!("调用“{}”？它可能会改动数据。", detail.tool.name),
+    let tool_name = &detail.tool.name;
+    let question = match (detail.tool.hints.destructive, frame.lang()) {
+        (Some(true), Lang::En) => format!("Call “{tool_name}”? It is marked destructive."),
+        (Some(true), Lang::Zh) => format!("调用“{tool_name}”？它被标记为破坏性工具。"),
+        (_, Lang::En) => {
+            format!("Call “{tool_name}”? It is not marked read-only, so that it may change something.")
+        }
+        (_, Lang::Zh) => format!("调用“{tool_name}”？它未标记为只读，可能会改动数据。"),
     };
     html! {
         section.card {
@@ -237,7 +249,7 @@ fn route_picture(frame: &Frame<'_>, route: &Explanation) -> Markup {
     html! {
         section.card {
             h2 { (frame.text("Route", "路由")) }
-            p.muted { (frame.text("A call of this tool: ", "调用此工具时：")) (strategy) }
+            p.muted { (frame.text("A call of this tool: ", "调用方式：")) (strategy) }
             ol.route {
                 @for (index, candidate) in route.candidates.iter().enumerate() {
                     li class=(if index < route.batch { "first" } else { "later" }) {
@@ -269,17 +281,21 @@ fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
             section.card {
                 h2 { (frame.text("Calls", "调用统计")) }
                 (table(frame, frame.text("Calls", "调用统计"), &STATISTICS_COLUMNS, detail.statistics.iter().map(row)))
+                p.muted { (frame.text(
+                    "Half of the successful calls took at most the median, 95 % of them at most the last number.",
+                    "成功的调用中，一半的耗时不超过中位数，95 % 不超过最后一列。",
+                )) }
             }
         }
     }
 }
 
 /// What was approved and what is there now, with the button that approves it.
-fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+fn approval(context: &ConsoleContext<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
     let (Some(before), Some(after)) = (&detail.approved_definition, &detail.source_definition) else {
         return html! {};
     };
-    let may_approve = context.has_role(Role::Approver) || context.has_role(Role::Owner);
+    let may_approve = may_decide_changed_tools(context.principal().roles);
     let (old, new) = (json_view::indented(before), json_view::indented(after));
     let is_complete = old.is_complete && new.is_complete;
     let profile = context.query.get("profile").map(|profile| format!("?profile={}", encode(profile)));

@@ -40,7 +40,7 @@ pub struct Request<'a> {
     /// Whether arguments that do not match the schema are coerced.
     pub coercion: Coercion,
     /// The sources that may serve the call; `None` allows all.
-    pub among: Option<&'a [Source]>,
+    pub sources: Option<&'a [Source]>,
     /// Seed for shuffling equally ranked candidates of a capability.
     pub seed: u64,
     /// Whether reasons are collected.
@@ -50,7 +50,7 @@ pub struct Request<'a> {
 impl Request<'_> {
     /// Whether this source may serve the call.
     fn admits(&self, source: &Source) -> bool {
-        self.among.is_none_or(|among| among.contains(source))
+        self.sources.is_none_or(|sources| sources.contains(source))
     }
 }
 
@@ -58,7 +58,7 @@ impl<'a> Request<'a> {
     /// A request for a tool by name, with defaults for everything else.
     pub fn named(tool: &'a str) -> Self {
         let (by, coercion) = (CallBy::Name, Coercion::Off);
-        Self { tool, by, source: None, arguments: None, coercion, among: None, seed: 0, with_reasons: true }
+        Self { tool, by, source: None, arguments: None, coercion, sources: None, seed: 0, with_reasons: true }
     }
 }
 
@@ -202,7 +202,7 @@ fn by_name<'a>(
         return fitting(check, &without_quarantined(vec![entry], reasons)?, reasons);
     }
     let fitting = fitting(check, &without_quarantined(group, reasons)?, reasons)?;
-    Ok(match (request.among, only) {
+    Ok(match (request.sources, only) {
         (None, None) => of_one_server(fitting, known.policy, reasons),
         _ => fitting,
     })
@@ -236,7 +236,7 @@ fn of_one_server<'a>(
     for entry in entries.iter().filter(|entry| !stays(entry)) {
         let place = &entry.tool.source;
         reasons.push(LocalizedText::new(
-            format!("{place} has a tool of that name, too, and is not asked: name it as the source, or declare both in `[routing] equivalent`"),
+            format!("{place} has a tool of that name, too, and is not used: name it as the source, or declare both in `[routing] equivalent`"),
             format!("{place} 也有同名工具，但不会使用：可将其指定为来源，或在 `[routing] equivalent` 中声明两者等价"),
         ));
     }
@@ -271,7 +271,7 @@ fn by_capability<'a>(
     };
     let mut held_back = None;
     let mut usable = |entry: &Arc<Entry>| {
-        let usable = entry.tool.trust != ApprovalStatus::Quarantined;
+        let usable = entry.tool.approval != ApprovalStatus::Quarantined;
         if !usable {
             held_back.get_or_insert((entry.tool.name().clone(), entry.tool.source.clone()));
         }
@@ -288,7 +288,7 @@ fn by_capability<'a>(
         return Err(ToolError::NoneCapable { capability: capability.to_owned(), have, known });
     }
     let count = fitting.len();
-    for entry in fitting.iter().filter(|entry| entry.tool.trust == ApprovalStatus::Changed) {
+    for entry in fitting.iter().filter(|entry| entry.tool.approval == ApprovalStatus::Changed) {
         reasons.push(changed(&entry.tool));
     }
     reasons.push(LocalizedText::new(
@@ -321,7 +321,7 @@ fn without_quarantined<'a>(
     let mut left = Vec::with_capacity(group.len());
     for entry in group {
         let (place, name) = (&entry.tool.source, entry.tool.name());
-        match entry.tool.trust {
+        match entry.tool.approval {
             ApprovalStatus::Unseen | ApprovalStatus::Approved => left.push(entry),
             ApprovalStatus::Changed => {
                 reasons.push(changed(&entry.tool));
@@ -355,11 +355,11 @@ fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -
     match filter {
         SourceFilter::Any => None,
         SourceFilter::Only(Source::Server(id)) => Some(LocalizedText::new(
-            format!("the call names server `{id}`, so only that server is asked"),
+            format!("the call names server `{id}`, so only that server is used"),
             format!("调用指定了服务器 `{id}`，只用该服务器"),
         )),
         SourceFilter::Only(only) => Some(LocalizedText::new(
-            format!("the call names `{only}`, so no other source is asked"),
+            format!("the call names `{only}`, so no other source is used"),
             format!("调用指定了来源 `{only}`，不用其他来源"),
         )),
         SourceFilter::Guessed => {
@@ -400,7 +400,7 @@ fn fitting<'a>(
                     let source = &entry.tool.source;
                     reasons.push(LocalizedText::new(
                         format!("the arguments were mended to fit the schema of {source}"),
-                        format!("已修正参数以符合 {source} 的模式"),
+                        format!("已修正参数以符合 {source} 的 schema"),
                     ));
                 }
                 fitting.push(*entry);
@@ -409,7 +409,7 @@ fn fitting<'a>(
                 let source = &entry.tool.source;
                 reasons.push(LocalizedText::new(
                     format!("{source} is left out, as the arguments do not fit its schema"),
-                    format!("参数不符合 {source} 的模式，不用它"),
+                    format!("参数不符合 {source} 的 schema，因此不使用"),
                 ));
                 complaint.get_or_insert(error);
             }
@@ -475,23 +475,24 @@ impl ArgumentCheck<'_> {
 }
 
 fn order_text(policy: &Policy, fitting: &[&Arc<Entry>], offered: usize) -> LocalizedText {
-    let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (order, order_zh) = (order.join(", "), order.join("、"));
     match fitting {
         [only] if offered == 1 => {
             let source = &only.tool.source;
             LocalizedText::new(
                 format!("only {source} has it (order: {order})"),
-                format!("只有 {source} 提供（顺序：{order}）"),
+                format!("只有 {source} 提供（顺序：{order_zh}）"),
             )
         }
         [first] => {
             let source = &first.tool.source;
             LocalizedText::new(
                 format!("{source} is the first of {offered} in the order {order}"),
-                format!("{offered} 个来源中 {source} 排在最前（顺序：{order}）"),
+                format!("{offered} 个来源中 {source} 排在最前（顺序：{order_zh}）"),
             )
         }
-        _ => LocalizedText::new(format!("tried in the order {order}"), format!("按顺序尝试：{order}")),
+        _ => LocalizedText::new(format!("tried in the order {order}"), format!("按顺序尝试：{order_zh}")),
     }
 }
 

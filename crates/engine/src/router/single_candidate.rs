@@ -20,7 +20,7 @@ pub(super) fn single_candidate<'a>(
     }
     let mut named = known.catalog.named(request.tool);
     let (entry, None) = (named.next()?, named.next()) else { return None };
-    let usable = matches!(entry.tool.trust, ApprovalStatus::Unseen | ApprovalStatus::Approved)
+    let usable = matches!(entry.tool.approval, ApprovalStatus::Unseen | ApprovalStatus::Approved)
         && request.admits(&entry.tool.source)
         && known.policy.rank(&entry.tool.source).is_some();
     let taken = |arguments| entry.certainly_accepts(arguments, request.coercion);
@@ -37,13 +37,13 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::score::Scores;
 
-    fn tool(source: Source, name: &str, trust: ApprovalStatus) -> Tool {
+    fn tool(source: Source, name: &str, approval: ApprovalStatus) -> Tool {
         let schema = json!({"type": "object", "required": ["path"], "properties": {
             "path": {"type": "string"}, "lines": {"type": "integer"},
         }});
         let definition = json!({"name": name, "inputSchema": schema});
         let definition = ToolDefinition::parse(RawJson::from(definition)).unwrap();
-        Tool { trust, ..Tool::new(source, definition) }
+        Tool { approval, ..Tool::new(source, definition) }
     }
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
         let (on_server, on_native) = ([server("a")], [Source::Native]);
         let mut short = 0;
         for name in ["one", "two", "changed", "held", "lost", "nobody"] {
-            for (coercion, among) in [
+            for (coercion, sources) in [
                 (Coercion::Off, None),
                 (Coercion::On, None),
                 (Coercion::On, Some(&on_server[..])),
@@ -81,7 +81,7 @@ mod tests {
             ] {
                 for arguments in arguments.clone() {
                     let named = Request::named(name);
-                    let request = Request { coercion, among, arguments, with_reasons: false, ..named };
+                    let request = Request { coercion, sources, arguments, with_reasons: false, ..named };
                     let (found, expect) = (route(request, known), route_among(request, known));
                     assert_eq!(format!("{found:?}"), format!("{expect:?}"), "{request:?}");
                     short += usize::from(single_candidate(request, known).is_some());

@@ -374,11 +374,11 @@ impl Explainer<'_> {
                 rule(format_args!("without repeated items"), format_args!("没有重复项的数组"))
             }
             Keyword::Contains { min, max: None, .. } => rule(
-                format_args!("a list with at least {min} items of the form its schema asks for"),
+                format_args!("a list with at least {min} items of the form that its schema requires"),
                 format_args!("至少有 {min} 项符合其 schema 的数组"),
             ),
             Keyword::Contains { min, max: Some(max), .. } => rule(
-                format_args!("a list with {min} to {max} items of the form its schema asks for"),
+                format_args!("a list with {min} to {max} items of the form that its schema requires"),
                 format_args!("有 {min} 到 {max} 项符合其 schema 的数组"),
             ),
             Keyword::MinProperties(min) => {

@@ -6,7 +6,8 @@ use tokio::time::Instant;
 use toolhub_core::outcome::{AttemptEnd, AttemptRecord};
 use toolhub_core::{BoxFuture, EventKind, ToolError, ToolOutput};
 
-use super::{CallResult, CandidateResult, Run, first};
+use super::first::{self, Turn};
+use super::{CallResult, CandidateResult, Run};
 use crate::retry;
 use crate::router::{Candidate, Route};
 
@@ -89,17 +90,23 @@ impl BatchResult<'_> {
     /// effect.
     pub(super) async fn rest(self) -> CallResult {
         let is_unchanged =
-            self.failures.iter().all(|(candidate, error)| first::is_harmless(candidate, error));
+            self.failures.iter().all(|(candidate, error)| first::had_no_effect(candidate, error));
         let count = if is_unchanged { self.route.candidates.len() } else { self.route.batch };
         let rest = self.route.candidates.iter().take(count).skip(self.route.batch);
-        let again = self.failures.iter().filter(|(candidate, error)| {
-            retry::backoff(error, candidate.entry.tool.hints(), 1, 0.0).is_some()
-        });
-        let order: Vec<&Candidate> = rest.chain(again.map(|(candidate, _)| *candidate)).collect();
+        let (now, jitter) = (Instant::now(), fastrand::f64());
+        let mut again: Vec<Turn<'_>> = Vec::new();
+        for (candidate, error) in &self.failures {
+            let pause = retry::backoff(error, candidate.entry.tool.hints(), 1, jitter);
+            if let Some(pause) = pause.filter(|pause| self.run.has_time_after(*pause, now)) {
+                again.push(Turn { candidate, not_before: Some(now + pause) });
+            }
+        }
+        again.sort_by_key(|turn| turn.not_before);
+        let order: Vec<Turn<'_>> = rest.map(Turn::first).chain(again).collect();
         if order.is_empty() || !self.run.has_time() {
             let error = self.failures.into_iter().next().map_or(ToolError::Internal, |(_, error)| error);
             return CallResult::failed(error, self.attempts);
         }
-        first::run(self.run, &order, self.attempts).await
+        first::run(self.run, order.into_iter(), self.attempts).await
     }
 }

@@ -1,29 +1,51 @@
 //! Sequential strategy: the next candidate is tried only if the previous one certainly had no effect.
 
-use std::borrow::Borrow;
-
+use tokio::time::Instant;
 use toolhub_core::outcome::AttemptRecord;
-use toolhub_core::{Effect, ToolError};
+use toolhub_core::{Effect, EventKind, ToolError};
 
 use super::{CallResult, Run};
 use crate::retry::MAX_TRIES;
 use crate::router::Candidate;
 
+/// A candidate in the order in which they are tried.
+pub(crate) struct Turn<'a> {
+    pub(crate) candidate: &'a Candidate,
+    /// The end of the pause after an earlier attempt.
+    pub(crate) not_before: Option<Instant>,
+}
+
+impl<'a> Turn<'a> {
+    /// A candidate that was not tried yet.
+    pub(crate) fn first(candidate: &'a Candidate) -> Self {
+        Self { candidate, not_before: None }
+    }
+}
+
 /// Tries the candidates in order. `attempts` holds earlier attempts.
-pub(crate) async fn run<C: Borrow<Candidate>>(
+pub(crate) async fn run<'a>(
     run: Run<'_>,
-    candidates: &[C],
+    turns: impl ExactSizeIterator<Item = Turn<'a>>,
     mut attempts: Vec<AttemptRecord>,
 ) -> CallResult {
+    let count = turns.len();
     let mut last_error = ToolError::Internal;
     let mut ended = None;
-    for (index, candidate) in candidates.iter().enumerate() {
-        let candidate = candidate.borrow();
+    for (index, Turn { candidate, not_before }) in turns.enumerate() {
         if index > 0 && !run.has_time() {
             break;
         }
+        if let Some(at) = not_before {
+            let now = Instant::now();
+            let pause = at.saturating_duration_since(now);
+            if !run.has_time_after(pause, now) {
+                break;
+            }
+            run.emit(EventKind::Retrying { source: candidate.source().clone(), pause });
+            Box::pin(tokio::time::sleep(pause)).await;
+        }
         // With another candidate left, an unreachable server is not retried.
-        let tries = if index + 1 == candidates.len() {
+        let tries = if index + 1 == count {
             MAX_TRIES.saturating_sub(count_attempts(candidate, &attempts))
         } else {
             1
@@ -38,9 +60,9 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
         match tried.result {
             Ok(output) => return CallResult { ended, ..CallResult::from(candidate, output, attempts) },
             Err(error) => {
-                let harmless = is_harmless(candidate, &error);
+                let may_go_on = had_no_effect(candidate, &error);
                 last_error = error;
-                if !harmless {
+                if !may_go_on {
                     break;
                 }
             }
@@ -49,8 +71,8 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
     CallResult { ended, ..CallResult::failed(last_error, attempts) }
 }
 
-/// Whether a failed candidate certainly changed nothing, so that another one may be tried.
-pub(super) fn is_harmless(candidate: &Candidate, error: &ToolError) -> bool {
+/// Whether a failed candidate certainly changed nothing, so that another one may be tried. A read-only tool never does.
+pub(super) fn had_no_effect(candidate: &Candidate, error: &ToolError) -> bool {
     candidate.entry.tool.hints().read_only == Some(true) || error.effect() == Effect::None
 }
 

@@ -85,6 +85,11 @@ impl Run<'_> {
         self.left(Instant::now()).is_none_or(|left| !left.is_zero())
     }
 
+    /// Whether there is time left after this pause.
+    fn has_time_after(&self, pause: Duration, now: Instant) -> bool {
+        self.left(now).is_none_or(|left| pause < left)
+    }
+
     /// Tries one candidate at most `max_attempts` times. Retries only if that is safe and the error is transient, within the
     /// caller's own timeout.
     pub(crate) async fn candidate(&self, candidate: &Candidate, max_attempts: u32) -> CandidateResult {
@@ -103,7 +108,7 @@ impl Run<'_> {
             let tries = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
             let hints = candidate.entry.tool.hints();
             let pause = retry::backoff(error, hints, tries, fastrand::f64()).filter(|_| tries < max_attempts);
-            let Some(pause) = pause.filter(|pause| self.left(ended).is_none_or(|left| *pause < left)) else {
+            let Some(pause) = pause.filter(|pause| self.has_time_after(*pause, ended)) else {
                 return CandidateResult { result, attempts, ended };
             };
             self.emit(EventKind::Retrying { source: candidate.source().clone(), pause });

@@ -1,6 +1,6 @@
 //! The content between the markers of calls: optional noise, calls, optional noise.
 
-use super::expression::{Context, ExpressionResult};
+use super::expression::{ExpressionResult, ParseContext};
 use super::parsed_call::{CallMarking, ParsedCall};
 use super::tag::{Tag, find_tag};
 use super::tag_kind::{TagKind, ends_calls, tag_kind};
@@ -18,7 +18,7 @@ pub(super) enum ContainerContent {
     Prose,
 }
 
-impl<'s, 't> Context<'s, 't> {
+impl<'s, 't> ParseContext<'s, 't> {
     /// Parses the text after an opening marker that ends at `from`.
     pub(super) fn container(&self, from: usize) -> ContainerContent {
         let (mut calls, mut broken): (Vec<ParsedCall>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());

@@ -10,7 +10,7 @@ use crate::repair::{Ending, Repair, RepairedJson, Source, strict_at, value_at};
 
 /// A text and the known tools.
 #[derive(Clone, Copy)]
-pub(super) struct Context<'s, 't> {
+pub(super) struct ParseContext<'s, 't> {
     pub(super) source: &'s Source<'t>,
     pub(super) known: &'s KnownTools,
 }
@@ -24,7 +24,7 @@ pub(super) enum ExpressionResult {
     Nothing,
 }
 
-impl<'s, 't> Context<'s, 't> {
+impl<'s, 't> ParseContext<'s, 't> {
     /// Parses the calls at `at`. Repairs stop at `limit`, the end of the surrounding markers; without markers, at the
     /// next one.
     pub(super) fn expression(

@@ -1,7 +1,7 @@
 //! Messages in the Harmony format of gpt-oss: a channel, an optional recipient, then the message. A message with a
 //! recipient is a call; the channel `analysis` contains thoughts.
 
-use super::expression::Context;
+use super::expression::ParseContext;
 use super::parsed_call::{Name, ParsedCall};
 use super::tag::{Tag, find_tag};
 
@@ -17,7 +17,7 @@ pub(super) enum Message {
 /// Maximum length of a header, in bytes.
 const MAX_HEADER_BYTES: usize = 200;
 
-impl<'s, 't> Context<'s, 't> {
+impl<'s, 't> ParseContext<'s, 't> {
     /// Parses the message whose header starts with `tag`: `<|channel|>` or `<|start|>`.
     pub(super) fn message(&self, tag: &Tag<'t>) -> Option<Message> {
         if !tag.special || tag.closing || !matches!(tag.name.as_str(), "channel" | "start") {

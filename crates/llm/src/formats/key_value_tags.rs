@@ -2,13 +2,13 @@
 
 use toolhub_core::RawObject;
 
-use super::expression::Context;
+use super::expression::ParseContext;
 use super::parsed_call::{Group, Name, ParsedCall};
 use super::tag::Tag;
 use super::xml::{element, typed};
 use crate::repair::Repairs;
 
-impl<'s, 't> Context<'s, 't> {
+impl<'s, 't> ParseContext<'s, 't> {
     /// Parses the pairs at `at` as arguments of `name`.
     pub(super) fn pairs(&self, at: usize, name: Name<'_>) -> Option<Group> {
         let mut members = RawObject::default();

@@ -1,6 +1,6 @@
 //! Calls in ReAct syntax: `Action: name` and `Action Input: …`, in English and Chinese.
 
-use super::expression::Context;
+use super::expression::ParseContext;
 use super::json_shape::arguments_in_text;
 use super::parsed_call::{Group, Name, ParsedCall};
 use super::pythonic;
@@ -32,7 +32,7 @@ pub(super) fn answer_at(source: &Source<'_>, at: usize) -> bool {
     mark_at(source, at, ANSWERS.get(..4).unwrap_or_default()).is_some()
 }
 
-impl<'s, 't> Context<'s, 't> {
+impl<'s, 't> ParseContext<'s, 't> {
     /// Parses the call whose `Action:` begins the line at `at`.
     pub(super) fn react(&self, at: usize) -> Option<Group> {
         let after = mark_at(self.source, at, ACTIONS)?;

@@ -2,7 +2,7 @@
 //! and the text before it, so that a stream is split in the same way while it arrives.
 
 use super::container::ContainerContent;
-use super::expression::{Context, ExpressionResult};
+use super::expression::{ExpressionResult, ParseContext};
 use super::harmony::Message;
 use super::known_tools::KnownTools;
 use super::parsed_call::{CallMarking, Group, ParsedCall};
@@ -80,7 +80,7 @@ impl ScanState {
         known: &KnownTools,
         coming: InputState,
     ) -> Vec<Piece> {
-        let context = Context { source, known };
+        let context = ParseContext { source, known };
         let mut pieces = Vec::new();
         let mut prose_start = self.at;
         source.take_end_seen();
@@ -126,7 +126,7 @@ impl ScanState {
     }
 
     /// Returns the piece at this position if it is not prose. May skip prose.
-    fn candidate(&mut self, context: &Context<'_, '_>, first: char) -> Option<(Kind, usize)> {
+    fn candidate(&mut self, context: &ParseContext<'_, '_>, first: char) -> Option<(Kind, usize)> {
         match first {
             '<' => return self.tag(context),
             '◁' => {
@@ -177,7 +177,7 @@ impl ScanState {
     }
 
     /// Returns the piece at the start of a line.
-    fn line(&mut self, context: &Context<'_, '_>, first: char) -> Option<(Kind, usize)> {
+    fn line(&mut self, context: &ParseContext<'_, '_>, first: char) -> Option<(Kind, usize)> {
         let (source, at) = (context.source, self.at);
         if first == '`' && source.starts_with(at, "```") {
             return self.fence(context);
@@ -225,7 +225,7 @@ impl ScanState {
     }
 
     /// JSON or a list of Python-style calls, without markers.
-    fn json(&mut self, context: &Context<'_, '_>) -> Option<(Kind, usize)> {
+    fn json(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
         let python = context.source.char_at(self.at) == Some('[')
             && context
                 .source
@@ -250,7 +250,7 @@ impl ScanState {
     }
 
     /// `>>>name` with the arguments on the next line, as in Functionary; `>>>all` begins prose.
-    fn functionary(&mut self, context: &Context<'_, '_>) -> Option<(Kind, usize)> {
+    fn functionary(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
         let start = self.at + 3;
         if context.source.starts_with(start, "all\n") {
             return Some((Kind::Mark, start + 4));
@@ -263,7 +263,7 @@ impl ScanState {
         Some(self.calls(CallSyntax::Marked, group))
     }
 
-    fn container_calls(&mut self, context: &Context<'_, '_>, from: usize) -> Option<(Kind, usize)> {
+    fn container_calls(&mut self, context: &ParseContext<'_, '_>, from: usize) -> Option<(Kind, usize)> {
         match context.container(from) {
             ContainerContent::Calls { calls, broken, end } if !calls.is_empty() || broken.is_empty() => {
                 Some(self.calls(CallSyntax::Marked, Group { calls, end }))
@@ -274,7 +274,7 @@ impl ScanState {
     }
 
     /// `[TOOL_CALLS]` and similar markers.
-    fn mark(&mut self, context: &Context<'_, '_>) -> Option<(Kind, usize)> {
+    fn mark(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
         let (source, at) = (context.source, self.at);
         for mark in ["[TOOL_CALLS]", "[TOOL_CALL]", "[TOOL_REQUEST]"] {
             if source.starts_with(at, mark) {
@@ -301,7 +301,7 @@ impl ScanState {
         None
     }
 
-    fn tag(&mut self, context: &Context<'_, '_>) -> Option<(Kind, usize)> {
+    fn tag(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
         let source = context.source;
         let tag = Tag::at(source, self.at)?;
         let until_end = |kind| {
@@ -351,7 +351,7 @@ impl ScanState {
         (is_intended && tag.name == "tool_call").then_some((Kind::Broken, close.end))
     }
 
-    fn named(&mut self, context: &Context<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
+    fn named(&mut self, context: &ParseContext<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
         let group = context.named_tag(tag)?;
         let plain = matches!(tag.name.as_str(), "function" | "invoke") || tag_kind(tag) == TagKind::Call;
         let known = group.calls.iter().all(|call| context.known.named(&call.tool).is_some());
@@ -359,7 +359,7 @@ impl ScanState {
     }
 
     /// A special token: the header of a message, or a marker.
-    fn token(&mut self, context: &Context<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
+    fn token(&mut self, context: &ParseContext<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
         let source = context.source;
         match context.message(tag) {
             Some(Message::Call(call, end)) => {
@@ -388,7 +388,7 @@ impl ScanState {
     }
 
     /// A fence: calls if it contains nothing else, otherwise code.
-    fn fence(&mut self, context: &Context<'_, '_>) -> Option<(Kind, usize)> {
+    fn fence(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
         let (source, at) = (context.source, self.at);
         if self.in_code {
             self.in_code = false;
@@ -428,9 +428,12 @@ impl ScanState {
     }
 }
 
+/// The first characters of the markers of all formats. Elsewhere in a line, no piece begins.
+const MARKER_STARTS: [char; 5] = ['<', '[', '{', '\n', '◁'];
+
 /// The next position at which a piece may begin.
 fn next_place(source: &Source<'_>, at: usize) -> usize {
-    source.rest(at).find(['<', '[', '{', '\n', '◁']).map_or(source.len(), |found| at + found)
+    source.rest(at).find(MARKER_STARTS).map_or(source.len(), |found| at + found)
 }
 
 /// Skips `;` and `,` between two calls.

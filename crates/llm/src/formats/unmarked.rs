@@ -1,13 +1,13 @@
 //! Calls without surrounding markers: a line of Python, a name above an object, code in a fence. Known tool names
 //! distinguish them from prose; if no tools are known, the text must contain nothing else.
 
-use super::expression::{Context, ExpressionResult};
+use super::expression::{ExpressionResult, ParseContext};
 use super::parsed_call::{CallMarking, Group, Name, ParsedCall};
 use super::pythonic;
 use super::tag::Tag;
 use crate::repair::{Ending, Repair, Source};
 
-impl<'s, 't> Context<'s, 't> {
+impl<'s, 't> ParseContext<'s, 't> {
     /// The limit of repairs for a value without markers: the next special token or call tag.
     pub(super) fn bare_limit(&self, at: usize) -> usize {
         let stops =
@@ -83,7 +83,7 @@ impl<'s, 't> Context<'s, 't> {
         let close = self.source.find(line, "```");
         let stop = close.unwrap_or(self.source.len());
         let inside = self.source.up_to(stop);
-        let context = Context { source: &inside, known: self.known };
+        let context = ParseContext { source: &inside, known: self.known };
         let calls = context.statements(line, if marked { CallMarking::Marked } else { CallMarking::Bare });
         self.source.spend(inside.work());
         let mut calls = calls?;
@@ -153,7 +153,7 @@ impl<'s, 't> Context<'s, 't> {
         let end = self.source.find(tag.end, &close)?;
         let named = Tag { value: Some(self.source.slice(tag.start + 1, tag.end - 1).trim()), ..tag.clone() };
         let bounded = Source::new(self.source.slice(0, end + close.len()));
-        let context = Context { source: &bounded, known: self.known };
+        let context = ParseContext { source: &bounded, known: self.known };
         context.named_tag(&named)
     }
 }

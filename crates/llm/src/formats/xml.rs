@@ -4,7 +4,7 @@
 
 use toolhub_core::{RawJson, RawObject};
 
-use super::expression::Context;
+use super::expression::ParseContext;
 use super::json_shape::arguments_in_text;
 use super::known_tools::ParameterKind;
 use super::parsed_call::{Group, Name, ParsedCall};
@@ -26,7 +26,7 @@ struct Body<'t> {
     closed: bool,
 }
 
-impl<'s, 't> Context<'s, 't> {
+impl<'s, 't> ParseContext<'s, 't> {
     /// Parses the call whose name is in the tag `open`.
     pub(super) fn named_tag(&self, open: &Tag<'t>) -> Option<Group> {
         let raw_name = open.value.or_else(|| open.attribute("name"))?;
@@ -77,7 +77,7 @@ impl<'s, 't> Context<'s, 't> {
             let key = match (listed, tag.value.or_else(|| tag.attribute("name"))) {
                 (true, Some(key)) => key.to_owned(),
                 (true, None) => return None,
-                (false, _) if ARGUMENTS.contains(&tag.name.as_str()) && !known_as(name, &tag.name) => {
+                (false, _) if ARGUMENTS.contains(&tag.name.as_str()) && !has_parameter(name, &tag.name) => {
                     let (inner, _) = element(&source, &tag);
                     let start = source.skip_space(tag.end);
                     if source.char_at(start) == Some('{') {
@@ -131,7 +131,8 @@ impl<'s, 't> Context<'s, 't> {
     }
 }
 
-fn known_as(name: &Name<'_>, parameter: &str) -> bool {
+/// Whether the tool with this name has such a parameter; `false` if the tool is unknown.
+fn has_parameter(name: &Name<'_>, parameter: &str) -> bool {
     name.tool.is_some_and(|tool| tool.has(parameter))
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use toolhub_client_config::TransportSpec;
+use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_wire::McpError;
 
@@ -166,8 +166,7 @@ fn bytes(path: &Path) -> Value {
 }
 
 fn digest(value: &Value) -> String {
-    let digest = Sha256::digest(value.to_string().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::sha256(value.to_string().as_bytes())
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use toolhub_client_config::{ConfigError, HttpSpec, StdioSpec, TransportSpec};
-use toolhub_core::ServerId;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Lang, Localize as _, ServerId};
 
 use super::spec::ServerSpec;
 
@@ -31,9 +31,9 @@ pub fn parse_servers(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigE
         .map_err(|error| ConfigError::jsonc(file, text, &error))?;
     let reader = Reader { file, text };
     let Some(root) = parsed.value else { return Ok(Vec::new()) };
-    let root = reader.object(&root, "the file")?;
+    let root = reader.object(&root, &LocalizedText::new("the file", "文件"))?;
     let Some(servers) = root.get("mcpServers") else { return reader.reject_misplaced_servers(root) };
-    let servers = reader.object(&servers.value, "`mcpServers`")?;
+    let servers = reader.object(&servers.value, &LocalizedText::from("`mcpServers`"))?;
     let mut found: Vec<ServerSpec> = Vec::with_capacity(servers.properties.len());
     for property in &servers.properties {
         let spec = reader.server(property)?;
@@ -45,6 +45,16 @@ pub fn parse_servers(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigE
         found.push(spec);
     }
     Ok(found)
+}
+
+/// A server in a message.
+fn server_text(id: &str) -> LocalizedText {
+    LocalizedText::new(format!("server `{id}`"), format!("服务器 `{id}`"))
+}
+
+/// A member of the entry of a server in a message.
+fn member_text(key: &str, id: &str) -> LocalizedText {
+    LocalizedText::new(format!("`{key}` of server `{id}`"), format!("服务器 `{id}` 的 `{key}`"))
 }
 
 struct Reader<'a> {
@@ -81,20 +91,42 @@ impl Reader<'_> {
         }
     }
 
-    fn object<'v, 't>(&self, value: &'v Value<'t>, what: &str) -> Result<&'v Object<'t>, ConfigError> {
+    fn object<'v, 't>(
+        &self,
+        value: &'v Value<'t>,
+        what: &LocalizedText,
+    ) -> Result<&'v Object<'t>, ConfigError> {
         value.as_object().ok_or_else(|| {
+            let (en, zh) = (what.localize(Lang::En), what.localize(Lang::Zh));
             self.error_at(
                 value,
-                format!("{what} should be an object `{{…}}`"),
-                format!("{what} 应为对象 `{{…}}`"),
+                format!("{en} should be an object `{{…}}`"),
+                format!("{zh} 应为对象 `{{…}}`"),
             )
         })
     }
 
-    fn string(&self, value: &Value<'_>, what: &str) -> Result<String, ConfigError> {
-        let error_at =
-            || self.error_at(value, format!("{what} should be a string"), format!("{what} 应为字符串"));
-        Ok(value.as_string_lit().ok_or_else(error_at)?.value.to_string())
+    fn string(&self, value: &Value<'_>, what: &LocalizedText) -> Result<String, ConfigError> {
+        let error_at = || {
+            let (en, zh) = (what.localize(Lang::En), what.localize(Lang::Zh));
+            self.error_at(value, format!("{en} should be a string"), format!("{zh} 应为字符串"))
+        };
+        let text = value.as_string_lit().ok_or_else(error_at)?.value.to_string();
+        self.reject_nul(value, &text, what)?;
+        Ok(text)
+    }
+
+    /// No argument, variable or path of a program can contain a NUL.
+    fn reject_nul(&self, node: &impl Ranged, text: &str, what: &LocalizedText) -> Result<(), ConfigError> {
+        if !text.contains('\0') {
+            return Ok(());
+        }
+        let (en, zh) = (what.localize(Lang::En), what.localize(Lang::Zh));
+        Err(self.error_at(
+            node,
+            format!("{en} contains a NUL character: remove it"),
+            format!("{zh} 含有 NUL 字符：请删除"),
+        ))
     }
 
     fn server(&self, property: &ObjectProp<'_>) -> Result<ServerSpec, ConfigError> {
@@ -103,7 +135,7 @@ impl Reader<'_> {
             let (en, zh) = (format!("`{id}` cannot be a server's name"), format!("`{id}` 不能用作服务器名"));
             return Err(self.error_at(property, en + ": choose another", zh + "：请换一个"));
         }
-        let members = self.object(&property.value, &format!("server `{id}`"))?;
+        let members = self.object(&property.value, &server_text(id))?;
         let transport = self.transport(id, property, members)?;
         let mut spec = ServerSpec::new(ServerId::new(id), transport, self.file.to_owned());
         // Other clients write `disabled` or `enabled`.
@@ -121,8 +153,7 @@ impl Reader<'_> {
         members: &Object<'_>,
     ) -> Result<TransportSpec, ConfigError> {
         let text = |key: &str| {
-            let found =
-                members.get(key).map(|found| self.string(&found.value, &format!("`{key}` of server `{id}`")));
+            let found = members.get(key).map(|found| self.string(&found.value, &member_text(key, id)));
             found.transpose()
         };
         let kind = text("type")?;
@@ -159,24 +190,27 @@ impl Reader<'_> {
 
     fn strings(&self, members: &Object<'_>, key: &str, id: &str) -> Result<Vec<String>, ConfigError> {
         let Some(found) = members.get(key) else { return Ok(Vec::new()) };
-        let what = format!("`{key}` of server `{id}`");
+        let what = member_text(key, id);
+        let (en, zh) = (what.localize(Lang::En), what.localize(Lang::Zh));
         let Some(list) = found.value.as_array() else {
-            let (en, zh) = (format!("{what} should be a list of strings"), format!("{what} 应为字符串列表"));
+            let (en, zh) = (format!("{en} should be a list of strings"), format!("{zh} 应为字符串列表"));
             return Err(self.error_at(&found.value, en, zh));
         };
-        list.elements.iter().map(|element| self.string(element, &format!("each of {what}"))).collect()
+        let each = LocalizedText::new(format!("each of {en}"), format!("{zh} 的每一项"));
+        list.elements.iter().map(|element| self.string(element, &each)).collect()
     }
 
     fn pairs(&self, members: &Object<'_>, key: &str, id: &str) -> Result<Vec<(String, String)>, ConfigError> {
         let Some(found) = members.get(key) else { return Ok(Vec::new()) };
-        let object = self.object(&found.value, &format!("`{key}` of server `{id}`"))?;
+        let object = self.object(&found.value, &member_text(key, id))?;
         let pair = |property: &ObjectProp<'_>| {
             let name = property.name.as_str().to_owned();
+            self.reject_nul(property, &name, &member_text(key, id))?;
             // Accepts numbers and booleans too, which users write for ports and flags.
             let value = match &property.value {
                 Value::NumberLit(number) => number.value.to_owned(),
                 Value::BooleanLit(flag) => flag.value.to_string(),
-                other => self.string(other, &format!("`{key}.{name}` of server `{id}`"))?,
+                other => self.string(other, &member_text(&format!("{key}.{name}"), id))?,
             };
             Ok((name, value))
         };
@@ -228,6 +262,14 @@ mod tests {
         check(
             "{\"mcpServers\": {\"中文\": 1, \"a\": {}}}",
             "`mcp.json`, line 1, column 23: server `中文` should be an object `{…}`",
+        );
+        check(
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": [\"b\\u0000\"]}}}",
+            "`mcp.json`, line 1, column 48: each of `args` of server `a` contains a NUL character: remove it",
+        );
+        check(
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"env\": {\"B\\u0000\": 1}}}}",
+            "`mcp.json`, line 1, column 47: `env` of server `a` contains a NUL character: remove it",
         );
         check(
             "{\"mcpServers\": {\"a\": {}}}",

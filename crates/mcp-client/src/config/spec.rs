@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use toolhub_client_config::TransportSpec;
 use toolhub_core::approval::Pin;
-use toolhub_core::{Consent, Hints, OAuthSpec, ServerId};
+use toolhub_core::{Consent, Hints, OAuthSpec, ServerId, hex};
 use toolhub_mcp_wire::Era;
 
 /// A server in the configuration.
@@ -130,8 +130,7 @@ impl ServerSpec {
         // The tools may differ between eras, and a failure in one era does not apply to the other.
         let era = self.era.map(|era| era.name());
         let entry = json!([self.transport.name(), self.transport_json(), era, self.consent.digest()]);
-        let digest = Sha256::digest(entry.to_string().as_bytes());
-        digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&Sha256::digest(entry.to_string().as_bytes())[..16])
     }
 
     /// Whether a connection made for the other entry can serve this one: all settings are equal. The files that consent is

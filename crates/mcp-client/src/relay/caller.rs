@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::caller::{Caller, ClientResponse};
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::era::{CAPABILITIES, INFO, INPUT_RESPONSES, REQUEST_STATE, VERSION};
 use toolhub_mcp_wire::{Era, wire};
@@ -30,7 +30,7 @@ pub(crate) trait Peer: Send + Sync {
     fn notify(&self, method: &str, params: &RawObject);
 
     /// Sends a request of the server, and returns the answer of the client.
-    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, Answer>;
+    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, ClientResponse>;
 }
 
 /// The process at the other end of a link.
@@ -39,7 +39,7 @@ pub(super) struct Client {
     principal: Box<str>,
     out: mpsc::Sender<String>,
     /// The requests sent to it that are unanswered, by id.
-    pending_requests: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    pending_requests: Mutex<HashMap<u64, oneshot::Sender<ClientResponse>>>,
     next_request_id: AtomicU64,
 }
 
@@ -55,12 +55,12 @@ impl Client {
         }
     }
 
-    fn pending_requests(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+    fn pending_requests(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<ClientResponse>>> {
         self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Delivers the answer to the request with this id.
-    pub(super) fn deliver_answer(&self, id: u64, answer: Answer) {
+    pub(super) fn deliver_answer(&self, id: u64, answer: ClientResponse) {
         let pending = self.pending_requests().remove(&id);
         if let Some(reply) = pending {
             let _ = reply.send(answer);
@@ -77,7 +77,7 @@ impl Client {
         let _ = self.out.send(message).await;
     }
 
-    async fn send_request(&self, method: &str, params: Option<&RawJson>) -> Answer {
+    async fn send_request(&self, method: &str, params: Option<&RawJson>) -> ClientResponse {
         let unavailable = |why: &str| (-32000, why.to_owned());
         let id = self.next_request_id.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
@@ -104,7 +104,7 @@ impl Peer for Client {
         Self::notify(self, method, params);
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, ClientResponse> {
         Box::pin(self.send_request(method, params))
     }
 }
@@ -181,11 +181,11 @@ impl Caller for RequestCaller {
         self.client.notify(method, &params.and_then(RawJson::object).unwrap_or_default());
     }
 
-    fn principal(&self) -> Option<&str> {
+    fn principal_id(&self) -> Option<&str> {
         self.client.principal()
     }
 
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         Box::pin(async move { self.client.ask(&method, params.as_ref()).await })
     }
 }

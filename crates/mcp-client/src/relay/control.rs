@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::{BoxFuture, Lang, Localize as _, RawJson};
 use toolhub_mcp_wire::Era;
 
@@ -120,7 +121,7 @@ impl StateMessage {
             ServerState::Failed(cause) => message.failed = Some(cause),
             ServerState::CircuitOpen { cause, left, failures } => {
                 message.failed = Some(cause);
-                message.circuit_open = Some((u64::try_from(left.as_millis()).unwrap_or(u64::MAX), failures));
+                message.circuit_open = Some((duration_millis(left), failures));
             }
         }
         message

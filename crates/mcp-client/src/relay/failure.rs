@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toolhub_core::error::Effect;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::{RawJson, ServerId};
 
 use toolhub_mcp_wire::McpError;
@@ -26,10 +27,6 @@ pub(crate) enum Failure {
     TimedOut { after_ms: u64 },
 }
 
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
 fn effect(processed: bool) -> Effect {
     if processed { Effect::Unknown } else { Effect::None }
 }
@@ -49,7 +46,7 @@ impl From<&McpError> for Failure {
             McpError::Http { status, body, retry_after, effect } => Self::Http {
                 status: *status,
                 body: body.clone(),
-                retry_after_ms: retry_after.map(millis),
+                retry_after_ms: retry_after.map(duration_millis),
                 processed: *effect == Effect::Unknown,
             },
             McpError::SessionExpired { effect } => {
@@ -65,7 +62,7 @@ impl From<&McpError> for Failure {
             McpError::TooDeep { depth, result } => {
                 Self::TooDeep { depth: *depth, result: result.get().to_owned() }
             }
-            McpError::TimedOut(after) => Self::TimedOut { after_ms: millis(*after) },
+            McpError::TimedOut(after) => Self::TimedOut { after_ms: duration_millis(*after) },
         }
     }
 }

@@ -243,7 +243,7 @@ impl Relay {
                                 });
                                 running.insert(id, task);
                             }
-                            MessageKind::Answer(id, answer) => client.deliver_answer(id, answer),
+                            MessageKind::Response(id, answer) => client.deliver_answer(id, answer),
                             MessageKind::Cancelled(id) => {
                                 if let Some(task) = running.remove(&id) {
                                     task.abort();
@@ -384,7 +384,7 @@ struct ErrorBody {
 /// A classified message.
 enum MessageKind {
     Request { id: u64, method: String, params: RawObject, forwarding: Forwarding },
-    Answer(u64, Result<RawJson, (i64, String)>),
+    Response(u64, Result<RawJson, (i64, String)>),
     Cancelled(u64),
     Other,
 }
@@ -406,8 +406,8 @@ impl<'a> Message<'a> {
                 id.map_or(MessageKind::Other, MessageKind::Cancelled)
             }
             (None, Some(id)) => match (self.result, self.error) {
-                (Some(result), _) => MessageKind::Answer(id, Ok(RawJson::from(result))),
-                (None, Some(error)) => MessageKind::Answer(id, Err((error.code, error.message))),
+                (Some(result), _) => MessageKind::Response(id, Ok(RawJson::from(result))),
+                (None, Some(error)) => MessageKind::Response(id, Err((error.code, error.message))),
                 (None, None) => MessageKind::Other,
             },
             _ => MessageKind::Other,

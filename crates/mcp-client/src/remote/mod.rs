@@ -6,7 +6,7 @@ mod served;
 
 use std::sync::Arc;
 
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_wire::McpError;
 
@@ -88,7 +88,7 @@ pub trait RemoteEvents: Send + Sync {
     fn notification(&self, method: &str, params: Option<&RawJson>);
 
     /// Answers a request of the server that belongs to the request.
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer>;
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse>;
 }
 
 /// Receives notifications of a server that belong to no request.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::error::Effect;
 use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::{Era, McpError};
@@ -51,7 +51,7 @@ pub trait RemoteClient: Send + Sync {
     fn notify(&self, method: &str, params: &RawObject);
 
     /// Sends a request of the server, and returns the answer of the client.
-    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, Answer>;
+    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, ClientResponse>;
 }
 
 impl ServedServer {
@@ -186,7 +186,7 @@ impl Peer for ServedPeer {
         self.client.notify(method, params);
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, ClientResponse> {
         self.client.ask(method, params)
     }
 }

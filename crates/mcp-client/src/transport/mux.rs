@@ -144,8 +144,8 @@ impl<O: MessageSink> MuxHandle<O> {
                 if self.shared.sink.enqueue(request.body).is_err() {
                     self.shared.take(id);
                     return Err(McpError::busy(LocalizedText::new(
-                        "it does not read what it is sent",
-                        "它没有读取发给它的内容",
+                        "the send queue is full: it does not read its input",
+                        "发送队列已满：它没有读取输入",
                     )));
                 }
             }
@@ -179,7 +179,8 @@ impl<O: MessageSink> Drop for CancelOnDrop<'_, O> {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
         if self.shared.take(id).is_some_and(|pending| pending.sent) {
-            let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
+            let params =
+                RawObject::default().with("requestId", id).with("reason", "the caller cancelled the request");
             // If the queue is full, the cancellation is not sent; the response is discarded in any case.
             let _ = self.shared.sink.enqueue(wire::notification("notifications/cancelled", &params));
         }
@@ -245,7 +246,7 @@ impl<O: MessageSink> Mux<O> {
     fn answer_server_request(&mut self, id: RawJson, method: String, params: Option<RawJson>) {
         while self.server_requests.try_join_next().is_some() {}
         if self.server_requests.len() >= MAX_SERVER_REQUESTS {
-            let refusal = Err((-32000, "too many questions at once".to_owned()));
+            let refusal = Err((-32000, "too many concurrent requests".to_owned()));
             let _ = self.shared.sink.enqueue(wire::answer(id, &refusal));
             return;
         }
@@ -294,7 +295,7 @@ impl<O: MessageSink> Mux<O> {
             Some(pending) => {
                 let _ = pending.reply.send(Err(error));
             }
-            None => self.inbox.report_anomaly(format!("a refusal of what it was told: {error}")),
+            None => self.inbox.report_anomaly(format!("an error response to a notification: {error}")),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolhub_core::caller::Answer;
+use toolhub_core::caller::ClientResponse;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_wire::McpError;
@@ -95,7 +95,7 @@ impl RemoteEvents for Events<'_> {
         }
     }
 
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         self.inbox.request(method, params, Some(self.id))
     }
 }

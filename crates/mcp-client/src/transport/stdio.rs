@@ -70,7 +70,7 @@ impl Stdio {
 
     fn closed_error(&self) -> McpError {
         McpError::Connect {
-            cause: LocalizedText::new("its process has ended", "它的进程已结束"),
+            cause: LocalizedText::new("its process has ended", "服务器进程已退出"),
             stderr: self.stderr.tail(),
             permanent: false,
         }
@@ -174,11 +174,11 @@ fn exit_cause(status: Option<ExitStatus>) -> LocalizedText {
         Some(status) => match status.code() {
             Some(code) => LocalizedText::new(
                 format!("its process ended with exit code {code}"),
-                format!("它的进程已结束，退出码 {code}"),
+                format!("服务器进程已退出（退出码 {code}）"),
             ),
             None => LocalizedText::new(
                 format!("its process was ended by {status}"),
-                format!("它的进程被终止：{status}"),
+                format!("服务器进程被终止：{status}"),
             ),
         },
         None => LocalizedText::new("it closed its output", "它关闭了输出"),

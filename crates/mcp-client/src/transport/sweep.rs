@@ -11,13 +11,13 @@ pub(crate) const HUB_VARIABLE: &str = "TOOLHUB_HUB";
 
 /// The mark for this hub's children; `None` if `/proc` does not provide the values.
 pub(crate) fn hub_mark() -> Option<&'static str> {
-    static OWN: OnceLock<Option<String>> = OnceLock::new();
-    let own = OWN.get_or_init(|| {
+    static MARK: OnceLock<Option<String>> = OnceLock::new();
+    let mark = MARK.get_or_init(|| {
         let pid = std::process::id();
         let process = Process::read(pid)?;
         Some(format!("{pid}:{}:{}", process.started, process.session))
     });
-    own.as_deref()
+    mark.as_deref()
 }
 
 static DONE: OnceLock<()> = OnceLock::new();

@@ -10,6 +10,7 @@ mod text;
 mod types;
 
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::text::byte_prefix;
 use toolhub_core::{RawJson, RawObject};
 
 pub use offer::portable_offer;
@@ -77,7 +78,9 @@ pub fn portable(definition: &RawJson) -> Result<RawJson, PortabilityError> {
             changed = true;
         }
     }
-    if let Some(short) = members.get("description").and_then(RawJson::text).and_then(|text| cut(&text)) {
+    if let Some(short) =
+        members.get("description").and_then(RawJson::text).and_then(|text| shortened_description(&text))
+    {
         members.set("description", short);
         changed = true;
     }
@@ -201,13 +204,9 @@ fn is_execution(execution: &RawJson) -> bool {
     })
 }
 
-/// Returns the beginning of a text that is too long.
-fn cut(text: &str) -> Option<String> {
-    if text.len() <= MAX_DESCRIPTION_BYTES {
-        return None;
-    }
-    let end = (0..=MAX_DESCRIPTION_BYTES).rev().find(|end| text.is_char_boundary(*end))?;
-    Some(format!("{}…", text.get(..end).unwrap_or_default()))
+/// The beginning of a description that is too long, with `…`.
+fn shortened_description(text: &str) -> Option<String> {
+    (text.len() > MAX_DESCRIPTION_BYTES).then(|| format!("{}…", byte_prefix(text, MAX_DESCRIPTION_BYTES)))
 }
 
 fn not_an_object(which: &str) -> PortabilityError {

@@ -2,25 +2,11 @@
 
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
+use toolhub_core::calendar::MONTHS;
 
 use super::plain::plain;
 use super::weekday::days_to_weekday;
 use super::{holidays, numerals, offset};
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 
 /// Parses a date and a time. A date alone means midnight; a time alone means today.
 pub(super) fn parse(text: &str, today: Date) -> Option<DateTime> {

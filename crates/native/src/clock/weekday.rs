@@ -1,6 +1,7 @@
 //! Days of the week, relative to a date.
 
 use jiff::civil::Date;
+use toolhub_core::calendar::WEEKDAYS;
 
 /// The number of days to `monday`, `next monday` (the first one after today), `周一` (of this week), `下周一` (of the next).
 pub(super) fn days_to_weekday(text: &str, today: Date) -> Option<i64> {
@@ -28,8 +29,7 @@ pub(super) fn days_to_weekday(text: &str, today: Date) -> Option<i64> {
 }
 
 fn english_weekday(name: &str) -> Option<i64> {
-    let names = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-    let found = names
+    let found = WEEKDAYS
         .iter()
         .position(|full| *full == name || name.len() >= 3 && name.len() < 5 && full.starts_with(name));
     found.map(|at| at as i64)

@@ -104,7 +104,7 @@ impl Localize for SearchError {
                 )
             }
             Self::AuthRequired { location } => lang.choose(
-                format!("SearXNG at `{location}` wants a login (HTTP status 401): put it into the `url` as `https://name:password@…`, or a token into `api_key`"),
+                format!("SearXNG at `{location}` requires a login (HTTP status 401): put it into the `url` as `https://name:password@…`, or a token into `api_key`"),
                 format!("`{location}` 上的 SearXNG 要求登录（HTTP 状态 401）：请在 `url` 中写 `https://用户:密码@…`，或把令牌写进 `api_key`"),
             ),
             Self::NoJson { location } => lang.choose(
@@ -172,7 +172,7 @@ impl Localize for RateLimit {
             _ => "",
         };
         lang.choose(
-            format!("{name} at `{location}` is asked too often (HTTP status 429){message}: {wait}{hint}"),
+            format!("{name} at `{location}` has limited the rate of requests (HTTP status 429){message}: {wait}{hint}"),
             format!("对 `{location}` 上 {name} 的请求过于频繁（HTTP 状态 429）{message}：{wait}{hint}"),
         )
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use toolhub_core::ports::HubStore;
-use toolhub_core::responses::OwnResponse;
+use toolhub_core::responses::OwnedResponse;
 
 use super::final_state::{cancelled, failed};
 
@@ -28,7 +28,7 @@ impl AbandonedResponses {
     }
 
     /// Ends those of `left`, the responses without a turn, that were seen before.
-    pub(crate) async fn end(&mut self, store: &dyn HubStore, left: Vec<OwnResponse>, now: Instant) {
+    pub(crate) async fn end(&mut self, store: &dyn HubStore, left: Vec<OwnedResponse>, now: Instant) {
         self.looked = Some(now);
         self.seen.retain(|id, _| left.iter().any(|one| one.id == *id));
         for one in left {
@@ -41,7 +41,7 @@ impl AbandonedResponses {
     }
 }
 
-async fn end(store: &dyn HubStore, one: &OwnResponse) -> Result<(), toolhub_core::ports::StoreError> {
+async fn end(store: &dyn HubStore, one: &OwnedResponse) -> Result<(), toolhub_core::ports::StoreError> {
     let Some(stored) = store.response(&one.id, &one.principal).await? else { return Ok(()) };
     let ended = match one.is_cancelled {
         true => cancelled(stored),

@@ -186,15 +186,15 @@ impl Jobs {
             }
             self.forbid(gateways);
             // What cannot be read now is read later.
-            let own = tokio::time::timeout(STORE_TIMEOUT, store.own_responses()).await;
-            let Ok(Ok(own)) = own else { continue };
+            let owned = tokio::time::timeout(STORE_TIMEOUT, store.owned_responses()).await;
+            let Ok(Ok(owned)) = owned else { continue };
             let wanted: HashSet<&str> =
-                own.iter().filter(|one| !one.is_cancelled).map(|one| &*one.id).collect();
+                owned.iter().filter(|one| !one.is_cancelled).map(|one| &*one.id).collect();
             // A response that is about to be stored is not there yet: it is not cancelled.
             for id in ids.iter().filter(|id| !wanted.contains(id.as_str()) && self.is_stored(id)) {
                 self.cancel(id);
             }
-            let left = own.iter().filter(|one| !one.is_adopted && !self.has(&one.id)).cloned();
+            let left = owned.iter().filter(|one| !one.is_adopted && !self.has(&one.id)).cloned();
             abandoned.end(&**store, left.collect(), Instant::now()).await;
         }
     }

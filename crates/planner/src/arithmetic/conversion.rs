@@ -60,7 +60,7 @@ pub(crate) fn how_many(tokens: &[Token<'_>], at: usize) -> Option<(Expression, u
     let small = |token: &&Token<'_>| {
         token.is_any(&["are", "is", "there", "in", "do", "does", "a", "make", "equal", "fit", "into"])
     };
-    if tokens.get(at)?.is("how") && tokens.get(at + 1)?.is("many") {
+    if tokens.get(at)?.is_word("how") && tokens.get(at + 1)?.is_word("many") {
         let (to, length) = scale(tokens, at + 2)?;
         let between = at + 2 + length;
         let number = between + tokens[between..].iter().take_while(small).count();

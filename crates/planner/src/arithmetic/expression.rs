@@ -21,7 +21,7 @@ pub(crate) fn starts<'a, T: Copy>(
         words
             .iter()
             .enumerate()
-            .all(|(offset, word)| tokens.get(at + offset).is_some_and(|token| token.is(word)))
+            .all(|(offset, word)| tokens.get(at + offset).is_some_and(|token| token.is_word(word)))
     };
     let best = table.iter().filter(|(words, _)| fits(words)).max_by_key(|(words, _)| words.len())?;
     Some((best.1, best.0.len()))

@@ -45,7 +45,10 @@ pub(crate) fn fraction(tokens: &[Token<'_>], at: usize) -> Option<(Expression, u
 }
 
 fn is(tokens: &[Token<'_>], at: usize, words: &[&str]) -> bool {
-    words.iter().enumerate().all(|(offset, word)| tokens.get(at + offset).is_some_and(|token| token.is(word)))
+    words
+        .iter()
+        .enumerate()
+        .all(|(offset, word)| tokens.get(at + offset).is_some_and(|token| token.is_word(word)))
 }
 
 fn any(tokens: &[Token<'_>], at: usize, words: &[&str]) -> bool {

@@ -266,7 +266,7 @@ fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece,
     if matches!(token.text, ")" | "）") {
         return Some((Piece::Close, 1));
     }
-    if token.is("x")
+    if token.is_word("x")
         && at > 0
         && tokens[at - 1].end == token.start
         && tokens.get(at + 1).is_none_or(|next| next.kind != Kind::Number)

@@ -61,8 +61,8 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
         let whole = Clause { start: 0, end: text.len() };
         if let Some(choice) = chooser.choose(&parsed, text, &[]) {
             // A read-only request in one clause is not replaced by an unproven change.
-            let has_reads = drafts.iter().any(|draft| verb_class::is_harmless(&draft.choice));
-            let unproven = !verb_class::is_harmless(&choice) && {
+            let has_reads = drafts.iter().any(|draft| verb_class::is_read_only(&draft.choice));
+            let unproven = !verb_class::is_read_only(&choice) && {
                 let calls = expand_list::expand(&choice, &parsed);
                 !Claim { parsed: &parsed, calls: &calls }.doubts().is_empty()
             };
@@ -159,14 +159,14 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
             let calls = expand_list::expand(choice, &parsed);
             Claim { parsed: &parsed, calls: &calls }.doubts()
         };
-        if verb_class::is_harmless(&draft.choice)
+        if verb_class::is_read_only(&draft.choice)
             || (draft.choice.is_whole() && doubts(&draft.choice).is_empty())
         {
             return None;
         }
         let is_close = |rival: &&Choice| {
             rival.is_whole()
-                && !verb_class::is_harmless(rival)
+                && !verb_class::is_read_only(rival)
                 && rival.score + PROVEN_TOLERANCE >= draft.choice.score
         };
         let mut others = draft.choice.rivals.iter().filter(is_close).filter(|rival| doubts(rival).is_empty());
@@ -189,7 +189,7 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
 
 /// The measured share of right plans, by the number of unused words.
 fn confidence(unused: &Unused) -> f64 {
-    match unused.words() {
+    match unused.lost_weight() {
         words if words < 0.75 => 0.9,
         words if words < 2.0 => 0.7,
         _ => 0.4,
@@ -222,7 +222,8 @@ fn by_clause(
         let bare = ParsedText::of(own, Date::ZERO);
         // `… and the last 3 commits`: without a verb of its own, the clause continues the read-only clause before it.
         let continues = drafts.last().is_some_and(|last| {
-            verb_class::is_harmless(&last.choice) && own.trim_start().starts_with(|c: char| c.is_alphabetic())
+            verb_class::is_read_only(&last.choice)
+                && own.trim_start().starts_with(|c: char| c.is_alphabetic())
         }) && clause_intent::intent(&bare).has_own_object();
         // 都有哪些工作表？: a question about a thing may have no other verb.
         let questions = ["哪些", "什么", "多少", "哪几", "几"].iter().any(|word| own.contains(word));
@@ -295,8 +296,8 @@ fn begins_with_article(clause: &str) -> bool {
 
 /// Whether both tools are read-only, and the second has all its arguments.
 fn continues_reading(first: &Choice, second: &Choice) -> bool {
-    verb_class::is_harmless(first)
-        && verb_class::is_harmless(second)
+    verb_class::is_read_only(first)
+        && verb_class::is_read_only(second)
         && second.is_whole()
         && !second.is_empty()
 }
@@ -355,14 +356,14 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
         return;
     }
     let parsed = ParsedText::of(clause_text, today);
-    let harmless = verb_class::is_harmless(&draft.choice);
-    let doubts = match harmless {
+    let is_read_only = verb_class::is_read_only(&draft.choice);
+    let doubts = match is_read_only {
         true => Vec::new(),
         false => Claim { parsed: &parsed, calls: &calls }.doubts(),
     };
     for call in calls {
         let id = StepId::new(format!("step{}", plan.steps.len() + 1));
-        if !harmless {
+        if !is_read_only {
             plan.changing.push(id.clone());
         }
         if !doubts.is_empty() {

@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 
 use crate::lexer::labels;
 use crate::lexer::lexicon;
@@ -25,12 +26,12 @@ const MIN_LABEL_CLOSENESS: f32 = 0.8;
 const MAX_SHOWN_WORDS: usize = 8;
 
 /// Words of politeness and of questions, which are never arguments.
-const FUNCTION_WORDS: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
+const IGNORED_WORDS: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
 new name named called much long many everything something anything content contents value values data number numbers one two \
 full complete first second finally later again back says say put set add use using work out look take go going left rest remaining afterwards afterward same starting begin completely permanently immediately thru want wanna gonna pls plz \
 current today day days date time it's what's that's there's i'm word words text line lines inside within so well ";
 /// The same in Chinese, by characters.
-const FUNCTION_CHARACTERS: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请帮下一个这那是有在把将给用和与及或就都也还再先后到从里中上面内为成做要想能可以\
+const IGNORED_CHARACTERS: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请帮下一个这那是有在把将给用和与及或就都也还再先后到从里中上面内为成做要想能可以\
 麻烦谢多少几什么怎样么哪现时间今天看得着过去来让叫名字值数据内容结果所全整份张条次第些点儿该其之于以并且然接同另外最一二三四五六七八九十两百千万号日月年周星期\
 不会需应当如果那么只新好行列表格单元件夹出入写读改加查找告诉知道起来掉成进开始往块边左右按对分马立刻彻底剩余移除删区域";
 
@@ -68,12 +69,12 @@ impl Unused {
         let quoted = quoted(if self.is_much() { &self.words } else { &self.literals })?;
         Some(LocalizedText::new(
             format!("this may not be what was meant: {} of the request was not used", quoted.0),
-            format!("这可能不是您的意思：请求中的 {} 没有用到", quoted.1),
+            format!("这可能不是你的意思：请求中的 {} 没有用到", quoted.1),
         ))
     }
 
     /// The weight of the unused words.
-    pub(crate) fn words(&self) -> f32 {
+    pub(crate) fn lost_weight(&self) -> f32 {
         self.lost
     }
 
@@ -90,13 +91,14 @@ impl Unused {
             SideEffect::Destroyed => self.lost >= WORD_WEIGHT,
         };
         let quoted = quoted(if too_much { &self.words } else { &[] })?;
+        let shown = shell::quote(tool);
         Some(LocalizedText::new(
             format!(
-                "nothing was run: `{tool}` changes something, and {} of the request was not understood; say it in other words, or use `toolhub call {tool}`",
+                "nothing was run: `{tool}` changes something, and {} of the request was not understood; say it in other words, or use `toolhub call {shown}`",
                 quoted.0
             ),
             format!(
-                "没有执行：`{tool}` 会改变数据，而请求中的 {} 没有看懂；请换个说法，或使用 `toolhub call {tool}`",
+                "没有执行：`{tool}` 会改动数据，但无法理解请求中的 {}；请换个说法，或使用 `toolhub call {shown}`",
                 quoted.1
             ),
         ))
@@ -142,14 +144,14 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) ->
             }
             // ，主题“会议”: the label of a value is used with it.
             let (start, end) = (part.start + slot.start, part.start + slot.end);
-            let beside = |place: &labels::Place| {
-                slot.end > slot.start && labels::closeness(*place, parsed, start, end) > MIN_LABEL_CLOSENESS
+            let beside = |span: &labels::LabelSpan| {
+                slot.end > slot.start && labels::closeness(*span, parsed, start, end) > MIN_LABEL_CLOSENESS
             };
-            let named = labels::places(&parameter.labels, parsed, &stems).into_iter().filter(beside);
-            used.extend(named.map(|place| (place.start, place.end)));
+            let named = labels::find(&parameter.labels, parsed, &stems).into_iter().filter(beside);
+            used.extend(named.map(|span| (span.start, span.end)));
             if parameter.shape == Shape::Boolean {
-                let stated = crate::values::flag::places(parameter, parsed, &stems).into_iter();
-                used.extend(stated.map(|place| (place.start, place.end)));
+                let stated = crate::values::flag::find(parameter, parsed, &stems).into_iter();
+                used.extend(stated.map(|span| (span.start, span.end)));
             }
             // A search query may cover the rest of the request.
             if let (Role::Query, ArgumentValue::FromRequest(value)) = (parameter.role, &slot.value)
@@ -224,8 +226,8 @@ fn fillers(text: &str, parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
 /// Whether a word is never an argument.
 pub(crate) fn is_function_word(token: &Token<'_>) -> bool {
     match token.kind {
-        Kind::Han => FUNCTION_CHARACTERS.contains(token.text),
-        _ => is_stop(token.text) || FUNCTION_WORDS.contains(&format!(" {} ", token.text.to_lowercase())),
+        Kind::Han => IGNORED_CHARACTERS.contains(token.text),
+        _ => is_stop(token.text) || IGNORED_WORDS.contains(&format!(" {} ", token.text.to_lowercase())),
     }
 }
 

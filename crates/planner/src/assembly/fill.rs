@@ -43,7 +43,7 @@ pub(crate) fn fill(parameters: &[Parameter], context: &MatchContext<'_>) -> Assi
     }
     release_value(parameters, &mut assignment, &others);
     swap_values(parameters, &mut assignment, &others);
-    in_order(parameters, &mut assignment);
+    assign_in_text_order(parameters, &mut assignment);
     numbered(parameters, &mut assignment);
     assign_labels_in_order(parameters, &mut assignment, context);
     from_before_to(parameters, &mut assignment, context);
@@ -55,7 +55,7 @@ pub(crate) fn fill(parameters: &[Parameter], context: &MatchContext<'_>) -> Assi
 }
 
 /// Assigns values to indistinguishable parameters of one kind in the order of the request.
-fn in_order(parameters: &[Parameter], assignment: &mut Assignment) {
+fn assign_in_text_order(parameters: &[Parameter], assignment: &mut Assignment) {
     let plain = |index: usize, assignment: &Assignment| {
         let parameter = &parameters[index];
         let kind = matches!(parameter.shape, Shape::Integer | Shape::Number) || parameter.role == Role::Cell;
@@ -201,8 +201,8 @@ fn assign_labels_in_order(parameters: &[Parameter], assignment: &mut Assignment,
                 continue;
             }
             let last_before = |parameter: &Parameter| {
-                let places = labels::places(&parameter.labels, context.parsed, &context.stems);
-                places
+                let label_spans = labels::find(&parameter.labels, context.parsed, &context.stems);
+                label_spans
                     .into_iter()
                     .filter(|index| index.end <= next && index.strength >= 1.9)
                     .max_by_key(|index| index.start)

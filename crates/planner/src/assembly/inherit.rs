@@ -25,7 +25,7 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         "save it as ",
         "store it in ",
     ];
-    let read = earlier.last().is_some_and(|last| crate::selection::verb_class::is_harmless(last));
+    let read = earlier.last().is_some_and(|last| crate::selection::verb_class::is_read_only(last));
     let saved = read && saves.iter().any(|verb| text.trim_start().to_lowercase().starts_with(verb));
     if refers_to_result(text) || saved {
         take_result(choice, &parameters);
@@ -55,10 +55,10 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
                 .iter()
                 .flatten()
                 .any(|other| other.end > other.start && is_cell(other));
-            let harmless = !crate::values::parameter::words(choice.tool.name().as_str())
+            let deletes = crate::values::parameter::words(choice.tool.name().as_str())
                 .iter()
                 .any(|word| word == "delete");
-            (own > 0 && harmless && !own_cells).then(|| same_cell(target, earlier)).flatten()
+            (own > 0 && !deletes && !own_cells).then(|| same_cell(target, earlier)).flatten()
         });
         if let Some(found) = found {
             // The value is from another clause: it has no range in this one.
@@ -100,7 +100,7 @@ fn inherit_item_id(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         "那封",
     ];
     let lower = text.to_lowercase();
-    if !crate::selection::verb_class::is_harmless(choice)
+    if !crate::selection::verb_class::is_read_only(choice)
         || !FIRST_ITEM_PHRASES.iter().any(|word| lower.contains(word))
     {
         return;

@@ -53,7 +53,7 @@ pub(crate) fn is_own_name(parsed: &ParsedText<'_>, token: &Token<'_>) -> bool {
     if before.ends_with(" type") || before.ends_with("类型") {
         return true;
     }
-    if !token.is_capital() || token.is("Excel") {
+    if !token.is_capital() || token.is_word("Excel") {
         return false;
     }
     let before = parsed.text[..token.start].trim_end();

@@ -1,4 +1,4 @@
-//! Labels of parameters in a request: families of synonyms in both languages, and their places in a text.
+//! Labels of parameters in a request: families of synonyms in both languages, and their spans in a text.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -28,9 +28,9 @@ pub(crate) struct Label {
     pub(crate) strength: f32,
 }
 
-/// The place of a label in a text.
+/// The byte range of a label in a text.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct LabelSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) strength: f32,
@@ -86,8 +86,8 @@ fn in_longer(text: &str, start: usize, length: usize) -> bool {
     })
 }
 
-/// All places of these labels in a text.
-pub(crate) fn places(labels: &[Label], parsed: &ParsedText<'_>, stems: &[String]) -> Vec<Place> {
+/// Finds all spans of these labels in a text.
+pub(crate) fn find(labels: &[Label], parsed: &ParsedText<'_>, stems: &[String]) -> Vec<LabelSpan> {
     let mut found = Vec::new();
     for label in labels {
         let Some(first) = label.words.first() else { continue };
@@ -97,7 +97,7 @@ pub(crate) fn places(labels: &[Label], parsed: &ParsedText<'_>, stems: &[String]
                 if single && in_longer(parsed.text, start, text.len()) {
                     continue;
                 }
-                found.push(Place { start, end: start + text.len(), strength: label.strength });
+                found.push(LabelSpan { start, end: start + text.len(), strength: label.strength });
             }
             continue;
         }
@@ -105,7 +105,7 @@ pub(crate) fn places(labels: &[Label], parsed: &ParsedText<'_>, stems: &[String]
         for at in 0..stems.len().saturating_sub(count - 1) {
             if stems[at..at + count] == label.words[..] {
                 let (start, end) = (parsed.tokens[at].start, parsed.tokens[at + count - 1].end);
-                found.push(Place { start, end, strength: label.strength });
+                found.push(LabelSpan { start, end, strength: label.strength });
             }
         }
     }
@@ -133,12 +133,12 @@ const SPOTS: [&str; 9] =
     ["in our", "in my", "in this", "in that", "from our", "from my", "of our", "in the", "in your"];
 
 /// The strength with which a label marks a value, from 0 up, by the words between them.
-pub(crate) fn closeness(place: Place, parsed: &ParsedText<'_>, start: usize, end: usize) -> f32 {
-    if place.start < end && start < place.end {
+pub(crate) fn closeness(span: LabelSpan, parsed: &ParsedText<'_>, start: usize, end: usize) -> f32 {
+    if span.start < end && start < span.end {
         return 0.0;
     }
-    let before = place.end <= start;
-    let (from, to) = if before { (place.end, start) } else { (end, place.start) };
+    let before = span.end <= start;
+    let (from, to) = if before { (span.end, start) } else { (end, span.start) };
     let (first, last) = (parsed.token_at(from), parsed.token_at(to.saturating_sub(1).max(from)));
     let mut score = if before { 1.0 } else { 0.85 };
     let mut strangers = 0;
@@ -150,7 +150,7 @@ pub(crate) fn closeness(place: Place, parsed: &ParsedText<'_>, start: usize, end
             Kind::Mark if matches!(token.text, "." | "?" | "!" | "。" | "；" | ";" | "！" | "？") => 0.2,
             Kind::Mark if matches!(token.text, "," | "，" | "、") => 0.6,
             Kind::Mark => 1.0,
-            _ if token.is("and") || token.text == "和" => 0.6,
+            _ if token.is_word("and") || token.text == "和" => 0.6,
             _ if token.is_any(&FILLERS) => {
                 if before {
                     1.0
@@ -174,5 +174,5 @@ pub(crate) fn closeness(place: Place, parsed: &ParsedText<'_>, start: usize, end
     }
     // Only `=` or a colon in between: the strongest form of a label.
     let plain = before && matches!(parsed.text.get(from..to).map(str::trim), Some("=" | ":" | "："));
-    place.strength * score * if plain { 1.6 } else { 1.0 }
+    span.strength * score * if plain { 1.6 } else { 1.0 }
 }

@@ -206,7 +206,7 @@ fn english(tokens: &[Token<'_>], at: usize, is_taken: &dyn Fn(&Token<'_>) -> boo
         let Some(entries) = LEXICON.english.get(form.as_str()) else { continue };
         let fits = |words: &[&str]| {
             words.iter().enumerate().skip(1).all(|(offset, word)| {
-                tokens.get(at + offset).is_some_and(|token| token.is(word) && !is_taken(token))
+                tokens.get(at + offset).is_some_and(|token| token.is_word(word) && !is_taken(token))
             })
         };
         if let Some((words, meaning)) = entries.iter().find(|(words, _)| fits(words)) {

@@ -168,7 +168,7 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
         if !capital(at) || (begins(at) && !second && !is_acronym) {
             return None;
         }
-        if token.text.chars().count() == 1 && (begins(at) || token.is("I")) {
+        if token.text.chars().count() == 1 && (begins(at) || token.is_word("I")) {
             return None;
         }
         after = at + 1;
@@ -187,7 +187,7 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
         {
             after += 2;
         } else if tokens.get(after).is_some_and(|next| next.is_any(&JOINTS)) && close(after) {
-            let article = usize::from(tokens.get(after + 1).is_some_and(|next| next.is("the")));
+            let article = usize::from(tokens.get(after + 1).is_some_and(|next| next.is_word("the")));
             if !capital(after + 1 + article) {
                 break;
             }

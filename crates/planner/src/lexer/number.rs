@@ -165,7 +165,7 @@ fn read_scale(tokens: &[Token<'_>], mut value: f64, mut after: usize) -> (f64, u
         let two = tokens.get(after + 1).filter(|_| token.text == "百").is_some_and(|next| next.text == "万");
         if two {
             (value, after) = (value * 1e6, after + 2);
-        } else if let Some((_, scale)) = SCALES.iter().find(|(name, _)| token.is(name)) {
+        } else if let Some((_, scale)) = SCALES.iter().find(|(name, _)| token.is_word(name)) {
             (value, after) = (value * scale, after + 1);
         } else {
             break;

@@ -34,7 +34,7 @@ const ORDERED_NOUNS: [&str; 12] =
 
 /// `third row`: an ordinal. It counts only before a noun with an order.
 pub(crate) fn ordinal_word(tokens: &[Token<'_>], at: usize) -> Option<f64> {
-    let index = ORDINALS.iter().position(|word| tokens.get(at).is_some_and(|token| token.is(word)))?;
+    let index = ORDINALS.iter().position(|word| tokens.get(at).is_some_and(|token| token.is_word(word)))?;
     tokens.get(at + 1).is_some_and(|next| next.is_any(&ORDERED_NOUNS)).then_some(index as f64 + 1.0)
 }
 
@@ -45,19 +45,19 @@ pub(crate) fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool
     let may_be_article = after == at + 1 && tokens[at].is_any(&["one", "zero"]);
     let (mut total, mut section, mut scaled) = (0.0, first, false);
     loop {
-        if tokens.get(after).is_some_and(|token| token.is("hundred")) {
+        if tokens.get(after).is_some_and(|token| token.is_word("hundred")) {
             (section, after, scaled) = (section * 100.0, after + 1, true);
             continue;
         }
         // `hundred and five`, `thousand two hundred`: a number after a scale is added.
-        let joint = usize::from(scaled && tokens.get(after).is_some_and(|token| token.is("and")));
+        let joint = usize::from(scaled && tokens.get(after).is_some_and(|token| token.is_word("and")));
         if let Some((more, next)) = below_hundred(tokens, after + joint).filter(|_| scaled) {
             section += more;
             after = next;
             scaled = false;
             continue;
         }
-        let thousand = tokens.get(after).is_some_and(|token| token.is("thousand"));
+        let thousand = tokens.get(after).is_some_and(|token| token.is_word("thousand"));
         let continues = below_hundred(tokens, after + 1).is_some();
         if thousand && continues {
             (total, section, after, scaled) = (section * 1000.0, 0.0, after + 1, true);
@@ -161,15 +161,15 @@ pub(crate) fn numeral(text: &str) -> Option<u8> {
 pub(crate) fn operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let token = tokens.get(at)?;
     // 负五
-    if token.is("负") {
+    if token.is_word("负") {
         let (value, length) = operand(tokens, at + 1)?;
         return Some((format!("(-{value})"), length + 1));
     }
     let (value, length) = plain_operand(tokens, at)?;
     // 三分之一 is a fraction; 百分之十五 is a percentage.
     let parts = tokens.get(at + length).zip(tokens.get(at + length + 1));
-    if parts.is_some_and(|(one, other)| one.is("分") && other.is("之"))
-        && !["百", "千", "万"].iter().any(|share| token.is(share))
+    if parts.is_some_and(|(one, other)| one.is_word("分") && other.is_word("之"))
+        && !["百", "千", "万"].iter().any(|share| token.is_word(share))
         && let Some((above, more)) = plain_operand(tokens, at + length + 2)
     {
         return Some((format!("({above} / {value})"), length + 2 + more));
@@ -191,7 +191,7 @@ fn plain_operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
 /// `two million`: applies the scale after a number word.
 fn scaled(tokens: &[Token<'_>], value: f64, after: usize) -> (f64, usize) {
     let scales = [("thousand", 1e3), ("million", 1e6), ("billion", 1e9)];
-    let found = scales.iter().find(|(name, _)| tokens.get(after).is_some_and(|token| token.is(name)));
+    let found = scales.iter().find(|(name, _)| tokens.get(after).is_some_and(|token| token.is_word(name)));
     found.map_or((value, after), |(_, scale)| (value * scale, after + 1))
 }
 

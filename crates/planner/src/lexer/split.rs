@@ -165,7 +165,7 @@ pub(crate) fn clauses(parsed: &ParsedText<'_>) -> Vec<Clause> {
         }
         depth += i32::from(matches!(token.text, "(" | "（" | "["))
             - i32::from(matches!(token.text, ")" | "）" | "]"));
-        let in_text = (matches!(token.text, "," | "，" | "、" | "再" | "并") || token.is("and"))
+        let in_text = (matches!(token.text, "," | "，" | "、" | "再" | "并") || token.is_word("and"))
             && quiet.is_some_and(|from| from <= token.start);
         let cut = (depth <= 0 && !in_text).then(|| boundary(parsed, at)).flatten();
         match cut {
@@ -246,7 +246,7 @@ fn boundary(parsed: &ParsedText<'_>, at: usize) -> Option<usize> {
         words
             .iter()
             .enumerate()
-            .all(|(offset, word)| tokens.get(at + offset).is_some_and(|token| token.is(word)))
+            .all(|(offset, word)| tokens.get(at + offset).is_some_and(|token| token.is_word(word)))
     };
     if let Some(words) = BETWEEN.iter().filter(fits).max_by_key(|words| words.len()) {
         return Some(words.len());
@@ -258,7 +258,7 @@ fn boundary(parsed: &ParsedText<'_>, at: usize) -> Option<usize> {
             words
                 .iter()
                 .enumerate()
-                .all(|(offset, word)| tokens.get(next + offset).is_some_and(|token| token.is(word)))
+                .all(|(offset, word)| tokens.get(next + offset).is_some_and(|token| token.is_word(word)))
         }) {
             return Some(1 + words.len());
         }
@@ -289,7 +289,7 @@ fn boundary(parsed: &ParsedText<'_>, at: usize) -> Option<usize> {
         };
         return begins.then_some(next - at);
     }
-    if token.is("and") || matches!(token.text, "并" | "再") {
+    if token.is_word("and") || matches!(token.text, "并" | "再") {
         while tokens.get(next).is_some_and(|token| matches!(token.text, "再" | "且" | "也")) {
             next += 1;
         }
@@ -480,7 +480,9 @@ fn is_label(parsed: &ParsedText<'_>, at: usize) -> bool {
     let Some(next) = parsed.tokens.get(at + 1) else { return false };
     at > 0
         && parsed.tokens[at].is_any(&labels)
-        && (matches!(next.text, "\"" | "“" | "'" | ":" | "=") || next.is("is") || is_reported(parsed, at))
+        && (matches!(next.text, "\"" | "“" | "'" | ":" | "=")
+            || next.is_word("is")
+            || is_reported(parsed, at))
 }
 
 /// `…, type person, observation …`: whether exactly one word stands between a label and the next mark.
@@ -497,7 +499,7 @@ fn starts_sentence(parsed: &ParsedText<'_>, at: usize) -> bool {
     let gap =
         before.and_then(|before| parsed.text.get(before.end..parsed.tokens[at].start)).unwrap_or_default();
     gap.contains('\n')
-        || before.is_some_and(|before| !matches!(before.text, "," | "，" | "、") && !before.is("and"))
+        || before.is_some_and(|before| !matches!(before.text, "," | "，" | "、") && !before.is_word("and"))
 }
 
 /// Trims whitespace, separators and list numbers. Returns whether anything is left.

@@ -21,12 +21,12 @@ pub(crate) struct Token<'a> {
 }
 
 impl Token<'_> {
-    pub(crate) fn is(&self, word: &str) -> bool {
+    pub(crate) fn is_word(&self, word: &str) -> bool {
         self.text.eq_ignore_ascii_case(word)
     }
 
     pub(crate) fn is_any(&self, words: &[&str]) -> bool {
-        words.iter().any(|word| self.is(word))
+        words.iter().any(|word| self.is_word(word))
     }
 
     /// Whether it is a word that starts with a capital letter.

@@ -146,7 +146,11 @@ fn continue_calculation(
         .fold(trimmed, |trimmed, word| trimmed.strip_suffix(word).unwrap_or(trimmed).trim_end());
     let tokens = crate::lexer::token::tokens(trimmed);
     let is_question = usize::from(tokens.first().is_some_and(|token| token.is_any(&["what's"])))
-        + if tokens.get(1).is_some_and(|token| token.is("is")) && tokens[0].is("what") { 2 } else { 0 };
+        + if tokens.get(1).is_some_and(|token| token.is_word("is")) && tokens[0].is_word("what") {
+            2
+        } else {
+            0
+        };
     let lead = continuation::joints(&tokens, 0);
     let starts = [lead, is_question];
     let continued = starts.into_iter().find_map(|start| {

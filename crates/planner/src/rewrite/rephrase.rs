@@ -270,7 +270,7 @@ fn with_particle(text: &str) -> Option<String> {
             let (verb, object) = (&text[..token.end], text.get(token.end..all[index].start)?);
             let rest = &text[all[index].end..];
             // The name after `off` is the branch's starting point.
-            let from = if all[index].is("off") && rest.starts_with(' ') { " from" } else { "" };
+            let from = if all[index].is_word("off") && rest.starts_with(' ') { " from" } else { "" };
             return Some(format!("{verb} {}{}{from}{rest}", all[index].text, object.trim_end()));
         }
     }

@@ -78,10 +78,9 @@ fn verb(word: &str) -> Option<&'static str> {
     if word.len() < MIN_VERB_LETTERS {
         return None;
     }
-    let mut candidates = VERBS
-        .english
-        .keys()
-        .filter(|known| known.len() >= MIN_VERB_LETTERS && !known.contains(' ') && is_slip(known, word));
+    let mut candidates = VERBS.english.keys().filter(|known| {
+        known.len() >= MIN_VERB_LETTERS && !known.contains(' ') && is_near_misspelling(known, word)
+    });
     let first = candidates.next()?;
     candidates.next().is_none().then_some(first.as_str())
 }
@@ -91,13 +90,14 @@ fn noun(word: &str) -> Option<&'static str> {
     if word.len() + 1 < MIN_NOUN_LETTERS {
         return None;
     }
-    let mut candidates = NOUNS.iter().filter(|known| is_slip(known, word) || is_wrong_letter(known, word));
+    let mut candidates =
+        NOUNS.iter().filter(|known| is_near_misspelling(known, word) || is_wrong_letter(known, word));
     let first = candidates.next()?;
     candidates.next().is_none().then_some(*first)
 }
 
 /// Whether a word is another with one letter missing or doubled, or with two neighbours swapped. The first letter must match.
-fn is_slip(known: &str, word: &str) -> bool {
+fn is_near_misspelling(known: &str, word: &str) -> bool {
     let (known, word) = (known.as_bytes(), word.as_bytes());
     let same = known.iter().zip(word).take_while(|(a, b)| a == b).count();
     if same == 0 || known == word {

@@ -208,8 +208,8 @@ fn unclear_ends(lower: &str, step: &Step) -> Option<LocalizedText> {
 
 fn unclear() -> LocalizedText {
     LocalizedText::new(
-        "the request does not tell which of the two becomes the other: say it as `A to B`",
-        "请求没有说明哪一个变成哪一个：请说“把 A 改成 B”",
+        "the request does not state which of the two becomes the other: write it as `A to B`",
+        "请求没有说明哪一个变成哪一个：请写成“把 A 改成 B”",
     )
 }
 
@@ -259,8 +259,8 @@ fn other_object(own: &str, step: &Step) -> Option<LocalizedText> {
         && !own.contains(['发', '寄', '回']);
     (sends && (drafts && !own_words.contains(&"send") || drafts_han)).then(|| {
         LocalizedText::new(
-            "the request asks to write a message, and not to send it: say `send` to have it sent",
-            "请求说的是写邮件，没有说发送：若要发送，请说“发送”",
+            "the request is to write a message, not to send it: add `send` to send it",
+            "请求是写邮件，没有要求发送：若要发送，请写明“发送”",
         )
     })
 }
@@ -275,16 +275,16 @@ fn object(head: &str) -> LocalizedText {
 fn no_order(mood: Mood) -> LocalizedText {
     match mood {
         Mood::Question => LocalizedText::new(
-            "nothing was run: this is a question, and what would be run changes something; say it as an order to have it done",
-            "没有执行：这是一个问题，而要执行的操作会改变数据；若要执行，请直接说要做的事",
+            "nothing was run: the request is a question, and the tool would change something; write it as an instruction to run the tool",
+            "没有执行：请求是一个问题，而该工具会改动数据；若要执行，请写成指令",
         ),
         Mood::Intent => LocalizedText::new(
-            "nothing was run: this tells what you will do, and what would be run changes something; say it as an order to have it done",
-            "没有执行：这说的是您自己打算做的事，而要执行的操作会改变数据；若要执行，请直接说要做的事",
+            "nothing was run: the request states what you intend to do, and the tool would change something; write it as an instruction to run the tool",
+            "没有执行：请求说的是你打算做的事，而该工具会改动数据；若要执行，请写成指令",
         ),
         Mood::Report => LocalizedText::new(
-            "nothing was run: this tells what was done, and what would be run changes something; say it as an order to have it done",
-            "没有执行：这说的是已经做过的事，而要执行的操作会改变数据；若要执行，请直接说要做的事",
+            "nothing was run: the request reports what was done, and the tool would change something; write it as an instruction to run the tool",
+            "没有执行：请求说的是已经做过的事，而该工具会改动数据；若要执行，请写成指令",
         ),
     }
 }
@@ -296,7 +296,7 @@ fn not_whole(parameter: &str, number_mismatch: NumberMismatch) -> LocalizedText 
             ("is a count in the request, and not a position", "在请求中是数量，而不是位置")
         }
         NumberMismatch::Suffix => {
-            ("has a unit or a suffix that was not understood", "带有没有看懂的单位或后缀")
+            ("has a unit or a suffix that was not understood", "带有无法识别的单位或后缀")
         }
         NumberMismatch::Difference => {
             ("is a difference in the request, and not a value", "在请求中是增减量，而不是数值")
@@ -304,7 +304,7 @@ fn not_whole(parameter: &str, number_mismatch: NumberMismatch) -> LocalizedText 
         NumberMismatch::Negative => ("is negative", "是负数"),
     };
     LocalizedText::new(
-        format!("the number for `{parameter}` {en}: say it as `{parameter} = …`"),
+        format!("the number for `{parameter}` {en}: write it as `{parameter} = …`"),
         format!("`{parameter}` 的数字{zh}：请写成 `{parameter} = …`"),
     )
 }

@@ -30,11 +30,11 @@ impl Doubt {
                     words.iter().take(MAX_SHOWN_WORDS).map(|word| format!("`{word}`")).collect();
                 LocalizedText::new(
                     format!("not understood: {}", listed.join(", ")),
-                    format!("没有看懂：{}", listed.join("、")),
+                    format!("无法理解：{}", listed.join("、")),
                 )
             }
             Self::Guessed(parameter) => LocalizedText::new(
-                format!("the value of `{parameter}` is a guess: say it as `{parameter} = …`"),
+                format!("the value of `{parameter}` is a guess: write it as `{parameter} = …`"),
                 format!("`{parameter}` 的值是猜测的：请写成 `{parameter} = …`"),
             ),
             Self::Rival(other) => LocalizedText::new(

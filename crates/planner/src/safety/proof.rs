@@ -168,7 +168,7 @@ impl Claim<'_> {
         let things: Vec<String> = words(choice.tool.name().as_str()).into_iter().skip(1).collect();
         classes.contains("create")
             && choice.assignment.slots.iter().flatten().count() > 2
-            && head.iter().any(|token| things.iter().any(|thing| token.is(thing)))
+            && head.iter().any(|token| things.iter().any(|thing| token.is_word(thing)))
     }
 
     /// The byte ranges of arguments that cannot be verbs. Flags and choices are left out: a word such as `wrap` may be both.
@@ -318,9 +318,9 @@ impl Claim<'_> {
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.assignment.slots));
         let flags = slots.filter(|(parameter, slot)| parameter.shape == Shape::Boolean && slot.is_some());
         flags
-            .flat_map(|(parameter, _)| flag::places(parameter, self.parsed, &stems))
-            .filter(|place| place.strength > MIN_FLAG_STRENGTH)
-            .map(|place| (place.start, place.end))
+            .flat_map(|(parameter, _)| flag::find(parameter, self.parsed, &stems))
+            .filter(|span| span.strength > MIN_FLAG_STRENGTH)
+            .map(|span| (span.start, span.end))
             .collect()
     }
 
@@ -540,15 +540,15 @@ impl Claim<'_> {
                     let last = member.words.last().cloned().unwrap_or_default();
                     let mut all = vec![labels::Label::new(&last, 1.0)];
                     all.extend(labels::family(&last).iter().map(|name| labels::Label::new(name, 1.0)));
-                    labels::places(&all, self.parsed, &context.stems)
+                    labels::find(&all, self.parsed, &context.stems)
                 });
-                found.extend(named.map(|place| (place.start, place.end)));
+                found.extend(named.map(|span| (span.start, span.end)));
             }
-            for place in labels::places(&parameter.labels, self.parsed, &context.stems) {
+            for span in labels::find(&parameter.labels, self.parsed, &context.stems) {
                 let is_close = slot.end <= slot.start
-                    || labels::closeness(place, self.parsed, slot.start, slot.end) > 0.8;
-                if is_close && place.strength >= 1.0 {
-                    found.push((place.start, place.end));
+                    || labels::closeness(span, self.parsed, slot.start, slot.end) > 0.8;
+                if is_close && span.strength >= 1.0 {
+                    found.push((span.start, span.end));
                 }
             }
         }

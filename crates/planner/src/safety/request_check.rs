@@ -184,7 +184,7 @@ pub(crate) fn objection(request: &str) -> Option<LocalizedText> {
             format!(
                 "nothing was run: the request says `{word}`, and what would be run changes something; say only what is to be done"
             ),
-            format!("没有执行：请求中有“{word}”，而要执行的操作会改变数据；请只说要做的事"),
+            format!("没有执行：请求中有“{word}”，而要执行的操作会改动数据；请只说要做的事"),
         ));
     }
     if let Some(word) = OPEN.iter().find(has) {
@@ -193,14 +193,14 @@ pub(crate) fn objection(request: &str) -> Option<LocalizedText> {
                 "nothing was run: `{word}` leaves something to be decided, which needs a language model, and what would be run changes something; say only what is to be done"
             ),
             format!(
-                "没有执行：“{word}”表示还需要判断，这要用到语言模型，而要执行的操作会改变数据；请只说要做的事"
+                "没有执行：“{word}”表示还需要判断，这要用到语言模型，而要执行的操作会改动数据；请只说要做的事"
             ),
         ));
     }
     HOW.iter().find(has).map(|_| {
         LocalizedText::new(
-            "nothing was run: this asks how something is done, and what would be run changes something; say it as an order to have it done",
-            "没有执行：这是在问怎么做，而要执行的操作会改变数据；若要执行，请直接说要做的事",
+            "nothing was run: the request is a question about how to do something, and the tool would change something; write it as an instruction to run the tool",
+            "没有执行：请求是在问怎么做，而该工具会改动数据；若要执行，请写成指令",
         )
     })
 }

@@ -19,7 +19,7 @@ pub(crate) fn is_list_of_one(choice: &Choice) -> bool {
         matches!(parameter.shape, Shape::List(_))
             && matches!(slot.as_ref().map(|slot| &slot.value), Some(ArgumentValue::FromRequest(serde_json::Value::Array(all))) if all.len() == 1)
     });
-    one && required.next().is_none() && verb_class::is_harmless(choice)
+    one && required.next().is_none() && verb_class::is_read_only(choice)
 }
 
 /// Whether the only required parameter is a list of records whose members were all found by their roles.

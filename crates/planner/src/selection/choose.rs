@@ -24,7 +24,7 @@ use crate::selection::implied_need;
 use crate::selection::intent::{Agreement, Intent, Profile};
 use crate::selection::preferences::Options;
 use crate::selection::verb_class;
-use crate::selection::word_usage::{ALL_USED, known_words, used};
+use crate::selection::word_usage::{FULL_USE_THRESHOLD, known_words, used};
 use crate::values::candidate::MatchContext;
 use crate::values::parameter::{Parameter, parameters};
 
@@ -51,7 +51,7 @@ const MIN_SEARCH_CONFIDENCE: f64 = 0.2;
 /// Minimum score for a tool whose name contains both the verb and the object of the request.
 const MIN_SCORE_BY_NAME: f32 = 0.55;
 /// If more than this share of the words of a request is known from a tool, no further match by words is needed.
-const MOST_WORDS_KNOWN: f32 = 0.79;
+const KNOWN_WORDS_THRESHOLD: f32 = 0.79;
 /// Maximum length of a search text without names, in characters.
 const MAX_SHORT_SEARCH_CHARS: usize = 16;
 /// Tools within this distance of the best score are kept as rivals.
@@ -180,7 +180,7 @@ impl<'a> Chooser<'a> {
                     // A tool that was found by its words keeps its rank.
                     Some(_) if need == implied_need::Need::Page => {}
                     Some(known) if need == implied_need::Need::Agenda => {
-                        known.suggested = known.suggested || self.schemas.profile(tool).harmless;
+                        known.suggested = known.suggested || self.schemas.profile(tool).is_read_only;
                     }
                     Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
                     Some(known) => known.suggested = true,
@@ -196,19 +196,19 @@ impl<'a> Chooser<'a> {
         let ClauseContext { parsed, parsed_clause, intent, earlier } = *clause;
         let does = choice.does == Agreement::Does;
         let searches = self.schemas.profile(&choice.tool).searches;
-        let uses_all = || used(&choice.assignment, parsed) > ALL_USED;
+        let uses_all = || used(&choice.assignment, parsed) > FULL_USE_THRESHOLD;
         let is_short_search = || {
             parsed.mentions.is_empty()
                 && searches
                 && parsed_clause.text.chars().count() <= MAX_SHORT_SEARCH_CHARS
         };
         let may_do = does
-            || choice.does == Agreement::Unknown && !intent.is_question() && verb_class::is_harmless(choice);
+            || choice.does == Agreement::Unknown && !intent.is_question() && verb_class::is_read_only(choice);
         is_proven_by_arguments(choice, confidence, parsed)
             || agrees(choice, confidence, parsed)
             || (intent.searches() && searches && does && choice.intent_score > 0.0)
             || follows(choice, confidence, earlier, parsed_clause.text)
-            || (choice.known > MOST_WORDS_KNOWN
+            || (choice.known > KNOWN_WORDS_THRESHOLD
                 && may_do
                 && choice.intent_score > 0.0
                 && choice.is_whole()
@@ -216,11 +216,26 @@ impl<'a> Chooser<'a> {
             || (does && choice.is_whole() && is_record(choice))
     }
 
+    /// The tool with arguments from the text and its score; `None` if the request contradicts it.
     fn consider(&mut self, considered: &RankedHit<'_>, about: &ClauseContext<'_>) -> Option<Choice> {
-        let ClauseContext { parsed, parsed_clause, intent, earlier } = *about;
+        let mut choice = self.filled(considered, about);
+        let profile = self.schemas.profile(&considered.hit.tool);
+        choice.known = known_words(&choice, &profile, about.parsed_clause);
+        let intent_match = about.intent.intent_match(&profile);
+        choice.intent_score = intent_match.score;
+        choice.does = if considered.suggested { Agreement::Unknown } else { intent_match.does };
+        if is_contradicted(&choice, &profile, about) {
+            return None;
+        }
+        choice.score = score(&choice, &profile, considered, about);
+        Some(choice)
+    }
+
+    /// The tool with arguments from the text and from earlier steps.
+    fn filled(&mut self, considered: &RankedHit<'_>, about: &ClauseContext<'_>) -> Choice {
         let tool = &considered.hit.tool;
         let parameters = self.schemas.of(tool);
-        let assignment = fill(&parameters, &context(tool, &parameters, parsed));
+        let assignment = fill(&parameters, &context(tool, &parameters, about.parsed));
         let mut choice = Choice {
             tool: tool.clone(),
             parameters,
@@ -232,96 +247,12 @@ impl<'a> Chooser<'a> {
             confidence: 1.0,
             rivals: Rc::default(),
         };
-        inherit::inherit(&mut choice, parsed_clause.text, earlier);
-        if self.schemas.profile(tool).harmless {
-            crate::selection::choice_check::set_all(&mut choice, parsed_clause.text);
+        inherit::inherit(&mut choice, about.parsed_clause.text, about.earlier);
+        if self.schemas.profile(tool).is_read_only {
+            crate::selection::choice_check::set_all(&mut choice, about.parsed_clause.text);
             crate::selection::choice_check::set_single_day(&mut choice);
         }
-        let assignment = &choice.assignment;
-        let mut score = considered.rank
-            + CERTAINTY_BONUS * assignment.certainty(&choice.parameters)
-            + USED_MENTIONS_BONUS * used(assignment, parsed)
-            + OPTIONAL_VALUE_BONUS * assignment.extras(&choice.parameters).min(MAX_OPTIONAL_BONUSES) as f32;
-        let profile = self.schemas.profile(tool);
-        choice.known = known_words(&choice, &profile, parsed_clause);
-        score += KNOWN_WORDS_BONUS * choice.known;
-        // Completeness counts only if an argument was given, or if the tool has no parameters.
-        let fits = !choice.is_empty() || choice.parameters.is_empty() || considered.suggested;
-        if choice.is_whole() && fits {
-            score += COMPLETE_BONUS;
-        }
-        let intent_match = intent.intent_match(&profile);
-        score += intent_match.score;
-        choice.intent_score = intent_match.score;
-        choice.does = if considered.suggested { Agreement::Unknown } else { intent_match.does };
-        match choice.does {
-            Agreement::DoesNot => return None,
-            Agreement::Unknown | Agreement::Doubtful if profile.changes => {
-                score -= UNREQUESTED_CHANGE_PENALTY;
-            }
-            Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
-        }
-        if profile.harmless && verb_class::looks_alike(&choice, parsed_clause) {
-            score += SAME_VERB_BONUS;
-        }
-        // `show /etc/hosts`: a path without further words refers to the whole file.
-        if profile.reads_text && intent.has_bare_path && !mentions_contents(parsed_clause.text) {
-            score += SAME_VERB_BONUS;
-        }
-        // A workbook named earlier is not a text file either.
-        if self.schemas.profile(tool).reads_text && opens_workbook(&choice) {
-            return None;
-        }
-        // `clear B2:C4 of sheet S` does not delete the sheet: the change must affect the cells in the request.
-        if profile.changes && mentions_other_cells(&choice, parsed_clause) {
-            return None;
-        }
-        // A request with a name is unlikely to refer to a tool without parameters.
-        let names = |mention: &&Mention| matches!(mention.value, Value::Name | Value::Literal(_));
-        if choice.parameters.is_empty() && parsed_clause.mentions.iter().any(|mention| names(&mention)) {
-            score -= UNUSED_NAME_PENALTY;
-        }
-        // Prefer calculating to searching, unless the request asks for a search.
-        if profile.searches && !parsed_clause.expressions.is_empty() && !intent.searches() {
-            let covered: usize = parsed_clause.expressions.iter().map(|found| found.end - found.start).sum();
-            score -= if covered * 2 > parsed_clause.text.len() {
-                NEEDLESS_SEARCH_PENALTY * 3.0
-            } else {
-                NEEDLESS_SEARCH_PENALTY
-            };
-        }
-        // The same for questions about the time.
-        let for_a_clock = || {
-            implied_need::needs(parsed_clause)
-                .iter()
-                .any(|need| matches!(need, implied_need::Need::Clock | implied_need::Need::Countdown))
-        };
-        if profile.searches && !intent.searches() && for_a_clock() {
-            score -= NEEDLESS_SEARCH_PENALTY;
-        }
-        // A comparison needs two named things.
-        if verb_class::compares(&choice) && !verb_class::looks_alike(&choice, parsed_clause) {
-            score -= SAME_VERB_BONUS;
-        }
-        // In a later part, a tool without parameters must be requested in its own words.
-        if !earlier.is_empty() && choice.parameters.is_empty() && choice.known < 0.5 {
-            return None;
-        }
-        // A page with a given address is not searched for, and a missing time zone cannot be guessed.
-        if profile.searches
-            && !intent.searches()
-            && implied_need::needs(parsed_clause).contains(&implied_need::Need::Page)
-        {
-            score -= NEEDLESS_SEARCH_PENALTY;
-        }
-        if crate::safety::request_scope::lacks_zone(parsed_clause.text) && lacks_zone(&choice) {
-            return None;
-        }
-        if is_about_tools(tool) && !mentions_tools(parsed_clause.text) {
-            score -= ABOUT_TOOLS_PENALTY;
-        }
-        choice.score = score;
-        Some(choice)
+        choice
     }
 
     /// The same tool, filled from another text.
@@ -329,6 +260,80 @@ impl<'a> Chooser<'a> {
         let assignment = fill(&choice.parameters, &context(&choice.tool, &choice.parameters, parsed));
         Choice { assignment, ..choice.clone() }
     }
+}
+
+/// Whether the request rules a tool out.
+fn is_contradicted(choice: &Choice, profile: &Profile, about: &ClauseContext<'_>) -> bool {
+    let parsed_clause = about.parsed_clause;
+    choice.does == Agreement::DoesNot
+        // A workbook named earlier is not a text file either.
+        || (profile.reads_text && opens_workbook(choice))
+        // `clear B2:C4 of sheet S` does not delete the sheet: the change must affect the cells in the request.
+        || (profile.changes && mentions_other_cells(choice, parsed_clause))
+        // In a later part, a tool without parameters must be requested in its own words.
+        || (!about.earlier.is_empty() && choice.parameters.is_empty() && choice.known < 0.5)
+        // A missing time zone cannot be guessed.
+        || (crate::safety::request_scope::lacks_zone(parsed_clause.text) && lacks_zone(choice))
+}
+
+/// How well a tool fits the request, relative to the best search rank of 1.
+fn score(choice: &Choice, profile: &Profile, considered: &RankedHit<'_>, about: &ClauseContext<'_>) -> f32 {
+    let ClauseContext { parsed, parsed_clause, intent, .. } = *about;
+    let assignment = &choice.assignment;
+    let mut score = considered.rank
+        + CERTAINTY_BONUS * assignment.certainty(&choice.parameters)
+        + USED_MENTIONS_BONUS * used(assignment, parsed)
+        + OPTIONAL_VALUE_BONUS * assignment.extras(&choice.parameters).min(MAX_OPTIONAL_BONUSES) as f32;
+    score += KNOWN_WORDS_BONUS * choice.known;
+    // Completeness counts only if an argument was given, or if the tool has no parameters.
+    let fits = !choice.is_empty() || choice.parameters.is_empty() || considered.suggested;
+    if choice.is_whole() && fits {
+        score += COMPLETE_BONUS;
+    }
+    score += choice.intent_score;
+    if profile.changes && choice.does != Agreement::Does {
+        score -= UNREQUESTED_CHANGE_PENALTY;
+    }
+    if profile.is_read_only && verb_class::looks_alike(choice, parsed_clause) {
+        score += SAME_VERB_BONUS;
+    }
+    // `show /etc/hosts`: a path without further words refers to the whole file.
+    if profile.reads_text && intent.has_bare_path && !mentions_contents(parsed_clause.text) {
+        score += SAME_VERB_BONUS;
+    }
+    // A request with a name is unlikely to refer to a tool without parameters.
+    let is_name = |mention: &Mention| matches!(mention.value, Value::Name | Value::Literal(_));
+    if choice.parameters.is_empty() && parsed_clause.mentions.iter().any(is_name) {
+        score -= UNUSED_NAME_PENALTY;
+    }
+    let is_unrequested_search = profile.searches && !intent.searches();
+    // Prefer calculating to searching, unless the request asks for a search.
+    if is_unrequested_search && !parsed_clause.expressions.is_empty() {
+        let covered: usize = parsed_clause.expressions.iter().map(|found| found.end - found.start).sum();
+        score -= if covered * 2 > parsed_clause.text.len() {
+            NEEDLESS_SEARCH_PENALTY * 3.0
+        } else {
+            NEEDLESS_SEARCH_PENALTY
+        };
+    }
+    // The same for questions about the time.
+    let is_for_a_clock =
+        |need: &implied_need::Need| matches!(need, implied_need::Need::Clock | implied_need::Need::Countdown);
+    if is_unrequested_search && implied_need::needs(parsed_clause).iter().any(is_for_a_clock) {
+        score -= NEEDLESS_SEARCH_PENALTY;
+    }
+    // A comparison needs two named things.
+    if verb_class::compares(choice) && !verb_class::looks_alike(choice, parsed_clause) {
+        score -= SAME_VERB_BONUS;
+    }
+    // A page with a given address is not searched for.
+    if is_unrequested_search && implied_need::needs(parsed_clause).contains(&implied_need::Need::Page) {
+        score -= NEEDLESS_SEARCH_PENALTY;
+    }
+    if is_about_tools(&choice.tool) && !mentions_tools(parsed_clause.text) {
+        score -= ABOUT_TOOLS_PENALTY;
+    }
+    score
 }
 
 /// The request: the text with the arguments, the part of it with the action, and the earlier steps.
@@ -413,7 +418,7 @@ fn is_proven_by_arguments(choice: &Choice, confidence: f64, parsed: &ParsedText<
         && choice.does != Agreement::Doubtful
         && literals > 0
         && confidence >= if literals > 1 { MIN_SEARCH_CONFIDENCE / 2.0 } else { MIN_SEARCH_CONFIDENCE }
-        && used(&choice.assignment, parsed) > ALL_USED
+        && used(&choice.assignment, parsed) > FULL_USE_THRESHOLD
         && choice.assignment.certainty(&choice.parameters) >= MIN_CERTAINTY
 }
 
@@ -422,7 +427,7 @@ fn agrees(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
     let has_literal = parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
         && (choice.intent_score >= MIN_SCORE_BY_NAME
-            && (confidence >= MIN_SEARCH_CONFIDENCE || verb_class::is_harmless(choice))
+            && (confidence >= MIN_SEARCH_CONFIDENCE || verb_class::is_read_only(choice))
             || choice.intent_score > 0.0 && has_literal && used(&choice.assignment, parsed) > 0.7)
 }
 
@@ -430,7 +435,7 @@ fn agrees(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
 fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice], parsed_clause: &str) -> bool {
     let own = choice.assignment.slots.iter().flatten().any(|slot| slot.end > slot.start);
     let pointed = choice.intent_score > 0.0
-        && !verb_class::is_harmless(choice)
+        && !verb_class::is_read_only(choice)
         && back_reference::points_back(parsed_clause);
     !earlier.is_empty()
         && (own || pointed)

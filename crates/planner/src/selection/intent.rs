@@ -48,7 +48,7 @@ pub(crate) struct Profile {
     /// Groups of objects, each the possible meanings of one word of the name.
     siblings: Vec<Vec<usize>>,
     /// Whether the tool is read-only, by its hint or by its name.
-    pub(crate) harmless: bool,
+    pub(crate) is_read_only: bool,
     /// Whether the tool reads files as text, which excludes workbooks and pictures.
     pub(crate) reads_text: bool,
     /// Whether the tool edits files as text.
@@ -221,7 +221,7 @@ impl Profile {
             Some(false) => !has(&READ_ONLY_VERBS),
             None => has(&CHANGING_VERBS) && !has(&READ_ONLY_VERBS),
         };
-        profile.harmless = match read_only {
+        profile.is_read_only = match read_only {
             Some(read_only) => read_only,
             None => !profile.changes && !profile.verbs.is_empty(),
         };
@@ -475,17 +475,17 @@ impl Intent {
             };
         }
         // A special action is requested, and this tool does not perform it.
-        let harmless = profile.harmless;
+        let is_read_only = profile.is_read_only;
         if self.certain.iter().any(|verbs| !does(verbs, &profile.all_verbs))
             && !profile.searches
             && agreement != Agreement::DoesNot
         {
-            agreement = if harmless { Agreement::DoesNot } else { Agreement::Doubtful };
+            agreement = if is_read_only { Agreement::DoesNot } else { Agreement::Doubtful };
         }
         // A read-only tool cannot serve a request for a change.
         let changing = |verb: &usize| CHANGING_VERBS.contains(&lexicon::verb(*verb).name);
         let by_name = does(first, &profile.verbs) || later().any(|verbs| does(verbs, &profile.verbs));
-        if !first.is_empty() && !by_name && harmless && first.iter().all(changing) {
+        if !first.is_empty() && !by_name && is_read_only && first.iter().all(changing) {
             agreement = Agreement::DoesNot;
         }
         // A search tool accepts any words: it is used only if the request asks for a search.
@@ -513,7 +513,7 @@ impl Intent {
             } else if !searched && lexicon::thing(*thing).mark != Some('?') {
                 let slight = lexicon::thing(*thing).mark == Some('~') && !profile.changes;
                 // Objects that only dedicated tools handle are not read with other tools.
-                let foreign = lexicon::thing(*thing).mark.is_none() && harmless;
+                let foreign = lexicon::thing(*thing).mark.is_none() && is_read_only;
                 score -= match (slight, foreign) {
                     (true, _) => DESCRIBED_OBJECT_PENALTY,
                     (false, true) => UNKNOWN_OBJECT_PENALTY * 1.7,
@@ -567,7 +567,7 @@ impl Intent {
             let stated = means(thing)
                 || profile.siblings.iter().any(|kinds| kinds.contains(thing) && kinds.iter().any(means));
             // A tool for a special object requires that the request mentions it: a text is not read as a picture.
-            if !stated && profile.harmless && lexicon::thing(*thing).mark == Some('!') {
+            if !stated && profile.is_read_only && lexicon::thing(*thing).mark == Some('!') {
                 score -= UNREQUESTED_OBJECT_PENALTY;
             }
             if !stated && !self.questions && lexicon::thing(*thing).mark == Some('?') {

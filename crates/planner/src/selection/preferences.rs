@@ -7,8 +7,8 @@ use crate::safety::request_scope::asks_for_all;
 use crate::selection::choice::Choice;
 use crate::selection::choice_check::is_list_of_one;
 use crate::selection::intent::Agreement;
-use crate::selection::verb_class::is_harmless;
-use crate::selection::word_usage::{ALL_USED, used};
+use crate::selection::verb_class::is_read_only;
+use crate::selection::word_usage::{FULL_USE_THRESHOLD, used};
 use crate::values::candidate::ArgumentValue;
 
 /// Score by which an incomplete tool may be below one that gets no argument and still be preferred.
@@ -71,11 +71,11 @@ impl<'a> Options<'a> {
 
     /// Without a verb, no change is requested: a read-only tool instead of an incomplete change.
     fn prefer_read_only(&self, best: &Choice) -> Option<&'a Choice> {
-        if self.is_question || is_harmless(best) || best.is_whole() {
+        if self.is_question || is_read_only(best) || best.is_whole() {
             return None;
         }
         self.instead_of(best, READ_ONLY_TOLERANCE, |choice| {
-            choice.is_whole() && !choice.is_empty() && is_harmless(choice)
+            choice.is_whole() && !choice.is_empty() && is_read_only(choice)
         })
     }
 
@@ -99,7 +99,7 @@ impl<'a> Options<'a> {
             choice.is_whole()
                 && !choice.is_empty()
                 && choice.does == Agreement::Does
-                && used(&choice.assignment, self.parsed) > ALL_USED
+                && used(&choice.assignment, self.parsed) > FULL_USE_THRESHOLD
         })
     }
 

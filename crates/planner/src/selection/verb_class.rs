@@ -47,7 +47,7 @@ pub(crate) static VERBS: LazyLock<Classes> = LazyLock::new(|| {
 });
 
 /// Whether a tool changes nothing: by its `readOnlyHint`, otherwise by its verb.
-pub(crate) fn is_harmless(choice: &Choice) -> bool {
+pub(crate) fn is_read_only(choice: &Choice) -> bool {
     if let Some(read_only) = choice.tool.hints().read_only {
         return read_only;
     }

@@ -51,7 +51,7 @@ pub(super) fn known_words(choice: &Choice, profile: &Profile, parsed: &ParsedTex
 }
 
 /// If more than this share of the mentions is used, all are: shares are sums of floating-point numbers.
-pub(super) const ALL_USED: f32 = 0.99;
+pub(super) const FULL_USE_THRESHOLD: f32 = 0.99;
 
 /// The weighted share of the mentions in a text that are used as arguments.
 pub(super) fn used(assignment: &Assignment, parsed: &ParsedText<'_>) -> f32 {

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::labels::Place;
+use crate::lexer::labels::LabelSpan;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::Value;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
@@ -53,14 +53,14 @@ pub(crate) fn number_formats(parameter: &Parameter, context: &MatchContext<'_>) 
 pub(crate) fn number_format(
     parameter: &Parameter,
     context: &MatchContext<'_>,
-    places: &[Place],
+    label_spans: &[LabelSpan],
 ) -> Option<Candidate> {
     if !(parameter.has_word(&["format"]) && parameter.has_word(&["number", "date", "numeric"])) {
         return None;
     }
     let text = context.parsed.text;
-    places.iter().filter(|place| place.strength >= 1.2).find_map(|place| {
-        let rest = text.get(place.end..)?;
+    label_spans.iter().filter(|span| span.strength >= 1.2).find_map(|span| {
+        let rest = text.get(span.end..)?;
         let skipped = rest.trim_start_matches(|c: char| c.is_whitespace() || "\"'“:：为是用成".contains(c));
         let skipped = skipped.strip_prefix("to ").unwrap_or(skipped);
         let skipped = skipped.trim_start_matches(|c: char| c.is_whitespace() || "\"'“".contains(c));

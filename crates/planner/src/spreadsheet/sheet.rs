@@ -43,19 +43,17 @@ pub(crate) fn find<'a>(context: &MatchContext<'a>) -> Vec<Phrase<'a>> {
         }
     }
     let markers: Vec<Label> = MARKERS.iter().map(|name| Label::new(name, 1.0)).collect();
-    let mut places = labels::places(&markers, parsed, &context.stems);
-    places.sort_by_key(|place| (place.start, std::cmp::Reverse(place.end)));
-    places.dedup_by(|later, first| later.start < first.end);
-    for place in places {
+    let mut label_spans = labels::find(&markers, parsed, &context.stems);
+    label_spans.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
+    label_spans.dedup_by(|later, first| later.start < first.end);
+    for span in label_spans {
         let inside = |mention: &Mention| {
-            matches!(mention.value, Value::Literal(_))
-                && mention.start < place.end
-                && place.start < mention.end
+            matches!(mention.value, Value::Literal(_)) && mention.start < span.end && span.start < mention.end
         };
         if parsed.mentions.iter().any(inside) {
             continue;
         }
-        add(beside(parsed, place.start, place.end));
+        add(beside(parsed, span.start, span.end));
     }
     add(after_files(parsed));
     add(after_on(parsed));
@@ -162,7 +160,10 @@ fn with_others(parsed: &ParsedText<'_>, first: (usize, usize)) -> Vec<(usize, us
             Some(next)
                 if next.0 > end
                     && (!is_comma || found.len() > 1 || is_capital(parsed, next))
-                    && parsed.tokens.get(parsed.token_at(next.1)).is_none_or(|token| !token.is("sheet")) =>
+                    && parsed
+                        .tokens
+                        .get(parsed.token_at(next.1))
+                        .is_none_or(|token| !token.is_word("sheet")) =>
             {
                 found.push(next);
                 end = next.1;

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::labels::{self, Place};
+use crate::lexer::labels::{self, LabelSpan};
 use crate::lexer::mention::ParsedText;
 
 /// A candidate value of a parameter.
@@ -41,8 +41,8 @@ pub(crate) const POOR: f32 = 0.5;
 
 impl MatchContext<'_> {
     /// The strength with which one of these labels marks a range of the text.
-    pub(crate) fn labelled(&self, places: &[Place], start: usize, end: usize) -> f32 {
-        let near = places.iter().map(|place| labels::closeness(*place, self.parsed, start, end));
+    pub(crate) fn labelled(&self, label_spans: &[LabelSpan], start: usize, end: usize) -> f32 {
+        let near = label_spans.iter().map(|span| labels::closeness(*span, self.parsed, start, end));
         near.fold(0.0, f32::max)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::lexer::labels::{self, Label, Place};
+use crate::lexer::labels::{self, Label, LabelSpan};
 use crate::lexer::mention::ParsedText;
 use crate::values::parameter::words;
 
@@ -81,11 +81,11 @@ fn described(value: &str, description: &str) -> Option<Label> {
     short.then(|| Label::new(&phrase.replace(' ', "_"), 2.4))
 }
 
-/// A listed value and its place in the request.
+/// A listed value and its span in the request.
 #[derive(Debug, Clone)]
 pub(crate) struct EnumMatch {
     pub(crate) value: Value,
-    pub(crate) place: Place,
+    pub(crate) span: LabelSpan,
 }
 
 /// The listed values in a text, in its order; of overlapping ones the strongest.
@@ -102,43 +102,43 @@ pub(crate) fn chosen(
             Value::Number(number) => number.to_string(),
             _ => continue,
         };
-        for place in labels::places(&value_labels(&phrase, description), parsed, stems) {
-            found.push(EnumMatch { value: choice.clone(), place });
+        for span in labels::find(&value_labels(&phrase, description), parsed, stems) {
+            found.push(EnumMatch { value: choice.clone(), span });
         }
         // `Europe` for the listed value `European`.
         for token in
-            parsed.tokens.iter().filter(|token| labels::alike(&phrase, token.text) && !token.is(&phrase))
+            parsed.tokens.iter().filter(|token| labels::alike(&phrase, token.text) && !token.is_word(&phrase))
         {
-            let place = Place { start: token.start, end: token.end, strength: 2.0 };
-            found.push(EnumMatch { value: choice.clone(), place });
+            let span = LabelSpan { start: token.start, end: token.end, strength: 2.0 };
+            found.push(EnumMatch { value: choice.clone(), span });
         }
     }
-    let length = |chosen: &EnumMatch| chosen.place.end - chosen.place.start;
+    let length = |chosen: &EnumMatch| chosen.span.end - chosen.span.start;
     // `with sizes, sorted by size`: the value after `by` is preferred.
     for one in &mut found {
-        let before = parsed.text.get(..one.place.start).unwrap_or_default().trim_end();
-        one.place.strength += if before.ends_with(" by") || before.ends_with('按') { 0.5 } else { 0.0 };
+        let before = parsed.text.get(..one.span.start).unwrap_or_default().trim_end();
+        one.span.strength += if before.ends_with(" by") || before.ends_with('按') { 0.5 } else { 0.0 };
     }
     found.sort_by(|a, b| {
-        (b.place.strength.total_cmp(&a.place.strength))
+        (b.span.strength.total_cmp(&a.span.strength))
             .then(length(b).cmp(&length(a)))
-            .then(a.place.start.cmp(&b.place.start))
+            .then(a.span.start.cmp(&b.span.start))
     });
     let mut selected: Vec<EnumMatch> = Vec::new();
     for chosen in found {
         let overlaps =
-            |other: &EnumMatch| other.place.start < chosen.place.end && chosen.place.start < other.place.end;
+            |other: &EnumMatch| other.span.start < chosen.span.end && chosen.span.start < other.span.end;
         // The longer of overlapping phrases counts: `premium economy` is not `economy`.
         if !selected.iter().any(|other| overlaps(other) || other.value == chosen.value) {
             selected.push(chosen);
         } else if let Some(other) = selected
             .iter_mut()
-            .find(|other| overlaps(other) && length(&chosen) > other.place.end - other.place.start)
+            .find(|other| overlaps(other) && length(&chosen) > other.span.end - other.span.start)
         {
             *other = chosen;
         }
     }
-    selected.sort_by_key(|chosen| chosen.place.start);
+    selected.sort_by_key(|chosen| chosen.span.start);
     // `local and remote` of `local`, `remote` and `all`: a request that names all other values means `all`.
     let is_all = |chosen: &EnumMatch| chosen.value.as_str() == Some("all");
     let others = choices.iter().filter(|choice| choice.as_str() != Some("all")).count();
@@ -146,9 +146,9 @@ pub(crate) fn chosen(
         && others < choices.len()
         && selected.iter().filter(|chosen| !is_all(chosen)).count() == others
     {
-        let (start, end) = (selected[0].place.start, selected[selected.len() - 1].place.end);
-        let place = Place { start, end, strength: 4.0 };
-        return vec![EnumMatch { value: Value::from("all"), place }];
+        let (start, end) = (selected[0].span.start, selected[selected.len() - 1].span.end);
+        let span = LabelSpan { start, end, strength: 4.0 };
+        return vec![EnumMatch { value: Value::from("all"), span }];
     }
     selected
 }
@@ -175,7 +175,7 @@ pub(crate) fn find_codes(
     let is_name = |chosen: &EnumMatch| {
         parsed
             .text
-            .get(chosen.place.start..chosen.place.end)
+            .get(chosen.span.start..chosen.span.end)
             .is_some_and(|phrase| phrase.chars().count() > 2 || crate::lexer::name::has_han(phrase))
     };
     found.retain(is_name);

@@ -2,6 +2,7 @@
 
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
+use toolhub_core::calendar::{MONTHS, WEEKDAYS};
 
 use crate::lexer::number_words::numeral;
 use crate::lexer::token::{Kind, Token};
@@ -21,22 +22,6 @@ pub(crate) struct DateMatch {
     pub(crate) after: usize,
 }
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-
 /// The moment that begins at token `at`.
 pub(crate) fn read(tokens: &[Token<'_>], at: usize, today: Date) -> Option<DateMatch> {
     if let Some((date, after)) = day(tokens, at, today) {
@@ -48,7 +33,7 @@ pub(crate) fn read(tokens: &[Token<'_>], at: usize, today: Date) -> Option<DateM
         });
     }
     let (time, after) = time(tokens, at)?;
-    let joint = usize::from(tokens.get(after).is_some_and(|token| token.is("on")));
+    let joint = usize::from(tokens.get(after).is_some_and(|token| token.is_word("on")));
     Some(match day(tokens, after + joint, today) {
         Some((date, after)) => DateMatch { moment: Moment::DateTime(date.to_datetime(time)), after },
         None => DateMatch { moment: Moment::Time(time), after },

@@ -3,7 +3,7 @@
 use jiff::civil::{Date, DateTime, Time};
 use serde_json::Value as Json;
 
-use crate::lexer::labels::Place;
+use crate::lexer::labels::LabelSpan;
 use crate::lexer::mention::{Mention, Value};
 use crate::lexer::name::is_place;
 use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext};
@@ -63,7 +63,7 @@ fn periods(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> 
 pub(crate) fn candidates(
     parameter: &Parameter,
     context: &MatchContext<'_>,
-    places: &[Place],
+    label_spans: &[LabelSpan],
 ) -> Vec<Candidate> {
     let mut found = if parameter.role == Role::Time { Vec::new() } else { periods(parameter, context) };
     if shows_place(parameter) && countdown::is_beyond_clocks(context.parsed) {
@@ -108,7 +108,7 @@ pub(crate) fn candidates(
             }
         }
         let side = side(parameter, context.parsed.text, mention.start, mention.end);
-        let score = base + side + context.labelled(places, mention.start, mention.end);
+        let score = base + side + context.labelled(label_spans, mention.start, mention.end);
         found.push(Candidate { value: ArgumentValue::FromRequest(Json::from(text)), start, end, score });
     }
     found

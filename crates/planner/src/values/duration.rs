@@ -65,7 +65,7 @@ fn english(parsed: &ParsedText<'_>, at: usize) -> Option<(Duration, usize)> {
     let is = |at: usize, words: &[&str]| token(at).is_some_and(|token| token.is_any(words));
     let first = token(at)?;
     // `half an hour`
-    if first.is("half") && is(at + 1, &["an", "a"]) && is(at + 2, &["hour"]) {
+    if first.is_word("half") && is(at + 1, &["an", "a"]) && is(at + 2, &["hour"]) {
         return Some((Duration { start: first.start, end: tokens[at + 2].end, minutes: 30.0 }, at + 3));
     }
     // `two-hour`: number word and unit are one token.
@@ -122,7 +122,7 @@ fn english(parsed: &ParsedText<'_>, at: usize) -> Option<(Duration, usize)> {
 }
 
 fn number(token: &Token<'_>) -> Option<f64> {
-    number_of(token).or_else(|| WORDS.iter().find(|(word, _)| token.is(word)).map(|(_, value)| *value))
+    number_of(token).or_else(|| WORDS.iter().find(|(word, _)| token.is_word(word)).map(|(_, value)| *value))
 }
 
 fn number_of(token: &Token<'_>) -> Option<f64> {

@@ -195,14 +195,14 @@ pub(crate) fn mail_folders(context: &MatchContext<'_>) -> Vec<Candidate> {
     };
     for pair in parsed.tokens.windows(2) {
         let [lead, name] = pair else { continue };
-        if name.is("folder")
+        if name.is_word("folder")
             && lead.kind == Kind::Word
             && !stop_words::is_stop(lead.text)
             && !lead.is_any(&["another", "mail", "email", "new", "right", "same", "given"])
         {
             add(lead.start, lead.end);
         }
-        let named = parsed.tokens.iter().any(|token| token.start > name.start && token.is("folder"));
+        let named = parsed.tokens.iter().any(|token| token.start > name.start && token.is_word("folder"));
         let folder = lead.is_any(&["folder"]) && name.kind == Kind::Word && !stop_words::is_stop(name.text);
         if lead.is_any(&["to", "into"]) && name.is_capital() && !named || folder {
             add(name.start, name.end);
@@ -247,14 +247,14 @@ pub(crate) fn folders(context: &MatchContext<'_>) -> Vec<Candidate> {
     let labels: Vec<Label> =
         ["folder", "directory", "文件夹", "目录", "under"].iter().map(|name| Label::new(name, 1.0)).collect();
     let mut found = Vec::new();
-    for place in labels::places(&labels, context.parsed, &context.stems) {
-        let at = context.parsed.token_at(place.start);
+    for span in labels::find(&labels, context.parsed, &context.stems) {
+        let at = context.parsed.token_at(span.start);
         let before = at.checked_sub(1).and_then(|at| context.parsed.tokens.get(at));
-        let after = context.parsed.tokens.get(context.parsed.token_at(place.end));
+        let after = context.parsed.tokens.get(context.parsed.token_at(span.end));
         let is_under = context
             .parsed
             .text
-            .get(place.start..place.end)
+            .get(span.start..span.end)
             .is_some_and(|text| text.eq_ignore_ascii_case("under"));
         let useful = |token: &&Token<'_>| {
             token.kind == Kind::Word

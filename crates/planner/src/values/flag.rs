@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::labels::{self, Label, Place};
+use crate::lexer::labels::{self, Label, LabelSpan};
 use crate::lexer::mention::ParsedText;
 use crate::lexer::stop_words::is_stop;
 use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
@@ -87,25 +87,25 @@ fn labels_of(parameter: &Parameter) -> Vec<Label> {
     labels
 }
 
-/// The places in a request that mention a flag, the longest phrase first.
-pub(crate) fn places(parameter: &Parameter, parsed: &ParsedText<'_>, stems: &[String]) -> Vec<Place> {
-    let mut found = labels::places(&labels_of(parameter), parsed, stems);
-    found.sort_by_key(|place| std::cmp::Reverse(place.end - place.start));
+/// The spans of a request that mention a flag, the longest phrase first.
+pub(crate) fn find(parameter: &Parameter, parsed: &ParsedText<'_>, stems: &[String]) -> Vec<LabelSpan> {
+    let mut found = labels::find(&labels_of(parameter), parsed, stems);
+    found.sort_by_key(|span| std::cmp::Reverse(span.end - span.start));
     found
 }
 
 pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     let distinctive: Vec<&String> =
         parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
-    let mut found: Vec<Candidate> = places(parameter, context.parsed, &context.stems)
+    let mut found: Vec<Candidate> = find(parameter, context.parsed, &context.stems)
         .into_iter()
-        .map(|place| {
-            let value = Json::from(!denied(context, place.start));
+        .map(|span| {
+            let value = Json::from(!denied(context, span.start));
             Candidate {
                 value: ArgumentValue::FromRequest(value),
-                start: place.start,
-                end: place.start,
-                score: place.strength,
+                start: span.start,
+                end: span.start,
+                score: span.strength,
             }
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::labels::{self, Place};
+use crate::lexer::labels::{self, LabelSpan};
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
@@ -26,7 +26,7 @@ pub(crate) fn lists(
     parameter: &Parameter,
     item: &Parameter,
     context: &MatchContext<'_>,
-    places: &[Place],
+    label_spans: &[LabelSpan],
 ) -> Vec<Candidate> {
     let mut found = Vec::new();
     if !item.choices.is_empty() || !parameter.choices.is_empty() {
@@ -36,8 +36,8 @@ pub(crate) fn lists(
             let values: Vec<Json> = chosen.iter().map(|chosen| chosen.value.clone()).collect();
             found.push(Candidate {
                 value: ArgumentValue::FromRequest(Json::Array(values)),
-                start: first.place.start,
-                end: last.place.end,
+                start: first.span.start,
+                end: last.span.end,
                 score: GOOD + 1.0,
             });
         }
@@ -48,7 +48,7 @@ pub(crate) fn lists(
     }
     if let Shape::List(inner) = &item.shape {
         // A table of one row, or of rows separated by semicolons.
-        for mut candidate in lists(item, inner, context, places) {
+        for mut candidate in lists(item, inner, context, label_spans) {
             if let ArgumentValue::FromRequest(value) = &mut candidate.value
                 && !value.as_array().is_some_and(|rows| rows.iter().all(Json::is_array))
             {
@@ -68,7 +68,7 @@ pub(crate) fn lists(
     for (at, mention) in context.parsed.mentions.iter().enumerate() {
         if let Value::Literal(Literal::Json(Json::Array(values))) = &mention.value {
             if values.iter().all(|value| fits(item, value) || matches!(value, Json::Array(_))) {
-                let label = context.labelled(places, mention.start, mention.end);
+                let label = context.labelled(label_spans, mention.start, mention.end);
                 let value = ArgumentValue::FromRequest(Json::Array(values.clone()));
                 found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label });
             }
@@ -97,7 +97,7 @@ pub(crate) fn lists(
             continue;
         }
         let (start, end) = (members[0].start, members[members.len() - 1].end);
-        let label = context.labelled(places, start, end);
+        let label = context.labelled(label_spans, start, end);
         // `cc` and `bcc` need an explicit label.
         if parameter.has_word(&["cc", "bcc"]) && label < 1.0 {
             continue;
@@ -137,17 +137,17 @@ pub(crate) fn lists(
         found.extend(aggregation::candidates(parameter, context));
         found.extend(named(parameter, context));
         found.extend(excluded(parameter, context));
-        found.extend(labelled_items(context, places));
-        found.extend(chunked(parameter, context, places));
+        found.extend(labelled_items(context, label_spans));
+        found.extend(chunked(parameter, context, label_spans));
     }
     found
 }
 
 /// The text after a label, split into list items.
-fn labelled_items(context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+fn labelled_items(context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
     let mut found = Vec::new();
-    for place in places.iter().filter(|place| place.strength >= 1.2) {
-        let Some(first) = phrase::after_label(*place, context.parsed) else { continue };
+    for span in label_spans.iter().filter(|span| span.strength >= 1.2) {
+        let Some(first) = phrase::after_label(*span, context.parsed) else { continue };
         // An enumeration continues past the words that end a single phrase.
         let rest = context.parsed.text.get(first.start..).unwrap_or_default();
         let end = rest.find(['.', '?', '!', ';', '。', '？', '！', '；', '\n', ':']).unwrap_or(rest.len());
@@ -166,7 +166,7 @@ fn labelled_items(context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate
         if members.is_empty() {
             continue;
         }
-        let score = FAIR * 0.6 + place.strength * 0.5 + if members.len() > 1 { 0.4 } else { 0.0 };
+        let score = FAIR * 0.6 + span.strength * 0.5 + if members.len() > 1 { 0.4 } else { 0.0 };
         let end = first.start + text.len();
         found.push(Candidate {
             value: ArgumentValue::FromRequest(Json::Array(members)),
@@ -179,7 +179,7 @@ fn labelled_items(context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate
 }
 
 /// Adjacent runs of words: `the price of tomatoes and lettuce`.
-fn chunked(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+fn chunked(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
     if !parameter.required {
         return Vec::new();
     }
@@ -211,7 +211,7 @@ fn chunked(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) 
         }
         let values: Vec<Json> = chunks[at..=last].iter().map(|chunk| Json::from(chunk.text)).collect();
         let (start, end) = (first.start, chunks[last].end);
-        let score = FAIR + 0.1 + context.labelled(places, start, end) * 0.5;
+        let score = FAIR + 0.1 + context.labelled(label_spans, start, end) * 0.5;
         found.push(Candidate { value: ArgumentValue::FromRequest(Json::Array(values)), start, end, score });
     }
     found

@@ -50,7 +50,7 @@ pub(crate) fn unknown(context: &MatchContext<'_>) -> Vec<(usize, usize)> {
         let word = token.kind == Kind::Word && !stop_words::is_stop(token.text) && token.text.len() > 3;
         let other =
             token.is_any(&["time", "zone", "timezone", "hours", "hour", "minutes", "days", "advance"]);
-        if before.is("in") && word && ends && !other && !known(token.start, token.end) {
+        if before.is_word("in") && word && ends && !other && !known(token.start, token.end) {
             found.push((token.start, token.end));
         }
     }

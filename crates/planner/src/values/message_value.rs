@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::labels::Place;
+use crate::lexer::labels::LabelSpan;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
 use crate::lexer::name::has_han;
@@ -92,7 +92,7 @@ pub(crate) fn of_address(parameter: &Parameter, context: &MatchContext<'_>, ment
 pub(crate) fn candidates(
     parameter: &Parameter,
     context: &MatchContext<'_>,
-    places: &[Place],
+    label_spans: &[LabelSpan],
 ) -> Vec<Candidate> {
     if let Some(sender) = sender(parameter, context) {
         return vec![sender];
@@ -104,10 +104,10 @@ pub(crate) fn candidates(
     let text = context.parsed.text;
     let mut found = Vec::new();
     found.extend(after_name(parameter, context));
-    for place in places.iter().filter(|place| place.strength >= 1.9) {
-        let rest = text.get(place.end..).unwrap_or_default();
+    for span in label_spans.iter().filter(|span| span.strength >= 1.9) {
+        let rest = text.get(span.end..).unwrap_or_default();
         let trimmed = rest.trim_start();
-        let before = text.get(..place.start).unwrap_or_default().trim_end();
+        let before = text.get(..span.start).unwrap_or_default().trim_end();
         // ，正文 v3.2已提测: a label at the start of a clause introduces its value.
         let fronted = parameter.role == Role::Text
             && rest.starts_with(' ')

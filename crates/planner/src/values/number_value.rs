@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::labels::Place;
+use crate::lexer::labels::LabelSpan;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
 use crate::lexer::number::{Number, json};
@@ -27,7 +27,7 @@ const CONTRADICTION_PENALTY: f32 = 0.7;
 pub(crate) fn candidates(
     parameter: &Parameter,
     context: &MatchContext<'_>,
-    places: &[Place],
+    label_spans: &[LabelSpan],
 ) -> Vec<Candidate> {
     let mut found = spans(parameter, context);
     found.extend(crate::values::duration::candidate(parameter, context));
@@ -53,7 +53,7 @@ pub(crate) fn candidates(
             _ => continue,
         };
         let Some(value) = fitted(parameter, number) else { continue };
-        let label = context.labelled(places, mention.start, mention.end);
+        let label = context.labelled(label_spans, mention.start, mention.end);
         let mut score = BARE_NUMBER_SCORE + label + bonus(parameter, number);
         // `top 3`, 前 3 条: the number of leading items.
         let before = context.parsed.token_at(mention.start).checked_sub(1);

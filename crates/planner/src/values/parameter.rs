@@ -104,12 +104,12 @@ fn members(schema: &Value, tool_description: &str, depth: usize) -> Vec<Paramete
         .collect();
     // `since` is no synonym of `from` beside a parameter `since`.
     let names: Vec<Label> =
-        found.iter().map(|parameter| Label::new(&parameter.words.join("_"), OWN)).collect();
+        found.iter().map(|parameter| Label::new(&parameter.words.join("_"), NAME_STRENGTH)).collect();
     for (index, parameter) in found.iter_mut().enumerate() {
         let of_other = |label: &Label| {
             names.iter().enumerate().any(|(other, name)| other != index && name.words == label.words)
         };
-        parameter.labels.retain(|label| label.strength >= OWN || !of_other(label));
+        parameter.labels.retain(|label| label.strength >= NAME_STRENGTH || !of_other(label));
     }
     found
 }
@@ -276,13 +276,13 @@ fn shape(name: &str, schema: &Map<String, Value>, tool_description: &str, depth:
 }
 
 /// The strength of a parameter's own name as a label.
-const OWN: f32 = 3.0;
+const NAME_STRENGTH: f32 = 3.0;
 /// Words that introduce a name.
 const NAMING: [&str; 8] = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
 
 fn labels_of(words: &[String]) -> Vec<Label> {
     let full_label = words.join("_");
-    let mut found = vec![Label::new(&full_label, OWN)];
+    let mut found = vec![Label::new(&full_label, NAME_STRENGTH)];
     if words.len() > 1 && words.last().is_some_and(|word| word == "name" || word == "title") {
         found.extend(NAMING.iter().map(|name| Label::new(name, 2.4)));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use crate::lexer::labels::{self, Place};
+use crate::lexer::labels::{self, LabelSpan};
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::Value;
 use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext, POOR};
@@ -14,17 +14,17 @@ use crate::values::text_value;
 
 /// All candidate values of a parameter.
 pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
-    let places = labels::places(&parameter.labels, context.parsed, &context.stems);
+    let label_spans = labels::find(&parameter.labels, context.parsed, &context.stems);
     let mut found = match &parameter.shape {
         _ if !parameter.choices.is_empty() && !matches!(parameter.shape, Shape::List(_)) => {
-            text_value::chosen(parameter, context, &places)
+            text_value::chosen(parameter, context, &label_spans)
         }
-        Shape::Text => text_value::candidates(parameter, context, &places),
-        Shape::Integer | Shape::Number => number_value::candidates(parameter, context, &places),
+        Shape::Text => text_value::candidates(parameter, context, &label_spans),
+        Shape::Integer | Shape::Number => number_value::candidates(parameter, context, &label_spans),
         Shape::Boolean => flag::candidates(parameter, context),
-        Shape::List(item) => list_value::lists(parameter, item, context, &places),
-        Shape::Object(members) => objects(members, context, &places),
-        Shape::Any => text_value::candidates(parameter, context, &places),
+        Shape::List(item) => list_value::lists(parameter, item, context, &label_spans),
+        Shape::Object(members) => objects(members, context, &label_spans),
+        Shape::Any => text_value::candidates(parameter, context, &label_spans),
     };
     found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.start.cmp(&b.start)));
     found.truncate(MAX_CANDIDATES);
@@ -35,11 +35,15 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
 const MAX_CANDIDATES: usize = 24;
 
 /// A JSON object literal, or an object whose members the text gives.
-pub(crate) fn objects(members: &[Parameter], context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+pub(crate) fn objects(
+    members: &[Parameter],
+    context: &MatchContext<'_>,
+    label_spans: &[LabelSpan],
+) -> Vec<Candidate> {
     let mut found = Vec::new();
     for mention in &context.parsed.mentions {
         if let Value::Literal(Literal::Json(value @ Json::Object(_))) = &mention.value {
-            let label = context.labelled(places, mention.start, mention.end);
+            let label = context.labelled(label_spans, mention.start, mention.end);
             let value = ArgumentValue::FromRequest(value.clone());
             found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label });
         }

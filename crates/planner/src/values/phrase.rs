@@ -1,6 +1,6 @@
 //! Free text in a request: the text after a label, between function words, or left as a search query.
 
-use crate::lexer::labels::Place;
+use crate::lexer::labels::LabelSpan;
 use crate::lexer::mention::ParsedText;
 use crate::lexer::name::{has_han, stands_alone};
 use crate::lexer::stop_words::is_stop;
@@ -26,8 +26,8 @@ const HAN_ENDS: [&str; 16] =
     ["然后", "并且", "并", "再", "接着", "以及", "的", "到", "在", "给", "和", "吗", "呢", "用", "，", "。"];
 
 /// The text after a label, up to the first word or mark that ends it.
-pub(crate) fn after_label<'a>(place: Place, parsed: &ParsedText<'a>) -> Option<Phrase<'a>> {
-    let mut at = parsed.token_at(place.end);
+pub(crate) fn after_label<'a>(span: LabelSpan, parsed: &ParsedText<'a>) -> Option<Phrase<'a>> {
+    let mut at = parsed.token_at(span.end);
     let skips = |token: &Token<'_>| {
         token.is_any(&[
             "is", "as", "=", ":", "：", "to", "the", "named", "called", "of", "为", "是", "叫", "\"", "成",
@@ -81,7 +81,7 @@ pub(crate) fn after_label<'a>(place: Place, parsed: &ParsedText<'a>) -> Option<P
             let stops = token.kind == Kind::Mark
                 || token.kind == Kind::Han
                 || gap.contains('\n')
-                || (token.kind == Kind::Word && is_stop(token.text) && !token.is("of"));
+                || (token.kind == Kind::Word && is_stop(token.text) && !token.is_word("of"));
             if stops {
                 break;
             }

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::labels::Place;
+use crate::lexer::labels::LabelSpan;
 use crate::lexer::mention::{Mention, Value};
 use crate::lexer::token::Kind;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
@@ -38,7 +38,7 @@ const SPANS: [&str; 24] = [
 ];
 
 /// `in 100 days`, `3 hours ago`, `三天后`, `tomorrow`.
-pub(crate) fn relative_times(context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+pub(crate) fn relative_times(context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
     let tokens = &context.parsed.tokens;
     let mut found = Vec::new();
     if countdown::is_beyond_clocks(context.parsed) {
@@ -65,7 +65,7 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, places: &[Place]) -> Ve
             && !is_counted(mention.start, mention.end)
         {
             let value = ArgumentValue::FromRequest(Json::from(written));
-            let score = GOOD + 0.4 + context.labelled(places, mention.start, mention.end);
+            let score = GOOD + 0.4 + context.labelled(label_spans, mention.start, mention.end);
             found.push(Candidate { value, start: mention.start, end: mention.end, score });
         }
     }
@@ -87,7 +87,7 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, places: &[Place]) -> Ve
         if let Some((start, end, text)) =
             shift_at(context, at).filter(|(start, end, _)| !is_counted(*start, *end))
         {
-            let score = GOOD + 0.5 + context.labelled(places, start, end);
+            let score = GOOD + 0.5 + context.labelled(label_spans, start, end);
             found.push(Candidate { value: ArgumentValue::FromRequest(Json::from(text)), start, end, score });
         }
     }
@@ -186,7 +186,7 @@ fn shift_at(context: &MatchContext<'_>, at: usize) -> Option<(usize, usize, Stri
     let rest = text.get(end..).unwrap_or_default().trim_start();
     let last = text.get(tokens[at].start..end).unwrap_or_default();
     let is_span = SPANS.iter().any(|span| last.ends_with(span) || rest.starts_with(span));
-    let before = at.checked_sub(1).is_some_and(|at| tokens[at].is("in"));
+    let before = at.checked_sub(1).is_some_and(|at| tokens[at].is_word("in"));
     let skip = SPANS.iter().filter(|span| rest.starts_with(**span)).map(|span| span.len()).max().unwrap_or(0);
     let after = rest[skip..].trim_start();
     let tail = TAILS.iter().find(|tail| after.starts_with(**tail)).copied();

@@ -123,7 +123,7 @@ fn file_at(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidat
 
 /// `create branch X from Y`: whether the request gives the name of a new branch as well.
 fn has_new_name(parsed: &ParsedText<'_>, at: usize) -> bool {
-    parsed.tokens[..at].iter().any(|token| token.is("branch"))
+    parsed.tokens[..at].iter().any(|token| token.is_word("branch"))
         || parsed.tokens[at..].windows(2).any(|pair| pair[0].text == "分" && pair[1].text == "支")
 }
 
@@ -131,7 +131,7 @@ fn has_new_name(parsed: &ParsedText<'_>, at: usize) -> bool {
 fn is_called(parsed: &ParsedText<'_>, at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| parsed.tokens.get(at));
     let called = before.is_some_and(|token| token.is_any(&["called", "named", "叫", "名", "为"]));
-    called && (parsed.text.contains("分支") || parsed.tokens.iter().any(|token| token.is("branch")))
+    called && (parsed.text.contains("分支") || parsed.tokens.iter().any(|token| token.is_word("branch")))
 }
 
 /// The end of the name that starts at a token; `None` if no name can start there.
@@ -177,7 +177,7 @@ fn is_code(name: &str) -> bool {
 fn lead<'a>(parsed: &'a ParsedText<'_>, at: usize) -> Option<&'a Token<'a>> {
     let mut at = at.checked_sub(1)?;
     // `branch called X`: skips words between lead and name, except `branch`, which is a lead itself.
-    while parsed.tokens.get(at)?.is_any(&BETWEEN) && !parsed.tokens[at].is("branch") {
+    while parsed.tokens.get(at)?.is_any(&BETWEEN) && !parsed.tokens[at].is_word("branch") {
         at = at.checked_sub(1)?;
     }
     parsed.tokens.get(at)

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::labels::{self, Label, Place};
+use crate::lexer::labels::{self, Label, LabelSpan};
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
@@ -29,24 +29,27 @@ use crate::values::transfer_value;
 const FALLBACK_SCORE: f32 = 0.9;
 
 /// Candidates for a parameter with an enumeration in its schema.
-pub(crate) fn chosen(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+pub(crate) fn chosen(
+    parameter: &Parameter,
+    context: &MatchContext<'_>,
+    spans: &[LabelSpan],
+) -> Vec<Candidate> {
     let found = choice::chosen(&parameter.choices, &parameter.description, context.parsed, &context.stems);
     // `Accept, decline or …`: if the tool's description contains several of the values, each of them identifies a choice.
     let named = choice::named_by(&parameter.choices, &context.tool_words) > 1;
     found
         .into_iter()
         .map(|chosen| {
-            let (start, end) = (chosen.place.start, chosen.place.end);
+            let (start, end) = (chosen.span.start, chosen.span.end);
             // A value that is also a word of the tool is weak evidence: `search` for a tool that searches.
-            let stated = context.parsed.text.get(start..end).unwrap_or_default();
+            let stem = labels::stem(context.parsed.text.get(start..end).unwrap_or_default());
             let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
-            let stem = labels::stem(stated);
             // `sorted by size`: the word after `by` is a choice.
             let before = context.parsed.text.get(..start).unwrap_or_default().trim_end();
             let by = before.ends_with(" by") || before.ends_with('按');
             let own = context.tool_words.contains(&stem) && (!named || stem == value) && !by;
-            let label = context.labelled(places, start, end) * 0.5;
-            let score = chosen.place.strength + label - if own { 2.2 } else { 0.0 };
+            let label = context.labelled(spans, start, end) * 0.5;
+            let score = chosen.span.strength + label - if own { 2.2 } else { 0.0 };
             Candidate { value: ArgumentValue::FromRequest(chosen.value), start, end, score }
         })
         .collect()
@@ -55,13 +58,13 @@ pub(crate) fn chosen(parameter: &Parameter, context: &MatchContext<'_>, places: 
 pub(crate) fn candidates(
     parameter: &Parameter,
     context: &MatchContext<'_>,
-    places: &[Place],
+    spans: &[LabelSpan],
 ) -> Vec<Candidate> {
     if let Some(found) = transfer_value::candidates(parameter, context) {
         return found;
     }
-    let mut found = by_role(parameter, context, places);
-    found.extend(format_value::number_format(parameter, context, places));
+    let mut found = by_role(parameter, context, spans);
+    found.extend(format_value::number_format(parameter, context, spans));
     found.extend(format_value::number_formats(parameter, context));
     found.extend(file_value::current_folder(parameter, context));
     if parameter.role == Role::Place
@@ -73,11 +76,11 @@ pub(crate) fn candidates(
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
         let plain = Parameter { choices: kinds, ..parameter.clone() };
-        found.extend(chosen(&plain, context, places));
+        found.extend(chosen(&plain, context, spans));
     }
     for mention in &context.parsed.mentions {
         let Some((text, base)) = by_mention(parameter, context, mention) else { continue };
-        let mut label = context.labelled(places, mention.start, mention.end).max(within(places, mention));
+        let mut label = context.labelled(spans, mention.start, mention.end).max(within(spans, mention));
         if parameter.examples.iter().any(|example| example.eq_ignore_ascii_case(&text)) {
             label += 0.8;
         }
@@ -92,9 +95,9 @@ pub(crate) fn candidates(
     }
     if is_free(parameter.role) {
         found.extend(examples(parameter, context));
-        found.extend(assigned(parameter, context, places));
-        found.extend(labelled(parameter, context, places));
-        found.extend(message_value::candidates(parameter, context, places));
+        found.extend(assigned(parameter, context, spans));
+        found.extend(labelled(parameter, context, spans));
+        found.extend(message_value::candidates(parameter, context, spans));
         found.extend(chunks(parameter, context));
     }
     found
@@ -283,12 +286,12 @@ fn is_rooted(text: &str) -> bool {
 }
 
 /// `Premier League`: the score of a name that contains a label of the parameter.
-fn within(places: &[Place], mention: &Mention) -> f32 {
+fn within(spans: &[LabelSpan], mention: &Mention) -> f32 {
     let named = matches!(mention.value, Value::Name | Value::Place);
-    let inside = |place: &&Place| {
-        named && place.strength >= 1.4 && mention.start < place.start && place.end <= mention.end
+    let inside = |span: &&LabelSpan| {
+        named && span.strength >= 1.4 && mention.start < span.start && span.end <= mention.end
     };
-    places.iter().filter(inside).map(|place| place.strength * 0.8).fold(0.0, f32::max)
+    spans.iter().filter(inside).map(|span| span.strength * 0.8).fold(0.0, f32::max)
 }
 
 /// The digits, sign and decimal point of a number, without its unit.
@@ -305,7 +308,7 @@ fn topic<'a>(context: &MatchContext<'a>) -> Option<(usize, &'a str)> {
     (!other).then(|| crate::values::topic::topic(context.parsed)).flatten()
 }
 
-fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
     let parsed = context.parsed;
     let stated = |value: &str, start: usize, end: usize, score: f32| Candidate {
         value: ArgumentValue::FromRequest(Json::from(value)),
@@ -322,7 +325,7 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) 
         Role::Sheet => sheet::find(context)
             .into_iter()
             .map(|found| {
-                let label = context.labelled(places, found.start, found.end).min(1.5);
+                let label = context.labelled(spans, found.start, found.end).min(1.5);
                 stated(found.text, found.start, found.end, GOOD + 0.3 + label)
             })
             .collect(),
@@ -339,7 +342,7 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) 
             .map(|(start, end)| stated(&parsed.text[start..end], start, end, GOOD))
             .collect(),
         Role::Cell => cell_value::corners(parameter, context),
-        Role::Date | Role::Time | Role::DateTime => date_time_value::candidates(parameter, context, places),
+        Role::Date | Role::Time | Role::DateTime => date_time_value::candidates(parameter, context, spans),
         // An empty range: the query does not block other arguments. Their text is removed from it later.
         Role::Query if topic(context).is_some() => {
             topic(context).map(|(start, text)| stated(text, start, start, GOOD + 0.3)).into_iter().collect()
@@ -358,7 +361,7 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) 
             })
             .into_iter()
             .collect(),
-        Role::Shift => relative_time_value::relative_times(context, places),
+        Role::Shift => relative_time_value::relative_times(context, spans),
         Role::Until => date_time_value::until(context),
         Role::Pattern => {
             let mut found = file_value::patterns(context);
@@ -366,8 +369,8 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) 
             found.extend(file_value::ending(context));
             found
         }
-        Role::Language => spoken(&choice::LANGUAGES, parameter, context, places),
-        Role::Currency => spoken(&choice::CURRENCIES, parameter, context, places),
+        Role::Language => spoken(&choice::LANGUAGES, parameter, context, spans),
+        Role::Currency => spoken(&choice::CURRENCIES, parameter, context, spans),
         Role::Folder => match file_value::is_mail(context) {
             true => file_value::mail_folders(context),
             false => file_value::folders(context),
@@ -396,7 +399,7 @@ fn spoken(
     codes: &[&'static str],
     parameter: &Parameter,
     context: &MatchContext<'_>,
-    places: &[Place],
+    spans: &[LabelSpan],
 ) -> Vec<Candidate> {
     let shows = |example: &String| {
         let letters = example.chars().all(|c| c.is_ascii_alphabetic());
@@ -411,7 +414,7 @@ fn spoken(
     choice::find_codes(codes, context.parsed, &context.stems)
         .into_iter()
         .filter_map(|chosen| {
-            let (start, end) = (chosen.place.start, chosen.place.end);
+            let (start, end) = (chosen.span.start, chosen.span.end);
             let written = context.parsed.text.get(start..end)?;
             let code = chosen.value.as_str()?;
             let value = match (wants_code, upper) {
@@ -419,7 +422,7 @@ fn spoken(
                 (true, false) => code.to_owned(),
                 (false, _) => written.to_owned(),
             };
-            let score = GOOD + context.labelled(places, start, end);
+            let score = GOOD + context.labelled(spans, start, end);
             Some(Candidate { value: ArgumentValue::FromRequest(Json::from(value)), start, end, score })
         })
         .collect()
@@ -446,28 +449,27 @@ fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate>
         }
     }
     for example in parameter.examples.iter().filter(|example| example.chars().count() > 2) {
-        for place in
-            labels::places(&[Label::new(&example.replace(' ', "_"), 1.0)], context.parsed, &context.stems)
-        {
-            let stated = context.parsed.text.get(place.start..place.end).unwrap_or_default();
+        let label = Label::new(&example.replace(' ', "_"), 1.0);
+        for span in labels::find(&[label], context.parsed, &context.stems) {
+            let stated = context.parsed.text.get(span.start..span.end).unwrap_or_default();
             let own = context.tool_words.contains(&labels::stem(stated));
             let score = if own { POOR } else { GOOD };
             let value = ArgumentValue::FromRequest(Json::from(example.as_str()));
-            found.push(Candidate { value, start: place.start, end: place.end, score });
+            found.push(Candidate { value, start: span.start, end: span.end, score });
         }
     }
     found
 }
 
 /// `change the location of X to Y`, 把 X 的地点改成 Y: the new value of a labelled field.
-fn assigned(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+fn assigned(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
     if !matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place) {
         return Vec::new();
     }
     let text = context.parsed.text;
     let mut found = Vec::new();
-    for place in places.iter().filter(|place| place.strength >= 1.9) {
-        let rest = text.get(place.end..).unwrap_or_default();
+    for span in spans.iter().filter(|span| span.strength >= 1.9) {
+        let rest = text.get(span.end..).unwrap_or_default();
         let lower = rest.to_ascii_lowercase();
         let joints = [" to ", "改成", "改为", "改到", "设为", "设成", "换成", "更新为"];
         let Some((at, joint)) =
@@ -481,7 +483,7 @@ fn assigned(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place])
         if !plain || between.contains([',', '，', '。', ';']) || between.split_whitespace().count() > 5 {
             continue;
         }
-        let start = place.end + at + joint.len();
+        let start = span.end + at + joint.len();
         let start = start + text[start..].len() - text[start..].trim_start().len();
         let (from, to) = match sheet_name::quoted_at(context.parsed, Some(start), None) {
             Some(inner) => inner,
@@ -501,11 +503,11 @@ fn assigned(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place])
 }
 
 /// The text after one of the parameter's labels.
-fn labelled(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+fn labelled(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
     let free = matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place | Role::Id);
     let mut found = Vec::new();
-    for place in places.iter().filter(|place| place.strength >= 1.2 && free) {
-        let Some(phrase) = phrase::after_label(*place, context.parsed) else { continue };
+    for span in spans.iter().filter(|span| span.strength >= 1.2 && free) {
+        let Some(phrase) = phrase::after_label(*span, context.parsed) else { continue };
         let own = phrase.text.split_whitespace().all(|word| context.tool_words.contains(&labels::stem(word)));
         // An ID contains a digit or a capital letter.
         let is_malformed = parameter.role == Role::Id
@@ -515,17 +517,17 @@ fn labelled(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place])
         }
         let value = ArgumentValue::FromRequest(Json::from(phrase.text));
         // `title it X`, 标题写 X: a verb or a sign between label and value confirms the label.
-        let between = context.parsed.text.get(place.end..phrase.start).unwrap_or_default().trim();
-        let label = context.parsed.text.get(place.start..place.end).unwrap_or_default().to_lowercase();
+        let between = context.parsed.text.get(span.end..phrase.start).unwrap_or_default().trim();
+        let label = context.parsed.text.get(span.start..span.end).unwrap_or_default().to_lowercase();
         let naming = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
         // `…, location Main St 4`, ，地点 三号会议室: a label at the start of a clause introduces its value.
-        let before = context.parsed.text.get(..place.start).unwrap_or_default().trim_end();
+        let before = context.parsed.text.get(..span.start).unwrap_or_default().trim_end();
         let fronted = between.is_empty() && before.ends_with([',', '，', ';', '；', '、', '-', '(']);
         let is_assigned = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为", "在"]
             .contains(&between)
             || naming.contains(&label.as_str()) && between.is_empty()
-            || fronted && place.strength > 2.0;
-        let score = 0.3 + place.strength * 0.6 + if is_assigned && place.strength > 1.5 { 0.8 } else { 0.0 };
+            || fronted && span.strength > 2.0;
+        let score = 0.3 + span.strength * 0.6 + if is_assigned && span.strength > 1.5 { 0.8 } else { 0.0 };
         // The labelled text of a place is longer than the mention of its name: `Main St 4`.
         let score = if is_assigned && parameter.role == Role::Place { score + GOOD } else { score };
         found.push(Candidate { value, start: phrase.start, end: phrase.end, score });

@@ -82,8 +82,8 @@ fn separation(set: &str, cases: &[&Case], settings: &Settings) -> Separation {
         (of(Kind::Own), of(Kind::Removed), of(Kind::Foreign));
     let found: Vec<f32> = cases.iter().filter(|case| case.found).map(|case| case.confidence).collect();
     let mut thresholds = THRESHOLDS.to_vec();
-    if !thresholds.contains(&settings.fit) {
-        thresholds.push(settings.fit);
+    if !thresholds.contains(&settings.min_confidence) {
+        thresholds.push(settings.min_confidence);
         thresholds.sort_by(f32::total_cmp);
     }
     let passing = |all: &[f32], threshold: f32| {
@@ -135,7 +135,7 @@ pub(crate) fn table(report: &Report, settings: &Settings) -> String {
     for row in &report.rows {
         let mut line = vec![row.set.clone(), row.requests.to_string()];
         line.extend([row.auc_removed, row.auc_foreign].map(|auc| format!("{auc:.3}")));
-        if let Some(point) = row.curve.iter().find(|point| point.threshold == settings.fit) {
+        if let Some(point) = row.curve.iter().find(|point| point.threshold == settings.min_confidence) {
             line.extend(shares(point));
         }
         lines.push(line);
@@ -148,7 +148,7 @@ pub(crate) fn table(report: &Report, settings: &Settings) -> String {
                 .to_vec(),
         ];
         for point in &all.curve {
-            let chosen = if point.threshold == settings.fit { " (chosen)" } else { "" };
+            let chosen = if point.threshold == settings.min_confidence { " (chosen)" } else { "" };
             let mut line = vec![format!("{:.2}{chosen}", point.threshold)];
             line.extend(shares(point));
             curve.push(line);

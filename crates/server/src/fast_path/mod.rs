@@ -42,8 +42,8 @@ use crate::shared::Shared;
 
 /// How many bytes are read at a time once a message is longer than this.
 const READ_CHUNK_BYTES: usize = 4 << 10;
-/// Maximum size of an incomplete message on the fast path; a longer one is passed to hyper. Most messages arrive in one
-/// piece.
+/// Maximum size of a message whose body is incomplete on the fast path; a longer one is passed to hyper. Most messages arrive
+/// in one piece.
 const MAX_PARTIAL_BYTES: usize = 8 << 10;
 
 /// The response to a client that did not send a complete message in time.

@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 
 use super::exchange::Exchange;
-use crate::metrics_text::{Kind, MetricsText};
+use crate::metrics_text::{MetricKind, MetricsText};
 use crate::responses::{text, typed};
 
 pub(super) fn render(exchange: &Exchange<'_>) -> Response<Body> {
@@ -19,24 +19,25 @@ pub(super) fn render(exchange: &Exchange<'_>) -> Response<Body> {
     }
     let mut out = MetricsText::default();
     shared.metrics.write(&mut out);
-    out.family("toolhub_http_connections", Kind::Gauge, "Open connections.").value(shared.connections.len());
+    out.family("toolhub_http_connections", MetricKind::Gauge, "Open connections.")
+        .value(shared.connections.len());
     let on_io_threads = shared.io_threads.len();
     out.family(
         "toolhub_http_io_thread_connections",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Connections served by one of the I/O threads, which happens under load.",
     )
     .value(on_io_threads);
     // The earlier name, for existing dashboards.
     out.family(
         "toolhub_http_worker_connections",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Deprecated: the same as toolhub_http_io_thread_connections.",
     )
     .value(on_io_threads);
     for (name, count) in &shared.losses {
         let help = format!("What could not be kept: {}.", name.replace('_', " "));
-        out.family(&format!("toolhub_{name}_lost_total"), Kind::Counter, &help)
+        out.family(&format!("toolhub_{name}_lost_total"), MetricKind::Counter, &help)
             .value(count.load(Ordering::Relaxed));
     }
     shared.service.write_metrics(&mut out);

@@ -5,6 +5,7 @@ mod locate;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,13 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use toolhub_core::lang::{Lang, LocalizedText};
-use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson};
+use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson, hex};
 use toolhub_sandbox::{Policy, Program};
 
 use self::locate::{ANSWER_TIMEOUT, canonical_place, locate};
 use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::file_set::sha256;
 use crate::run::{self, Job, RunError};
 
 /// Lists and runs the classes of a file.
@@ -251,13 +251,15 @@ fn refused(requested: &str, why: &LocalizedText) -> LocalizedText {
 
 /// Returns the digest of a file, and whether it may define tools.
 fn candidate(file: &Path) -> Option<(String, bool)> {
-    let found = std::fs::symlink_metadata(file)
-        .ok()
-        .filter(|found| found.is_file() && found.len() <= MAX_SCRIPT_BYTES)?;
-    let bytes =
-        std::fs::read(file).ok().filter(|bytes| bytes.len() as u64 <= found.len().max(MAX_SCRIPT_BYTES))?;
+    std::fs::symlink_metadata(file).ok().filter(std::fs::Metadata::is_file)?;
+    // It may grow while it is read.
+    let mut bytes = Vec::new();
+    std::fs::File::open(file).ok()?.take(MAX_SCRIPT_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > MAX_SCRIPT_BYTES {
+        return None;
+    }
     let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
-    Some((sha256(&bytes), has(b"class ") && has(b"def execute")))
+    Some((hex::sha256(&bytes), has(b"class ") && has(b"def execute")))
 }
 
 fn classes_of(file: &Path, inspection: Option<Inspection>, trouble: Option<&LocalizedText>) -> Classes {

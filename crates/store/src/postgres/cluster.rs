@@ -12,11 +12,10 @@ use toolhub_core::BoxFuture;
 use toolhub_core::cluster::{ClusterStore, HeldPlacement, InstanceKey, Member, MemberKind, Placement};
 use toolhub_core::ports::StoreError;
 
-use super::reader::{PendingQuery, QueryWithReply, Reader};
+use super::reader::{self, PendingQuery, Reader};
 use super::session::{Address, Session};
 use super::{MAX_QUEUED_READS, PgUrl, first_session, replace_nul, start};
 use crate::error::OpenError;
-use crate::queue::closed;
 
 const BEAT: &str =
     "INSERT INTO members AS old (id, kind, address, labels, capacity, load, version, draining, beat)
@@ -99,10 +98,7 @@ impl PgCluster {
         F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
         A: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let (question, answer) = QueryWithReply::with_answer(ask);
-        let reads = self.reads.as_ref().ok_or_else(closed)?;
-        reads.send(question).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        reader::read(self.reads.as_ref(), ask).await
     }
 
     /// Executes a statement with these parameters, and returns its rows.

@@ -22,7 +22,7 @@ const STEPS: [&str; 14] = [
 ];
 
 /// The key of the advisory lock: arbitrary, but unique.
-const LOCK: i64 = 0x746f_6f6c_6875_6200;
+const MIGRATION_LOCK_KEY: i64 = 0x746f_6f6c_6875_6200;
 
 /// Migrates the database to the newest version.
 pub(super) async fn migrate(session: &Session, location: &str) -> Result<(), OpenError> {
@@ -39,7 +39,7 @@ pub(super) async fn migrate(session: &Session, location: &str) -> Result<(), Ope
     }
     // If several hubs start together, one migrates, and the others find the migration done.
     let begin = format!(
-        "BEGIN; SELECT pg_advisory_xact_lock({LOCK}); CREATE SCHEMA IF NOT EXISTS toolhub;
+        "BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_LOCK_KEY}); CREATE SCHEMA IF NOT EXISTS toolhub;
          CREATE TABLE IF NOT EXISTS migrations (version BIGINT PRIMARY KEY)"
     );
     session.client.batch_execute(&begin).await.map_err(failed)?;

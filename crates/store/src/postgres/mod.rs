@@ -41,6 +41,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use toolhub_core::BoxFuture;
+use toolhub_core::hex;
 use toolhub_core::ports::{HubStore, StoreError};
 
 use crate::audit::Auditor;
@@ -49,12 +50,12 @@ use crate::journal::JournalFolder;
 use crate::options::{AuditOptions, StoreOptions};
 use crate::owner::OwnerId;
 use crate::query::Value;
-use crate::queue::{Queue, WriterWaker, closed};
+use crate::queue::{Queue, WriterWaker};
 use crate::recorder::Recorder;
 use crate::rows::Columns;
 use crate::write::Write;
 pub use cluster::PgCluster;
-use reader::{PendingQuery, QueryWithReply};
+use reader::PendingQuery;
 use replay::Journals;
 use session::{Address, Session};
 pub use url::PgUrl;
@@ -184,18 +185,14 @@ impl PgStore {
         F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
         A: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let (question, answer) = QueryWithReply::with_answer(ask);
-        let reads = self.reads.as_ref().ok_or_else(closed)?;
-        reads.send(question).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        reader::read(self.reads.as_ref(), ask).await
     }
 }
 
 /// The folder of the journals for the database at `location`.
 fn journal_folder(data: &Path, location: &str) -> PathBuf {
     let digest = Sha256::digest(location.as_bytes());
-    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    data.join(format!("postgres-{name}"))
+    data.join(format!("postgres-{}", hex::encode(&digest[..8])))
 }
 
 /// Starts a thread with its own runtime.

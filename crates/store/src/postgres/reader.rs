@@ -13,6 +13,7 @@ use toolhub_core::ports::StoreError;
 
 use super::liveness::Connection;
 use super::session::{Address, Session, error_text, is_transient};
+use crate::queue::closed;
 
 /// Timeout of a query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -60,6 +61,22 @@ where
             let _ = reply.send(answer);
         }
     }
+}
+
+/// Executes a query by the reader behind `queue`. It is repeated if the connection breaks, so it must be safe to execute twice.
+pub(super) async fn read<T, F, A>(
+    queue: Option<&mpsc::Sender<Arc<dyn PendingQuery>>>,
+    ask: F,
+) -> Result<T, StoreError>
+where
+    T: Send + 'static,
+    F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    let (query, answer) = QueryWithReply::with_answer(ask);
+    let queue = queue.ok_or_else(closed)?;
+    queue.send(query).await.map_err(|_| closed())?;
+    answer.await.map_err(|_| closed())?
 }
 
 impl<T, F, A> PendingQuery for QueryWithReply<T, F>

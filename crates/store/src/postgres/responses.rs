@@ -8,15 +8,15 @@ use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::StoreError;
 use toolhub_core::responses::{
-    OwnResponse, PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse,
+    OwnedResponse, PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse,
 };
 
 use super::{PgStore, liveness, query};
 use crate::owner::OwnerId;
 use crate::query::Value;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, OWN, RESPONSE, ResponseWrite, STATUS,
-    UNFINISHED, approval_of, check_names, has_nul, own_response_of, response_of, unchanged,
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, OWNED, RESPONSE, ResponseWrite, STATUS,
+    UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
 };
 use crate::rows::{Columns as _, micros};
 use crate::write::{Write, WriteAnswer};
@@ -64,11 +64,11 @@ impl Responses for PgStore {
         })
     }
 
-    fn own_responses(&self) -> BoxFuture<'_, Result<Vec<OwnResponse>, StoreError>> {
+    fn owned_responses(&self) -> BoxFuture<'_, Result<Vec<OwnedResponse>, StoreError>> {
         let values = vec![Value::Int(self.owner.0), Value::Int(micros(SystemTime::now()))];
         Box::pin(self.read(move |session| {
             let values = values.clone();
-            async move { query(&session, OWN, values).await?.iter().map(own_response_of).collect() }
+            async move { query(&session, OWNED, values).await?.iter().map(owned_response_of).collect() }
         }))
     }
 

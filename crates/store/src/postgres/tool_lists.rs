@@ -10,7 +10,7 @@ use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 use super::{PgStore, offers, query, replace_nul};
 use crate::query::Value;
 use crate::retention::LIST_RETENTION;
-use crate::rows::{Columns as _, from_millis, json, json_text, millis};
+use crate::rows::{Columns as _, from_millis, json, json_text, millis, millis_of};
 use crate::write::Write;
 
 /// Number of versions kept per tool.
@@ -117,7 +117,7 @@ pub(super) async fn save(client: &Client, server: &ServerId, list: &CachedList) 
             failures = excluded.failures, late_at = excluded.late_at, late_after_ms = excluded.late_after_ms";
     let (failed_at, failure) =
         list.failure.as_ref().map(|(at, failure)| (millis(*at), json_text(failure))).unzip();
-    let ttl = list.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+    let ttl = list.ttl.map(millis_of);
     let tools: Vec<&str> = list.tools.iter().map(RawJson::get).collect();
     let values: [&(dyn ToSql + Sync); 13] = [
         &replace_nul(server.as_str()),
@@ -132,7 +132,7 @@ pub(super) async fn save(client: &Client, server: &ServerId, list: &CachedList) 
         &tools,
         &i64::from(list.failures),
         &list.late_at.map(millis),
-        &list.late_after.map(|after| i64::try_from(after.as_millis()).unwrap_or(i64::MAX)),
+        &list.late_after.map(millis_of),
     ];
     client.execute(sql, &values).await?;
     match list.listed_at.filter(|_| list.failure.is_none()) {

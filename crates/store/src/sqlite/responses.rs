@@ -8,14 +8,14 @@ use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::StoreError;
 use toolhub_core::responses::{
-    OwnResponse, PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse,
+    OwnedResponse, PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse,
 };
 
 use super::{SqliteStore, history};
 use crate::owner::OwnerId;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, OWN, RESPONSE, ResponseWrite, STATUS,
-    UNFINISHED, approval_of, check_names, has_nul, own_response_of, response_of, unchanged,
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, OWNED, RESPONSE, ResponseWrite, STATUS,
+    UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
 };
 use crate::rows::micros;
 use crate::write::{Write, WriteAnswer};
@@ -59,11 +59,11 @@ impl Responses for SqliteStore {
         })
     }
 
-    fn own_responses(&self) -> BoxFuture<'_, Result<Vec<OwnResponse>, StoreError>> {
+    fn owned_responses(&self) -> BoxFuture<'_, Result<Vec<OwnedResponse>, StoreError>> {
         let (OwnerId(own), now) = (self.owner, micros(SystemTime::now()));
         Box::pin(self.run(move |connection| {
-            let mut select = connection.prepare_cached(OWN)?;
-            select.query_map([own, now], |row| own_response_of(row))?.collect()
+            let mut select = connection.prepare_cached(OWNED)?;
+            select.query_map([own, now], |row| owned_response_of(row))?.collect()
         }))
     }
 
@@ -312,7 +312,7 @@ mod tests {
         assert!(plan_of_sum.contains("COVERING INDEX responses_by_age"), "{plan_of_sum}");
         let owners = plan(&format!("SELECT DISTINCT owner FROM {UNFINISHED}"), &[]);
         assert!(owners.contains("INDEX responses_unfinished"), "{owners}");
-        for query in [ADOPTED, OWN] {
+        for query in [ADOPTED, OWNED] {
             let own = plan(query, &[Bind::Int(1), Bind::Int(1)]);
             assert!(own.contains("responses_unfinished (owner=?)"), "{own}");
         }

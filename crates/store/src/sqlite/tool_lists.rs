@@ -9,7 +9,7 @@ use toolhub_core::{BoxFuture, RawJson, ServerId};
 
 use super::{SqliteStore, offers, versions};
 use crate::retention::LIST_RETENTION;
-use crate::rows::{from_millis, millis};
+use crate::rows::{from_millis, millis, millis_of};
 use crate::write::Write;
 
 const DELETE: &str = "DELETE FROM tool_lists WHERE server = ?1 AND fingerprint = ?2";
@@ -126,14 +126,14 @@ pub(super) fn save(
             list.era,
             list.peer,
             list.listed_at.map(millis),
-            list.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)),
+            list.ttl.map(millis_of),
             RawJson::of(&skipped).get(),
             failed_at,
             failure(Lang::En),
             failure(Lang::Zh),
             list.failures,
             list.late_at.map(millis),
-            list.late_after.map(|after| i64::try_from(after.as_millis()).unwrap_or(i64::MAX)),
+            list.late_after.map(millis_of),
         ],
     )?;
     {

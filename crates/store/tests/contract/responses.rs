@@ -11,7 +11,7 @@ use toolhub_core::RawJson;
 use toolhub_core::call_log::{CallQuery, RecordId};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::{
-    OwnResponse, PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
+    OwnedResponse, PendingApproval, ResponseLimits, ResponseStatus, ResponseUpdate, StoredResponse,
 };
 
 use crate::database::{Database, find, hour};
@@ -187,7 +187,7 @@ pub(crate) async fn cancellations_reach_the_working_process(database: Database) 
         owner.add_response(one.clone()).await.unwrap();
     }
     let wanted = async |store: &dyn HubStore| {
-        let own = store.own_responses().await.unwrap().into_iter().filter(|one| !one.is_cancelled);
+        let own = store.owned_responses().await.unwrap().into_iter().filter(|one| !one.is_cancelled);
         let mut ids: Vec<String> = own.map(|one| one.id).collect();
         ids.sort();
         ids
@@ -220,8 +220,8 @@ pub(crate) async fn cancellations_reach_the_working_process(database: Database) 
     drop(owner);
     assert_same(wait_for_unfinished(&*other, 1).await.first(), &kept);
     let (id, principal) = (kept.id.clone(), kept.principal.clone());
-    let adopted = OwnResponse { id, principal, is_cancelled: true, is_adopted: true };
-    assert_eq!(other.own_responses().await.unwrap(), [adopted]);
+    let adopted = OwnedResponse { id, principal, is_cancelled: true, is_adopted: true };
+    assert_eq!(other.owned_responses().await.unwrap(), [adopted]);
 }
 
 /// Everything of one principal is deleted, however much it is, and nothing of others.
@@ -243,7 +243,7 @@ pub(crate) async fn all_responses_of_a_principal_are_deleted(database: Database)
     assert_eq!(other.delete_responses_of("key:ann\0").await.unwrap(), 0);
     assert_eq!(other.delete_responses_of("key:ann").await.unwrap(), 190);
     assert_eq!(other.delete_responses_of("key:ann").await.unwrap(), 0);
-    assert!(store.own_responses().await.unwrap().iter().all(|one| one.principal != "key:ann"));
+    assert!(store.owned_responses().await.unwrap().iter().all(|one| one.principal != "key:ann"));
     assert_eq!(are_stored(&*store, &kept).await, vec![true; 130]);
     assert!(store.take_approval("mcpr_7", "key:ann").await.unwrap().is_none());
     assert!(store.take_approval("kept", "key:bob").await.unwrap().is_some());

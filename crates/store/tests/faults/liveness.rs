@@ -121,8 +121,8 @@ async fn store_that_does_not_return_is_replaced() {
     // It returns too late: the response belongs to the other store, which is told to be its owner.
     stores.network.connect();
     assert_eq!(stores.work().await, ResponseUpdate::OtherOwner);
-    assert!(stores.owner.own_responses().await.unwrap().is_empty());
-    assert_eq!(stores.other.own_responses().await.unwrap()[0].id, stores.response.id);
+    assert!(stores.owner.owned_responses().await.unwrap().is_empty());
+    assert_eq!(stores.other.owned_responses().await.unwrap()[0].id, stores.response.id);
     // What it owns from now on is its own.
     let later = response();
     stores.owner.add_response(later.clone()).await.unwrap();

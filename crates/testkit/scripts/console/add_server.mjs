@@ -17,6 +17,29 @@ export async function run(session, { root, command }) {
     const preview = page.getByRole("region", { name: "Change of the file" });
     const message = page.locator("#add-server .field-error");
 
+    const isFocused = (control) => control.evaluate((element) => element === document.activeElement);
+    const refused = async (control, text) => {
+        await pressOn(page, page.getByRole("button", { name: "Preview" }));
+        await message.filter({ hasText: text }).waitFor();
+        session.equal(await control.getAttribute("aria-invalid"), "true", `aria-invalid after ${text}`);
+        session.check(await isFocused(control), `the focus after ${text}`);
+    };
+
+    // What is wrong is said at its field.
+    await reach.fill(command);
+    await refused(name, "needs a name");
+    await name.fill("my server!");
+    await refused(name, "letters, digits");
+    await name.fill("notes");
+    session.equal(await name.getAttribute("aria-invalid"), null, "aria-invalid of a corrected name");
+    await values.fill("FOO BAR");
+    await refused(values, "write NAME=VALUE");
+    await values.fill("");
+    await reach.fill('{"mcpServers": {');
+    await pressOn(page, page.getByRole("button", { name: "Preview" }));
+    await message.filter({ hasText: "not valid JSON" }).filter({ hasText: "line 1" }).waitFor();
+    await reach.fill("");
+
     // Without a command there is nothing to add.
     await name.fill("notes");
     await pressOn(page, page.getByRole("button", { name: "Preview" }));
@@ -67,6 +90,7 @@ export async function run(session, { root, command }) {
     await page.waitForFunction(
         () => document.activeElement?.dataset?.post?.endsWith(":test") && !document.activeElement.disabled,
     );
+    await page.locator("#toast p", { hasText: "The server works" }).waitFor();
     await press("Disable");
     await page.getByRole("button", { name: "Enable", exact: true }).waitFor();
     const focused = await page.evaluate(() => document.activeElement !== document.body);
@@ -82,4 +106,11 @@ export async function run(session, { root, command }) {
     await press("Remove");
     await page.waitForURL(/\/servers$/);
     session.equal(await has(session, "notes"), false, "the file after Remove");
+
+    // After several servers were added, the list shows the states of all.
+    await open();
+    const [program, ...args] = command.split(" ");
+    await reach.fill(JSON.stringify({ mcpServers: { one: { command: program, args }, two: { command: program, args } } }));
+    await pressOn(page, page.getByRole("button", { name: "Add", exact: true }));
+    for (const id of ["one", "two"]) await page.getByRole("row", { name: id }).locator(".state").waitFor();
 }

@@ -3,6 +3,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 
 import { load } from "./pages.mjs";
+import { McpClient } from "./session.mjs";
 
 const WIDTH = 1280;
 /** No loss. */
@@ -37,8 +38,10 @@ async function fillForm(page) {
     await page.locator("#trial").evaluate((trial) => trial.closest("section").scrollIntoView());
 }
 
-export async function run(session, { root, folder, pictures }) {
+export async function run(session, { root, gateway, folder, pictures }) {
     mkdirSync(folder, { recursive: true });
+    // Without a client, the home page shows the first steps.
+    await new McpClient(gateway).connect();
     const base = `${root}/console/`;
     const page = await session.openConsole(await session.request("link"));
     const converter = await (await session.browser.newContext()).newPage();

@@ -32,9 +32,16 @@ async function calculate(session, page) {
     await tabTo(page, page.getByLabel(/^expression/).first());
     await page.keyboard.type("6 * 7");
     await awaitJson(session, page, { expression: "6 * 7" });
-    await pressOn(page, page.getByRole("button", { name: "Call", exact: true }));
+    await page.keyboard.press("Control+Enter");
     await result(page).locator(".state.good").waitFor();
     session.check((await result(page).innerText()).includes("42"), "the result is not shown");
+    await page.waitForFunction(() => document.activeElement?.id === "trial-head");
+    // The result of an earlier call does not stay below an attempt that is refused.
+    await page.getByLabel(/^expression/).first().fill("");
+    await json(page).fill("{}");
+    await pressOn(page, page.getByRole("button", { name: "Call", exact: true }));
+    await page.locator(".sf-error:visible").first().waitFor();
+    await page.waitForFunction(() => document.getElementById("trial-result").textContent === "");
 }
 
 /** Fills the form of `draw` from an empty one. */
@@ -72,7 +79,9 @@ async function checkInvalid(session, page) {
     // Neither the check of the change before nor a click sends it: the hub would answer with 400.
     await page.getByRole("button", { name: "Call", exact: true }).click();
     await page.getByText("This is not valid JSON").waitFor();
+    session.equal(await json(page).getAttribute("aria-invalid"), "true", "aria-invalid of the JSON");
     await json(page).fill(text);
+    session.equal(await json(page).getAttribute("aria-invalid"), null, "aria-invalid of the corrected JSON");
     session.equal(await layer.inputValue(), "3", "the field after a change of the JSON");
 }
 
@@ -87,7 +96,7 @@ async function repeatTruncated(session, page, root) {
     await page.goto(`${root}/console/calls`);
     await page.locator("main tbody a").first().click();
     await page.getByText("$truncated").first().waitFor();
-    const again = page.getByRole("link", { name: "Use these arguments" });
+    const again = page.getByRole("link", { name: "Call again with these arguments" });
     if ((await again.count()) === 0) return;
     await again.click();
     await page.locator("#trial .trial").waitFor();
@@ -116,7 +125,8 @@ export async function run(session, { root }) {
     await page.keyboard.press("Escape");
     await question.waitFor({ state: "detached" });
     session.equal(await result(page).innerText(), "", "nothing is called after Escape");
-    await pressOn(page, page.getByRole("button", { name: "Call", exact: true }));
+    // Enter in a field of one line calls, too.
+    await page.getByLabel(/^layer/).press("Enter");
     await pressOn(page, question.getByRole("button", { name: "Call tool", exact: true }));
     await result(page).locator(".state.good").waitFor();
     session.check((await result(page).innerText()).includes("12345678901234567890"), "the result has the number as it was sent");
@@ -126,14 +136,14 @@ export async function run(session, { root }) {
     session.check(await isSameDocument(list), "the list was loaded again instead of updated");
     // The form, the list and the page of the call show the same duration.
     const duration = /\d+(\.\d)? (µs|ms|s)\b/;
-    const [shown] = (await result(page).locator("#trial-head", { hasText: duration }).innerText()).match(duration);
+    const [shown] = (await result(page).locator("#trial-state", { hasText: duration }).innerText()).match(duration);
     session.check((await row.innerText()).includes(shown), `the duration ${shown} in the list: ${await row.innerText()}`);
     session.equal(await result(page).getByRole("link", { name: "Open this call" }).count(), 1, "the link to the record");
     session.equal(await row.getByRole("link", { name: "draw" }).count(), 1, "the link to the tool");
     await row.getByRole("link").first().click();
     await list.getByRole("heading", { name: "draw" }).waitFor();
     session.check((await list.locator("dl.facts").innerText()).includes(shown), `the duration ${shown} of the call`);
-    await list.getByRole("link", { name: "Use these arguments" }).click();
+    await list.getByRole("link", { name: "Call again with these arguments" }).click();
     await list.locator("#trial .trial").waitFor();
     session.equal(JSON.parse(await json(list).inputValue()).shape.kind, "polygon", "the arguments of the earlier call");
     session.equal((await json(list).inputValue()).replace(/\s/g, ""), sent.replace(/\s/g, ""), "the arguments of the earlier call");

@@ -94,7 +94,7 @@ async function inspectRecord(session, page, { link, tool, shown, label }) {
     session.check(text.includes(shown), `${label} the page of the call of ${tool} does not show the text: ${text.slice(0, 300)}`);
     await inspect(session, page, `${label} the call of ${tool}`);
     await capture(session, page, `${label} call ${tool}`);
-    await page.getByRole("link", { name: "Use these arguments" }).click();
+    await page.getByRole("link", { name: "Call again with these arguments" }).click();
     await page.locator("#trial .trial").waitFor();
     await inspect(session, page, `${label} the arguments of ${tool}`);
 }

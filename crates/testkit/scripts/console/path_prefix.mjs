@@ -65,7 +65,7 @@ export async function run(session, { root, gateway }) {
     await list.getByRole("row", { name: /calculate/ }).waitFor();
     session.check(await isSameDocument(list), "the list was loaded again instead of updated");
     await list.getByRole("row", { name: /calculate/ }).getByRole("link").first().click();
-    await list.getByRole("link", { name: "Use these arguments" }).click();
+    await list.getByRole("link", { name: "Call again with these arguments" }).click();
     await list.locator("#trial .trial").waitFor();
 
     await page.getByRole("link", { name: "中文" }).click();

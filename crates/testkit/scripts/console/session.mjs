@@ -133,13 +133,13 @@ export async function gotoLive(page, url) {
 export const markDocument = (page) => page.evaluate(() => void (window.documentMark = true));
 export const isSameDocument = (page) => page.evaluate(() => window.documentMark === true);
 
-/** A minimal MCP client with a key. */
+/** A minimal MCP client. A hub without keys needs none. */
 export class McpClient {
     constructor(root, key) {
         this.url = `${root}/mcp`;
         this.headers = {
             accept: "application/json, text/event-stream",
-            authorization: `Bearer ${key}`,
+            ...(key ? { authorization: `Bearer ${key}` } : {}),
             "content-type": "application/json",
         };
         this.id = 0;

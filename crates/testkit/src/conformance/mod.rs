@@ -47,7 +47,7 @@ async fn run_scenario(scenario: &Scenario) -> Result<()> {
     let setup = Setup::write(scenario)?;
     let events = Arc::new(Recorder::default());
     let hub = Hub::builder()
-        .places(setup.places())
+        .paths(setup.paths())
         .handler(Arc::new(Answers))
         .listen(Arc::clone(&events) as Arc<dyn EventSink>)
         .build()

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub::trust::Workspace;
 
 use super::SERVER;
@@ -65,14 +65,14 @@ impl Setup {
         Ok(Self { folder })
     }
 
-    pub(super) fn places(&self) -> Places {
+    pub(super) fn paths(&self) -> Paths {
         let folder = self.folder.path();
-        Places {
+        Paths {
             config: folder.join("toolhub.toml"),
             servers: folder.join("mcp.json"),
-            home: folder.join("home"),
+            data_dir: folder.join("home"),
             workspace: Workspace::default(),
-            user: None,
+            home_dir: None,
         }
     }
 }

@@ -19,8 +19,8 @@ use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 use super::Gateways;
 use super::backend::HubBackend;
 use super::direct::silent_caller;
-use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
+use super::target_kind::TargetKind;
 use super::view::{Target, View};
 use crate::agent_setup::AskError;
 use crate::settings::AgentSettings;
@@ -129,7 +129,7 @@ impl Gateways {
         if let Some(why) = unreachable {
             return Err(TurnError::Unreachable(why));
         }
-        backend.settled().await;
+        backend.wait_until_listed().await;
         let tools = PrincipalTools::new(backend, &turn);
         let events = ReplyEvents { hub, replied: turn.replied };
         let agent = Agent {
@@ -232,7 +232,7 @@ impl<'a> PrincipalTools<'a> {
         };
         // The agent replaces every valid `call_tool` by the call that it contains, and approvals are decided for that one. An invalid
         // one must not become valid by a correction after the decision.
-        if target.kind == Kind::Call {
+        if target.kind == TargetKind::Call {
             let error = ToolError::failed(LocalizedText::new(
                 "`call_tool` needs `name` (a string) and `arguments` (an object)",
                 "`call_tool` 需要 `name`（字符串）和 `arguments`（对象）",
@@ -241,7 +241,7 @@ impl<'a> PrincipalTools<'a> {
         }
         let gateway_call =
             GatewayCall { name: name.to_owned(), arguments: call.arguments, caller: self.caller.clone() };
-        let is_plain = matches!(target.kind, Kind::Plain) || call.nested.is_some();
+        let is_plain = matches!(target.kind, TargetKind::Plain) || call.nested.is_some();
         if !is_plain {
             let answer = self.backend.dispatch(&self.view, &target, gateway_call).await;
             return outcome_of(answer, id, tool);
@@ -254,7 +254,7 @@ impl<'a> PrincipalTools<'a> {
         let prepared = PreparedCall { script, coercion, ..prepared };
         match self.backend.run_for_outcome(&self.view, &target, prepared).await {
             Ok(outcome) => outcome,
-            Err(refusal) => outcome_of(refusal, id, tool),
+            Err(refusal) => outcome_of(refusal.into_response(), id, tool),
         }
     }
 }

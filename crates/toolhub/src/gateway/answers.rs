@@ -5,8 +5,24 @@ use toolhub_mcp_gateway::RpcError;
 
 use super::client_errors::error_for_clients;
 
-/// The response to a call that may not run.
-pub(super) type Refusal = Result<RawJson, RpcError>;
+/// The response to a call that was not run, or whose result is withheld.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// A result with `isError`, which a model can read.
+    ToolError(RawJson),
+    /// A JSON-RPC error.
+    Rpc(RpcError),
+}
+
+impl Refusal {
+    /// The response to the request.
+    pub(super) fn into_response(self) -> Result<RawJson, RpcError> {
+        match self {
+            Self::ToolError(result) => Ok(result),
+            Self::Rpc(error) => Err(error),
+        }
+    }
+}
 
 /// Converts an outcome to a response: a result is forwarded unchanged; a failure becomes a tool error (`isError`), which a model
 /// can read, unless the server itself returned a JSON-RPC error.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::caller::{Caller, ClientResponse};
 use toolhub_core::{BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, TraceContext};
 
 /// The members of `_meta` that the protocol defines for requests. Any other one is a message of the client to the server.
@@ -63,12 +63,12 @@ impl Caller for ApprovedCaller {
         self.client.log_level()
     }
 
-    fn principal(&self) -> Option<&str> {
-        self.client.principal()
+    fn principal_id(&self) -> Option<&str> {
+        self.client.principal_id()
     }
 
-    fn identity(&self) -> Option<&Arc<Principal>> {
-        self.client.identity()
+    fn principal(&self) -> Option<&Arc<Principal>> {
+        self.client.principal()
     }
 
     fn require_scopes(&self, scopes: Vec<String>) {
@@ -87,7 +87,7 @@ impl Caller for ApprovedCaller {
         self.client.trace()
     }
 
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         self.client.ask(method, params)
     }
 }

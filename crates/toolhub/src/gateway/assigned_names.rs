@@ -13,8 +13,8 @@ use super::name_holders::{HeldNameBudget, NameHolders};
 use super::overrides::{AwaitedOverride, BoundOverrides, OverrideInputs, ToolId, id_of};
 use crate::settings::{Override, ProfileSettings};
 
-/// The maximum length of a tool name (bytes).
-const MAX_NAME_BYTES: usize = 128;
+/// The maximum length of a tool name that MCP allows, in bytes.
+const MAX_SPEC_NAME_BYTES: usize = 128;
 /// The tools for finding other tools and calling them. They may be offered although the profile's allow list omits them.
 const MODE_TOOLS: [&str; 4] = ["search_tools", "describe_tool", "call_tool", RUN_SCRIPT];
 
@@ -66,7 +66,7 @@ pub(super) struct NameInputs<'a> {
     pub(super) previous: Option<&'a ToolNames>,
     /// Whether all servers have been listed, or have failed once. Until then, which source has a name first depends on the order of
     /// their responses.
-    pub(super) settled: bool,
+    pub(super) all_listed: bool,
     /// The sources of the profile that were never listed: each may offer any tool.
     pub(super) unlisted: &'a [Source],
 }
@@ -149,7 +149,7 @@ pub(super) struct NamedTool {
     /// The key of its override in the profile.
     override_key: Option<String>,
     /// Whether it is offered only in a mode that needs it: the profile's allow list omits it.
-    pub(super) is_only_of_mode: bool,
+    pub(super) is_mode_only: bool,
 }
 
 impl NamedTool {
@@ -186,7 +186,7 @@ pub(super) struct ToolNames {
     /// The overrides that are bound once certain servers have been listed.
     pub(super) awaited_overrides: Vec<AwaitedOverride>,
     /// Whether all servers had been listed, or had failed once.
-    pub(super) settled: bool,
+    pub(super) all_listed: bool,
 }
 
 impl ToolNames {
@@ -199,11 +199,11 @@ impl ToolNames {
         let mut named: Vec<NamedTool> = Vec::new();
         let mut budget = HeldNameBudget::new(inputs.previous.map(|previous| &previous.holders));
         for (index, group) in groups.into_iter().enumerate() {
-            let is_only_of_mode = index >= admitted;
+            let is_mode_only = index >= admitted;
             named.extend(
                 named_tools(group, &bound, inputs, &mut budget)
                     .into_iter()
-                    .map(|tool| NamedTool { is_only_of_mode, ..tool }),
+                    .map(|tool| NamedTool { is_mode_only, ..tool }),
             );
         }
         let given_name = |key: &str| profile.overrides.get(key)?.name.clone();
@@ -214,10 +214,10 @@ impl ToolNames {
             holders: inputs.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
             override_holders: bound.holders,
             awaited_overrides: bound.awaited,
-            settled: inputs.settled,
+            all_listed: inputs.all_listed,
             ..Self::default()
         };
-        if inputs.settled {
+        if inputs.all_listed {
             names.add_holders();
         }
         names.add_aliases(profile);
@@ -327,7 +327,7 @@ fn named_tools(
     let has_one_override = || members.iter().all(|entry| key(entry) == first_key);
     if members.len() > 1 && has_one_override() && inputs.is_shared(&members) {
         let override_key = first_key.clone();
-        return vec![NamedTool { name, entries: group, override_key, is_only_of_mode: false }];
+        return vec![NamedTool { name, entries: group, override_key, is_mode_only: false }];
     }
     let is_alone = group.len() == 1;
     let mut name_of = |entry: &Arc<Entry>| {
@@ -342,7 +342,7 @@ fn named_tools(
             name: name_of(entry),
             entries: vec![Arc::clone(entry)],
             override_key: key(entry),
-            is_only_of_mode: false,
+            is_mode_only: false,
         })
         .collect()
 }
@@ -354,7 +354,7 @@ fn mode_tools(
     catalog: &Catalog,
     profile: &ProfileSettings,
 ) -> Vec<Vec<Arc<Entry>>> {
-    let is_of_mode =
+    let is_mode_tool =
         |tool: &Tool| tool.source == Source::Native && MODE_TOOLS.contains(&tool.name().as_str());
     let is_present = |tool: &Tool| {
         let mut entries = groups.iter().flatten();
@@ -362,7 +362,7 @@ fn mode_tools(
     };
     catalog
         .iter()
-        .filter(|entry| is_of_mode(&entry.tool))
+        .filter(|entry| is_mode_tool(&entry.tool))
         .filter(|entry| !denied(&entry.tool, profile) && !is_present(&entry.tool))
         .map(|entry| vec![Arc::clone(entry)])
         .collect()
@@ -371,7 +371,7 @@ fn mode_tools(
 /// Whether clients accept a name (2025-11-25, server/tools: tool names).
 fn is_portable_name(name: &str) -> bool {
     let accepted = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(accepted)
+    (1..=MAX_SPEC_NAME_BYTES).contains(&name.len()) && name.chars().all(accepted)
 }
 
 /// `source__name` with the source id unchanged, including non-ASCII characters. Returns `None` if the result could be ambiguous.
@@ -442,7 +442,7 @@ mod tests {
         let policy =
             Policy { servers: order.iter().map(|id| ServerId::new(*id)).collect(), ..Policy::default() };
         let sources = SERVERS.iter().map(ToString::to_string).collect();
-        let inputs = NameInputs { policy: &policy, profile, sources, previous, settled: true, unlisted };
+        let inputs = NameInputs { policy: &policy, profile, sources, previous, all_listed: true, unlisted };
         ToolNames::new(catalog, &inputs)
     }
 
@@ -594,7 +594,7 @@ mod tests {
             profile: &profile,
             sources: sources.to_vec(),
             previous: None,
-            settled: true,
+            all_listed: true,
             unlisted: &[],
         };
         let names = ToolNames::new(&catalog, &inputs);

@@ -12,13 +12,13 @@ use toolhub_server::Authenticator as _;
 use super::answers::{Refusal, tool_error};
 use super::backend::HubBackend;
 use super::hold::HoldRequest;
-use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::profile_access::ProfileAccess;
 use super::service::CallOutcome;
+use super::target_kind::TargetKind;
 use super::view::Target;
-use crate::access_control::DailyBudgetExceeded;
 use crate::audit_trail::{CALL, RefusalReason, refusal};
+use crate::daily_budgets::DailyBudgetExceeded;
 
 /// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
 const INSUFFICIENT_SCOPE: i64 = -32003;
@@ -29,7 +29,7 @@ const REFUSED: i64 = -32000;
 /// A call that may run.
 pub(super) struct Authorized {
     /// The sources that may serve it.
-    pub(super) among: Arc<[Source]>,
+    pub(super) sources: Arc<[Source]>,
     pub(super) authorization: Authorization,
 }
 
@@ -65,27 +65,30 @@ impl HubBackend {
         call: &GatewayCall,
         script: &ScriptRole,
     ) -> Result<Authorized, Refusal> {
-        let Some(principal) = call.caller.identity() else {
-            return Err(Err(RpcError::new(REFUSED, "no principal")));
+        let Some(principal) = call.caller.principal() else {
+            return Err(Refusal::Rpc(RpcError::new(REFUSED, "no principal")));
         };
         let access = self.access_of_caller(&call.caller);
         let is_of_script = script.parent.is_some();
         // A script or a turn of an agent may take longer than its credential is valid.
         if (is_of_script || script.is_of_turn) && !self.access.is_valid(principal) {
-            return Err(Err(RpcError::new(REFUSED, "the credential of this request is no longer valid")));
+            return Err(Refusal::Rpc(RpcError::new(
+                REFUSED,
+                "the credential of this request is no longer valid",
+            )));
         }
-        let authorized = |among: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
+        let authorized = |sources: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
             let principal = Arc::clone(principal.id());
-            Authorized { among, authorization: Authorization { principal, rule, approver } }
+            Authorized { sources, authorization: Authorization { principal, rule, approver } }
         };
         // The skill was checked by its own name.
-        if access.permissions().is_none() || target.kind == Kind::UseSkill {
+        if access.permissions().is_none() || target.kind == TargetKind::UseSkill {
             self.spend(principal, target).await?;
-            return Ok(authorized(Arc::clone(&target.among), None, None));
+            return Ok(authorized(Arc::clone(&target.sources), None, None));
         }
         let mut decisions = Decisions::default();
         let catalog = self.hub.catalog();
-        for entry in catalog.named(target.tool.as_str()).filter(|entry| target.is(&entry.tool)) {
+        for entry in catalog.named(target.tool.as_str()).filter(|entry| target.is_served_by(&entry.tool)) {
             let source = entry.tool.source.clone();
             match access.decide_call(entry, &call.arguments) {
                 Decision::Allow { rule } => {
@@ -98,7 +101,9 @@ impl HubBackend {
                 }
                 Decision::NeedScope { scopes, .. } => decisions.missing_scopes.extend(scopes),
                 // No rule is needed for a script: each of its calls is decided by itself.
-                Decision::Forbid { rule: None } if target.kind == Kind::RunScript && access.may_use() => {
+                Decision::Forbid { rule: None }
+                    if target.kind == TargetKind::RunScript && access.may_use() =>
+                {
                     decisions.allowed.push(source);
                 }
                 Decision::Forbid { rule } => {
@@ -118,10 +123,12 @@ impl HubBackend {
             scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
             call.caller.require_scopes(scopes);
             self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
-            return Err(Err(RpcError::new(INSUFFICIENT_SCOPE, text)));
+            return Err(Refusal::Rpc(RpcError::new(INSUFFICIENT_SCOPE, text)));
         }
         let Some(rule) = decisions.held_by else {
-            return Err(Ok(self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await));
+            return Err(Refusal::ToolError(
+                self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await,
+            ));
         };
         let held = HoldRequest {
             target,
@@ -175,7 +182,7 @@ impl HubBackend {
             ),
             format!("今日的 {limit} 次调用已用完（`per_day`），UTC 零点后恢复（编号 {reference}）"),
         );
-        Err(Ok(tool_error(&text.localize(self.lang))))
+        Err(Refusal::ToolError(tool_error(&text.localize(self.lang))))
     }
 
     /// Records a refusal and returns its reference. The call does not run, whether or not that succeeds.

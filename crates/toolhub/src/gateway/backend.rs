@@ -21,7 +21,6 @@ use toolhub_mcp_wire::Offer;
 use super::answers::{Refusal, answered, tool_error};
 use super::approved_caller::ApprovedCaller;
 use super::ended_scripts::EndedScripts;
-use super::kind::Kind;
 use super::login_links::{CallerLogin, LoginLinks};
 use super::offers::{OfferCache, OfferedItems};
 use super::opened_pages::OpenedPages;
@@ -30,6 +29,7 @@ use super::profile_access::ProfileAccess;
 use super::prompt_names::{OfferedItem, PromptNames};
 use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::{CallCounts, CallOutcome};
+use super::target_kind::TargetKind;
 use super::tasks::TaskOwners;
 use super::view::{Principals, Target, View};
 use super::view_cache::{ViewCache, ViewInputs};
@@ -49,7 +49,7 @@ const UNKNOWN_TOOL: i64 = -32602;
 /// State shared by the backends of all profiles.
 pub(super) struct Shared {
     pub(super) offers: Arc<OfferCache>,
-    pub(super) settled: watch::Receiver<bool>,
+    pub(super) all_listed: watch::Receiver<bool>,
     pub(super) counts: Arc<CallCounts>,
     pub(super) tasks: Arc<TaskOwners>,
     pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
@@ -71,7 +71,7 @@ pub(super) struct HubBackend {
     pub(super) profile: Arc<ProfileSettings>,
     profile_name: Arc<str>,
     /// Whether the profile assigns names to tools.
-    gives_names: bool,
+    has_name_overrides: bool,
     pub(super) access: Arc<AccessControl>,
     pub(super) login_links: Arc<LoginLinks>,
     pub(super) ended_scripts: Arc<EndedScripts>,
@@ -85,8 +85,8 @@ pub(super) struct HubBackend {
     pub(super) prompt_names: PromptNames,
     /// The names of the tools, and what principals see of them.
     views: ViewCache,
-    settled: watch::Receiver<bool>,
-    since: Instant,
+    all_listed: watch::Receiver<bool>,
+    created_at: Instant,
     changes: broadcast::Sender<ProfileChange>,
 }
 
@@ -100,7 +100,7 @@ impl HubBackend {
     pub(super) fn new(hub: Arc<Hub>, profile: NamedProfile, shared: Shared, lang: Lang) -> Self {
         let Shared {
             offers,
-            settled,
+            all_listed,
             counts,
             tasks,
             resource_subscriptions,
@@ -109,18 +109,18 @@ impl HubBackend {
             ended_scripts,
             opened_pages,
         } = shared;
-        let gives_names = profile.settings.overrides.values().any(|changes| changes.name.is_some());
+        let has_name_overrides = profile.settings.overrides.values().any(|changes| changes.name.is_some());
         let changes = broadcast::Sender::new(CHANNEL_CAPACITY);
         let settings = Arc::new(profile.settings);
         let views = ViewCache::new(ViewInputs {
             hub: Arc::clone(&hub),
             profile: Arc::clone(&settings),
             access: Arc::clone(&access),
-            settled: settled.clone(),
+            all_listed: all_listed.clone(),
         });
         Self {
             hub,
-            gives_names,
+            has_name_overrides,
             profile: settings,
             profile_name: profile.name,
             access,
@@ -134,8 +134,8 @@ impl HubBackend {
             counts,
             prompt_names: PromptNames::default(),
             views,
-            settled,
-            since: Instant::now(),
+            all_listed,
+            created_at: Instant::now(),
             changes,
         }
     }
@@ -143,7 +143,7 @@ impl HubBackend {
     /// What a principal may see and use through this profile.
     pub(super) fn access_of(&self, principal: &Arc<Principal>) -> ProfileAccess {
         let (permissions, profile) = (self.access.permissions(principal), Arc::clone(&self.profile_name));
-        let names = (permissions.is_some() && self.gives_names).then(|| self.views.names());
+        let names = (permissions.is_some() && self.has_name_overrides).then(|| self.views.names());
         ProfileAccess::new(permissions, profile, principal, names)
     }
 
@@ -154,7 +154,7 @@ impl HubBackend {
 
     /// What the caller of a request may see and use. A request without a principal may use nothing.
     pub(super) fn access_of_caller(&self, caller: &CallerHandle) -> ProfileAccess {
-        match caller.identity() {
+        match caller.principal() {
             Some(principal) => self.access_of(principal),
             None => self.access_of(&Arc::new(Principal::of_key(""))),
         }
@@ -229,7 +229,7 @@ impl HubBackend {
     /// Counts a finished call.
     fn count(&self, caller: Option<&CallerHandle>, is_success: bool) {
         self.counts.count(is_success);
-        if let Some(principal) = caller.and_then(|caller| caller.identity()) {
+        if let Some(principal) = caller.and_then(|caller| caller.principal()) {
             let outcome = if is_success { CallOutcome::Succeeded } else { CallOutcome::Failed };
             self.counts.by_principal.count(principal.id(), outcome);
         }
@@ -243,17 +243,17 @@ impl HubBackend {
         call: GatewayCall,
     ) -> Result<RawJson, RpcError> {
         match target.kind {
-            Kind::Plain => self.call_target(view, target, call).await,
+            TargetKind::Plain => self.call_target(view, target, call).await,
             _ => Box::pin(self.control(view, target, call)).await,
         }
     }
 
     /// Runs a call and counts it.
-    async fn run_followed(&self, tool_call: &ToolCall) -> Outcome {
+    async fn run_and_count(&self, tool_call: &ToolCall) -> Outcome {
         let trace = tool_call.caller.as_ref().and_then(|caller| caller.trace());
-        let followed = AbandonGuard::new(&self.hub, &tool_call.id, trace);
+        let guard = AbandonGuard::new(&self.hub, &tool_call.id, trace);
         let outcome = self.hub.run_call(tool_call).await;
-        followed.over();
+        guard.disarm();
         self.count(tool_call.caller.as_ref(), outcome.success());
         outcome
     }
@@ -288,7 +288,7 @@ impl HubBackend {
                 caller.report_outcome(&|lang| outcome.to_json(lang));
                 answered(outcome.result, self.lang)
             }
-            Err(refusal) => refusal,
+            Err(refusal) => refusal.into_response(),
         }
     }
 
@@ -306,33 +306,35 @@ impl HubBackend {
         (tool_call.nested, tool_call.parent) = (script.nested, script.parent);
         tool_call.budget = script.budget;
         tool_call.coercion = coercion;
-        tool_call.among = Some(authorized.among);
+        tool_call.sources = Some(authorized.sources);
         tool_call.caller = Some(match authorized.authorization.approver {
             Some(_) => ApprovedCaller::of(call.caller.clone()),
             None => call.caller.clone(),
         });
         tool_call.authorization = authorized.authorization;
-        let mut outcome = self.run_followed(&tool_call).await;
+        let mut outcome = self.run_and_count(&tool_call).await;
         if let Err(ToolError::LoginNeeded { server }) = &outcome.result {
             match Box::pin(self.log_in_caller(server, &call.caller)).await {
                 // Nothing was run, so that the call may be repeated. It is another record.
                 Some(CallerLogin::Done) => {
                     tool_call.id = CallId::generate();
-                    outcome = Box::pin(self.run_followed(&tool_call)).await;
+                    outcome = Box::pin(self.run_and_count(&tool_call)).await;
                 }
-                Some(CallerLogin::Needed(text)) => return Err(Ok(tool_error(&text))),
+                Some(CallerLogin::Needed(text)) => return Err(Refusal::ToolError(tool_error(&text))),
                 None => {}
             }
         }
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
-            let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
+            let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal_id());
             let noted = self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str())).await;
             // The client could never reach the task, and other principals could not be kept from it.
-            noted.map_err(|error| Ok(tool_error(&task_not_recorded(&error).localize(self.lang))))?;
+            noted.map_err(|error| {
+                Refusal::ToolError(tool_error(&task_not_recorded(&error).localize(self.lang)))
+            })?;
         }
         // The tool was removed after the view was built. The error must not suggest names that this profile does not show.
         if let Err(ToolError::UnknownTool(_)) = &outcome.result {
-            return Err(Err(self.unknown(view, &call.name)));
+            return Err(Refusal::Rpc(self.unknown(view, &call.name)));
         }
         Ok(outcome)
     }
@@ -353,12 +355,12 @@ impl Backend for HubBackend {
         Arc::clone(&self.views.for_request(&self.access_of(principal)).list)
     }
 
-    fn settled(&self) -> BoxFuture<'_, ()> {
-        let mut settled = self.settled.clone();
+    fn wait_until_listed(&self) -> BoxFuture<'_, ()> {
+        let mut all_listed = self.all_listed.clone();
         Box::pin(async move {
-            if !*settled.borrow() {
-                let left = FIRST_LIST_TIMEOUT.saturating_sub(self.since.elapsed());
-                let _ = tokio::time::timeout(left, settled.wait_for(|settled| *settled)).await;
+            if !*all_listed.borrow() {
+                let left = FIRST_LIST_TIMEOUT.saturating_sub(self.created_at.elapsed());
+                let _ = tokio::time::timeout(left, all_listed.wait_for(|all_listed| *all_listed)).await;
             }
         })
     }
@@ -374,7 +376,7 @@ impl Backend for HubBackend {
             let mut target = view.target(&call.name);
             if target.is_none() {
                 // The tool may belong to a server that has not been listed yet.
-                self.settled().await;
+                self.wait_until_listed().await;
                 view = self.view(&access);
                 target = view.target(&call.name);
             }
@@ -394,7 +396,7 @@ impl Backend for HubBackend {
         principal: &'a Arc<Principal>,
     ) -> BoxFuture<'a, Result<ItemList, RpcError>> {
         Box::pin(async move {
-            self.settled().await;
+            self.wait_until_listed().await;
             let access = self.access_of(principal);
             let servers = self.servers();
             let is_visible = |entry: &OfferedItem| access.sees_item(offer, entry);
@@ -478,7 +480,7 @@ impl<'a> AbandonGuard<'a> {
         Self { hub, call }
     }
 
-    fn over(mut self) {
+    fn disarm(mut self) {
         self.call = None;
     }
 }

@@ -20,7 +20,7 @@ impl HubBackend {
         server: &ServerId,
         caller: &CallerHandle,
     ) -> Option<CallerLogin> {
-        let principal = caller.identity()?.id();
+        let principal = caller.principal()?.id();
         let is_own = self.hub.servers.find(server.as_str())?.spec().credentials == Credentials::Caller;
         if !is_own || **principal == *LOCAL {
             return None;

@@ -73,10 +73,7 @@ mod tests {
             "wrong arguments for `x`: `a` is missing; see `toolhub tools show x`",
             "wrong arguments for `x`: `a` is missing",
         );
-        check(
-            "server `s` wants you to log in: run `toolhub servers login s`",
-            "server `s` wants you to log in",
-        );
+        check("server `s` requires a login: run `toolhub servers login s`", "server `s` requires a login");
         check(
             "the circuit is open (`toolhub servers test s` tries it at once); last: gone",
             "the circuit is open; last: gone",

@@ -17,9 +17,9 @@ use toolhub_mcp_gateway::{GatewayCall, RpcError};
 use super::answers::tool_error;
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
-use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::script_tools::{declaration, search_signature};
+use super::target_kind::TargetKind;
 use super::view::{Target, View};
 use crate::audit_trail::CALL;
 use crate::settings::Expose;
@@ -46,14 +46,14 @@ impl HubBackend {
         let text =
             |key: &str| call_arguments.get(key).and_then(RawJson::text).unwrap_or_default().into_owned();
         match target.kind {
-            Kind::Plain => self.call_target(view, target, call).await,
-            Kind::Search => {
+            TargetKind::Plain => self.call_target(view, target, call).await,
+            TargetKind::Search => {
                 let limit = call_arguments.get("limit").and_then(|limit| limit.decode::<usize>().ok());
                 Ok(self
                     .search(view, &text("query"), limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT))
                     .await)
             }
-            Kind::Describe => {
+            TargetKind::Describe => {
                 let tool_name = text("name");
                 Ok(match view.target(tool_name.trim()) {
                     Some(found) => self.described(tool_name.trim(), found),
@@ -63,11 +63,11 @@ impl HubBackend {
                     }
                 })
             }
-            Kind::Call => {
+            TargetKind::Call => {
                 let tool_name = text("name");
                 let tool_name = tool_name.trim();
                 match find_target(view, tool_name, &text("source")).as_deref() {
-                    Some(found) if found.kind == Kind::Call => {
+                    Some(found) if found.kind == TargetKind::Call => {
                         Ok(tool_error(&self_call_error().localize(self.lang)))
                     }
                     Some(found) => {
@@ -83,7 +83,7 @@ impl HubBackend {
                     }
                 }
             }
-            Kind::UseSkill => {
+            TargetKind::UseSkill => {
                 if let Err(unknown) = self.check_skill(&arguments, &call.caller) {
                     return Ok(tool_error(&unknown.localize(self.lang)));
                 }
@@ -91,12 +91,12 @@ impl HubBackend {
                 let prepared = PreparedCall { call, coercion: Coercion::Off, script: ScriptRole::default() };
                 self.run(view, target, prepared).await
             }
-            Kind::RunScript => {
+            TargetKind::RunScript => {
                 let call = GatewayCall { arguments, ..call };
                 let script = ScriptRole::default();
                 self.run_script(target, PreparedCall { call, coercion: Coercion::Off, script }).await
             }
-            Kind::SkillScript => self.run_script(target, self.prepared(target, call)).await,
+            TargetKind::SkillScript => self.run_script(target, self.prepared(target, call)).await,
         }
     }
 
@@ -149,7 +149,8 @@ impl HubBackend {
     ) -> Result<RawJson, ToolError> {
         let arguments = target.with_fixed(call_arguments.clone());
         let catalog = self.hub.catalog();
-        let Some(entry) = catalog.named(target.tool.as_str()).find(|entry| target.is(&entry.tool)) else {
+        let Some(entry) = catalog.named(target.tool.as_str()).find(|entry| target.is_served_by(&entry.tool))
+        else {
             return Err(ToolError::Internal);
         };
         let checked = match entry.check(&arguments) {
@@ -161,7 +162,7 @@ impl HubBackend {
         };
         // The error would list skills that the caller does not see.
         checked.map_err(|error| match target.kind {
-            Kind::UseSkill => ToolError::failed(LocalizedText::new(
+            TargetKind::UseSkill => ToolError::failed(LocalizedText::new(
                 "wrong arguments for `use_skill`: `skill` is the name of a listed skill, `file` one of its files",
                 "`use_skill` 的参数有误：`skill` 是已列出的技能名，`file` 是其中的文件",
             )),
@@ -210,7 +211,7 @@ impl HubBackend {
             let what = definition.get("description").and_then(|what| what.decode::<String>().ok());
             let what = what.unwrap_or_default();
             let line = what.split_whitespace().collect::<Vec<_>>().join(" ");
-            let line = toolhub_core::text::cut(&line, 160).unwrap_or(line);
+            let line = toolhub_core::text::truncate(&line, 160).unwrap_or(line);
             match search_signature(name, target).filter(|_| self.is_code_mode()) {
                 Some(signature) => text.push_str(&format!("- {signature}: {line}\n")),
                 None => text.push_str(&format!("- {name}: {line}\n")),

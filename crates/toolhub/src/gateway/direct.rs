@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::caller::{Caller, ClientResponse};
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{
     BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, Source, ToolError, ToolName,
@@ -78,7 +78,7 @@ impl Gateways {
             .map(|(name, target)| OfferedTool {
                 name: name.clone(),
                 tool: target.tool.clone(),
-                sources: Arc::clone(&target.among),
+                sources: Arc::clone(&target.sources),
                 definition: target.definition.clone(),
             })
             .collect();
@@ -98,7 +98,7 @@ impl Gateways {
         let is_unrestricted =
             principal.profiles.is_none() && usable.iter().all(|(_, access)| access.permissions().is_none());
         let catalog = self.hub().catalog();
-        let held_back = catalog.iter().filter(|entry| entry.tool.trust == ApprovalStatus::Quarantined);
+        let held_back = catalog.iter().filter(|entry| entry.tool.approval == ApprovalStatus::Quarantined);
         let is_offered = |entry: &&Arc<Entry>| {
             usable
                 .iter()
@@ -141,9 +141,9 @@ impl Gateways {
     }
 
     /// Waits until the servers have been listed once, for a short time after the start.
-    pub async fn settled(&self) {
+    pub async fn wait_until_listed(&self) {
         if let Some((backend, _)) = self.profiles.get(&self.default) {
-            backend.settled().await;
+            backend.wait_until_listed().await;
         }
     }
 
@@ -201,7 +201,7 @@ pub trait DirectClient: Send + Sync {
     fn notify(&self, method: &str, params: Option<&RawJson>);
 
     /// Answers a request of a server.
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer>;
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse>;
 }
 
 /// A client that receives no notifications and answers no requests.
@@ -216,7 +216,7 @@ impl DirectClient for SilentClient {
 
     fn notify(&self, _: &str, _: Option<&RawJson>) {}
 
-    fn ask(&self, method: String, _: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, method: String, _: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         let unsupported = format!("this client does not support {method}");
         Box::pin(std::future::ready(Err((UNSUPPORTED_REQUEST, unsupported))))
     }
@@ -280,7 +280,7 @@ impl Caller for DirectCaller {
         self.client.notify(method, params);
     }
 
-    fn identity(&self) -> Option<&Arc<Principal>> {
+    fn principal(&self) -> Option<&Arc<Principal>> {
         Some(&self.principal)
     }
 
@@ -296,7 +296,7 @@ impl Caller for DirectCaller {
         }
     }
 
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         self.client.ask(method, params)
     }
 }

@@ -14,9 +14,9 @@ use toolhub_mcp_wire::{McpError, Offer};
 
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
-use super::item_use::{Answer, AnswerSource, ItemUse};
+use super::item_use::{ItemUse, ResultSource, SourcedResult};
 use super::login_links::CallerLogin;
-use super::own_task::TaskPlace;
+use super::principal_task::TaskLocation;
 use super::profile_access::ProfileAccess;
 use super::prompt_names::OfferedItem;
 use super::view::Principals;
@@ -52,8 +52,8 @@ impl HubBackend {
         let used = self.hub.audit().and_then(|_| ItemUse::of(&request));
         let caller = request.caller.clone();
         let access = self.access_of_caller(&caller);
-        let Answer { result, source } = self.answer_request(request, &access).await?;
-        if let (Some(used), Some(principal)) = (used, caller.identity()) {
+        let SourcedResult { result, source } = self.answer_request(request, &access).await?;
+        if let (Some(used), Some(principal)) = (used, caller.principal()) {
             let recorded = self.hub.record_use(principal.id(), used.event(&source, &access)).await;
             recorded.map_err(|error| RpcError::new(FAILED, error.localize(self.lang)))?;
         }
@@ -64,7 +64,7 @@ impl HubBackend {
         &self,
         request: BackendRequest,
         access: &ProfileAccess,
-    ) -> Result<Answer, RpcError> {
+    ) -> Result<SourcedResult, RpcError> {
         let BackendRequest { method, params, caller } = request;
         let text = |key: &str| params.get(key).and_then(|value| value.decode::<String>().ok());
         let forwarded = |params: RawObject, name: Option<String>| ForwardedRequest {
@@ -77,21 +77,11 @@ impl HubBackend {
         match method {
             BackendMethod::ReadResource => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                if let Some(read) = Box::pin(self.read_skill_file(&uri, access)).await {
-                    return read;
-                }
-                let servers = self.owners(&uri, access, Action::Read).await;
-                if servers.is_empty() {
-                    self.note_hidden_resource(&uri, access, "read").await;
-                }
-                let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
-                let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
-                let read =
-                    self.first_found(servers, &forwarded(params.clone(), Some(uri)), none.clone()).await;
-                read.map_err(|error| like_hidden(error, none, access))
+                let request = forwarded(params.clone(), Some(uri.clone()));
+                self.read_resource(&uri, &request, access).await
             }
             BackendMethod::ListSkills => {
-                Box::pin(self.list_skills(&params, access)).await.map(Answer::of_hub)
+                Box::pin(self.list_skills(&params, access)).await.map(SourcedResult::of_hub)
             }
             BackendMethod::GetSkill => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
@@ -99,24 +89,8 @@ impl HubBackend {
             }
             BackendMethod::ReadDirectory => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                if let Some(read) = Box::pin(self.read_skill_folder(&uri, access)).await {
-                    return read;
-                }
-                let none = RpcError::invalid_params(format!("{uri} is not a directory resource"));
-                let mut servers = self.servers();
-                servers.retain(|server| server.supports_skills() == Some(true));
-                let servers = self.permitted_folders(servers, &uri, access).await;
-                if servers.is_empty() {
-                    self.note_hidden_resource(&uri, access, "read").await;
-                }
                 let request = forwarded(params.clone(), None);
-                let read = self.first_found(servers.clone(), &request, none.clone()).await;
-                let mut answer = read.map_err(|error| like_hidden(error, none, access))?;
-                let is_source = |server: &&Arc<Server>| matches!(&answer.source, AnswerSource::Server(id) if id == server.id());
-                if let Some(server) = servers.iter().find(is_source) {
-                    answer.result = self.visible_content(answer.result, server, access).await;
-                }
-                Ok(answer)
+                self.read_directory(&uri, &request, access).await
             }
             BackendMethod::GetPrompt => {
                 let name = text("name").ok_or_else(|| missing("name"))?;
@@ -124,7 +98,7 @@ impl HubBackend {
                 let params = params.clone().with("name", entry.key.as_str());
                 let answer =
                     self.forward_to(&entry.server, &forwarded(params, Some(entry.key.clone()))).await?;
-                Ok(Answer { source: AnswerSource::Prompt(Box::new(entry)), ..answer })
+                Ok(SourcedResult { source: ResultSource::Prompt(Box::new(entry)), ..answer })
             }
             BackendMethod::Complete => {
                 let (server, params) = self.completion_target(&params, access).await?;
@@ -137,29 +111,81 @@ impl HubBackend {
                 let task = text("taskId").ok_or_else(|| missing("taskId"))?;
                 // The error is the same for a task of another principal and for a task that does not exist.
                 let none = RpcError::invalid_params(format!("Unknown task: {task}"));
-                let own = self.task_places(&task, caller.principal()).await?;
-                let servers: Vec<_> = own.iter().filter_map(|place| place.server().cloned()).collect();
-                if let (true, Some(place)) = (servers.is_empty(), own.first()) {
-                    return self.unreachable_task(&task, method, place).map(Answer::of_hub);
+                let locations = self.task_locations(&task, caller.principal_id()).await?;
+                let servers: Vec<_> =
+                    locations.iter().filter_map(|location| location.server().cloned()).collect();
+                if let (true, Some(location)) = (servers.is_empty(), locations.first()) {
+                    return self.unreachable_task(&task, method, location).map(SourcedResult::of_hub);
                 }
                 self.first_found(servers, &forwarded(params.clone(), Some(task)), none).await
             }
-            BackendMethod::ListTasks => self.list_tasks(&params, &caller).await.map(Answer::of_hub),
+            BackendMethod::ListTasks => self.list_tasks(&params, &caller).await.map(SourcedResult::of_hub),
         }
+    }
+
+    /// Reads a resource: a file of the hub's skills, or from the servers that may own the URI.
+    async fn read_resource(
+        &self,
+        uri: &str,
+        request: &ForwardedRequest,
+        access: &ProfileAccess,
+    ) -> Result<SourcedResult, RpcError> {
+        if let Some(read) = Box::pin(self.read_skill_file(uri, access)).await {
+            return read;
+        }
+        let servers = self.owners(uri, access, Action::Read).await;
+        if servers.is_empty() {
+            self.note_hidden_resource(uri, access, "read").await;
+        }
+        let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
+        let none = none.with_data(RawObject::default().with("uri", uri));
+        let read = self.first_found(servers, request, none.clone()).await;
+        read.map_err(|error| like_hidden(error, none, access))
+    }
+
+    /// Lists a directory: of the hub's skills, or of servers with skills.
+    async fn read_directory(
+        &self,
+        uri: &str,
+        request: &ForwardedRequest,
+        access: &ProfileAccess,
+    ) -> Result<SourcedResult, RpcError> {
+        if let Some(read) = Box::pin(self.read_skill_folder(uri, access)).await {
+            return read;
+        }
+        let none = RpcError::invalid_params(format!("{uri} is not a directory resource"));
+        let mut servers = self.servers();
+        servers.retain(|server| server.supports_skills() == Some(true));
+        let servers = self.permitted_folders(servers, uri, access).await;
+        if servers.is_empty() {
+            self.note_hidden_resource(uri, access, "read").await;
+        }
+        let read = self.first_found(servers.clone(), request, none.clone()).await;
+        let mut answer = read.map_err(|error| like_hidden(error, none, access))?;
+        let is_source =
+            |server: &&Arc<Server>| matches!(&answer.source, ResultSource::Server(id) if id == server.id());
+        if let Some(server) = servers.iter().find(is_source) {
+            answer.result = self.visible_content(answer.result, server, access).await;
+        }
+        Ok(answer)
     }
 
     /// Where a task may be: at the servers where the caller's principal created it. With a single principal every task belongs
     /// to it, so all servers are tried if none is recorded: the task may have been created before the hub started.
-    async fn task_places(&self, task: &str, principal: Option<&str>) -> Result<Vec<TaskPlace>, RpcError> {
+    async fn task_locations(
+        &self,
+        task: &str,
+        principal: Option<&str>,
+    ) -> Result<Vec<TaskLocation>, RpcError> {
         let servers = self.servers();
         let is_admitted = |server: &Arc<Server>| servers.iter().any(|admitted| admitted.id() == server.id());
-        let own = self.tasks.find(task, principal).await.map_err(|error| tasks_unavailable(&error))?;
-        let mut own: Vec<TaskPlace> = own.into_iter().map(|own| own.place).collect();
-        own.retain(|place| place.server().is_none_or(is_admitted));
-        if own.is_empty() && self.principals() == Principals::One {
-            return Ok(servers.into_iter().map(TaskPlace::Here).collect());
+        let tasks = self.tasks.find(task, principal).await.map_err(|error| tasks_unavailable(&error))?;
+        let mut locations: Vec<TaskLocation> = tasks.into_iter().map(|task| task.location).collect();
+        locations.retain(|location| location.server().is_none_or(is_admitted));
+        if locations.is_empty() && self.principals() == Principals::One {
+            return Ok(servers.into_iter().map(TaskLocation::Here).collect());
         }
-        Ok(own)
+        Ok(locations)
     }
 
     /// The response about a task at a child process of another hub.
@@ -167,20 +193,20 @@ impl HubBackend {
         &self,
         task: &str,
         method: BackendMethod,
-        place: &TaskPlace,
+        location: &TaskLocation,
     ) -> Result<RawJson, RpcError> {
-        let why = match place {
-            TaskPlace::EndedHub => LocalizedText::new(
+        let why = match location {
+            TaskLocation::EndedHub => LocalizedText::new(
                 "the replica of the hub that ran this task has ended: it is unknown whether the task took effect",
                 "执行此任务的 hub 副本已终止：无法确定任务是否已生效",
             ),
-            TaskPlace::Here(_) | TaskPlace::OtherHub => LocalizedText::new(
+            TaskLocation::Here(_) | TaskLocation::OtherHub => LocalizedText::new(
                 "this task runs at a program that another replica of the hub has started: ask again until that replica answers",
                 "此任务由另一 hub 副本启动的程序执行：请重试，直到由该副本应答",
             ),
         };
         let why = why.localize(self.lang);
-        if method != BackendMethod::GetTask || !matches!(place, TaskPlace::EndedHub) {
+        if method != BackendMethod::GetTask || !matches!(location, TaskLocation::EndedHub) {
             return Err(RpcError::new(FAILED, why));
         }
         Ok(RawObject::default()
@@ -200,12 +226,13 @@ impl HubBackend {
                 .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
         };
         let servers = self.servers();
-        let own = self.tasks.all(caller.principal()).await.map_err(|error| tasks_unavailable(&error))?;
-        let reachable = own.iter().filter_map(|own| Some((own.place.server()?, &own.task)));
-        let own: Vec<_> = reachable
+        let recorded =
+            self.tasks.all(caller.principal_id()).await.map_err(|error| tasks_unavailable(&error))?;
+        let reachable = recorded.iter().filter_map(|task| Some((task.location.server()?, &task.task)));
+        let listed: Vec<_> = reachable
             .filter(|(server, _)| servers.iter().any(|admitted| admitted.id() == server.id()))
             .collect();
-        let requested = own.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
+        let requested = listed.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
             server.forward(ForwardedRequest {
                 method: BackendMethod::GetTask.name().to_owned(),
                 params: RawObject::default().with("taskId", &***task),
@@ -224,7 +251,7 @@ impl HubBackend {
             .collect();
         let result = RawObject::default().with("tasks", RawJson::of(&tasks));
         let next = start.saturating_add(TASKS_PER_PAGE);
-        Ok(match next < own.len() {
+        Ok(match next < listed.len() {
             true => result.with("nextCursor", next.to_string()).into_raw(),
             false => result.into_raw(),
         })
@@ -274,7 +301,7 @@ impl HubBackend {
     }
 
     async fn wait_until_settled(&self) {
-        toolhub_mcp_gateway::Backend::settled(self).await;
+        toolhub_mcp_gateway::Backend::wait_until_listed(self).await;
     }
 
     /// The prompts of all servers of the profile, under their names in the profile.
@@ -371,9 +398,11 @@ impl HubBackend {
         &self,
         server: &Arc<Server>,
         forwarded: &ForwardedRequest,
-    ) -> Result<Answer, RpcError> {
+    ) -> Result<SourcedResult, RpcError> {
         let result = self.forward_once(server, forwarded).await?;
-        result.map(|result| Answer::of_server(result, server.id())).map_err(|error| rpc(error, server.id()))
+        result
+            .map(|result| SourcedResult::of_server(result, server.id()))
+            .map_err(|error| rpc(error, server.id()))
     }
 
     /// Forwards a request. If its caller has to log in to the server first, it may do so now.
@@ -400,12 +429,12 @@ impl HubBackend {
         servers: Vec<Arc<Server>>,
         forwarded: &ForwardedRequest,
         none: RpcError,
-    ) -> Result<Answer, RpcError> {
+    ) -> Result<SourcedResult, RpcError> {
         let alone = servers.len() == 1;
         for server in servers {
             match self.forward_once(&server, forwarded).await? {
                 Err(McpError::Rpc { code, .. }) if !alone && NOT_FOUND_CODES.contains(&code) => {}
-                Ok(result) => return Ok(Answer::of_server(result, server.id())),
+                Ok(result) => return Ok(SourcedResult::of_server(result, server.id())),
                 Err(error) => return Err(rpc(error, server.id())),
             }
         }

@@ -20,7 +20,7 @@ use crate::held_calls::{HeldCall, HeldState, NewHeldCall, SeenDecisions};
 
 /// How long a decision is waited for after the client accepted to wait. A client that shows a form is asked again then; one that has
 /// opened the page gets the reference.
-const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
+const REPROMPT_INTERVAL: Duration = Duration::from_secs(20);
 
 /// A call that a rule holds.
 pub(super) struct HoldRequest<'a> {
@@ -79,7 +79,7 @@ impl HubBackend {
                 format!("this call needs approval, and could not be held: {error}"),
                 format!("此调用需要批准，但无法登记：{error}"),
             );
-            Ok(tool_error(&text.localize(self.lang)))
+            Refusal::ToolError(tool_error(&text.localize(self.lang)))
         };
         let HoldRequest { target, call, sources, rule, script } = request;
         let held_calls = self.hub.held_calls();
@@ -106,15 +106,15 @@ impl HubBackend {
         }
         loop {
             match std::mem::take(&mut held.state) {
-                HeldState::Waiting => {}
+                HeldState::Held => {}
                 HeldState::Approved { by } => {
                     // Keys and rules may have changed while the call waited. The approval is not used up then: the next call
                     // with valid credentials of the principal uses it.
                     if !self.has_valid_principal(request) {
-                        return Err(Ok(self.not_valid(&held)));
+                        return Err(Refusal::ToolError(self.not_valid(&held)));
                     }
                     if !self.is_still_permitted(request) || self.identity_of(target, sources) != definition {
-                        return Err(Ok(self.not_permitted(&held)));
+                        return Err(Refusal::ToolError(self.not_permitted(&held)));
                     }
                     // Another call with the same arguments may have used the approval.
                     let consumed = held_calls.consume(&held.id).await.map_err(unavailable)?;
@@ -122,23 +122,25 @@ impl HubBackend {
                     return if consumed {
                         Ok(Arc::from(by))
                     } else {
-                        Err(Ok(self.not_approved(&held, &state)))
+                        Err(Refusal::ToolError(self.not_approved(&held, &state)))
                     };
                 }
-                state => return Err(Ok(self.not_approved(&held, &state))),
+                state => return Err(Refusal::ToolError(self.not_approved(&held, &state))),
             }
             match self.ask_to_wait(&held, principal, &call.caller).await {
                 ClientAnswer::Wait => {}
                 ClientAnswer::Unable if script.is_some() => {}
                 ClientAnswer::Withdraw => {
                     held_calls.withdraw(&held.id).await.map_err(unavailable)?;
-                    return Err(Ok(self.withdrawn(&held)));
+                    return Err(Refusal::ToolError(self.withdrawn(&held)));
                 }
-                ClientAnswer::Unable => return Err(Ok(self.not_approved(&held, &HeldState::Waiting))),
+                ClientAnswer::Unable => {
+                    return Err(Refusal::ToolError(self.not_approved(&held, &HeldState::Held)));
+                }
             }
-            let decided = tokio::time::timeout(DECISION_TIMEOUT, self.decided(&held)).await;
+            let decided = tokio::time::timeout(REPROMPT_INTERVAL, self.decided(&held)).await;
             held.state = decided.unwrap_or_default();
-            if held.state != HeldState::Waiting {
+            if held.state != HeldState::Held {
                 self.end_question(&held, principal, &call.caller);
             }
         }
@@ -156,14 +158,15 @@ impl HubBackend {
     fn identity_of(&self, target: &Target, sources: &[Source]) -> String {
         let catalog = self.hub.catalog();
         let entries = catalog.named(target.tool.as_str());
-        let own = entries.filter(|entry| target.is(&entry.tool) && sources.contains(&entry.tool.source));
+        let own =
+            entries.filter(|entry| target.is_served_by(&entry.tool) && sources.contains(&entry.tool.source));
         let identities: Vec<String> = own.map(|entry| self.hub.tool_identity(&entry.tool)).collect();
         identities.join("\n")
     }
 
     /// Whether the credentials of the principal are still valid.
     fn has_valid_principal(&self, request: &HoldRequest<'_>) -> bool {
-        request.call.caller.identity().is_some_and(|principal| self.access.is_valid(principal))
+        request.call.caller.principal().is_some_and(|principal| self.access.is_valid(principal))
     }
 
     /// Whether the rules would still hold or allow the call.
@@ -173,7 +176,8 @@ impl HubBackend {
         let catalog = self.hub.catalog();
         let is_permitted = |source: &Source| {
             let mut entries = catalog.named(target.tool.as_str());
-            let entry = entries.find(|entry| target.is(&entry.tool) && entry.tool.source == *source);
+            let entry =
+                entries.find(|entry| target.is_served_by(&entry.tool) && entry.tool.source == *source);
             let decision = entry.map(|entry| access.decide_call(entry, &call.arguments));
             matches!(decision, Some(Decision::Allow { .. } | Decision::Ask { .. }))
         };
@@ -211,9 +215,9 @@ impl HubBackend {
             let state = match held_calls.get(&held.id).await {
                 Ok(Some(call)) => call.state,
                 Ok(None) => HeldState::Expired,
-                Err(_) => HeldState::Waiting,
+                Err(_) => HeldState::Held,
             };
-            if state != HeldState::Waiting {
+            if state != HeldState::Held {
                 return state;
             }
         }
@@ -226,7 +230,7 @@ impl HubBackend {
         principal: &Principal,
         caller: &CallerHandle,
     ) -> ClientAnswer {
-        let Some(question) = self.waiting_question(held, principal, caller) else {
+        let Some(question) = self.wait_question(held, principal, caller) else {
             return ClientAnswer::Unable;
         };
         let answer = tokio::select! {
@@ -244,7 +248,7 @@ impl HubBackend {
 
     /// The elicitation that shows that a call waits: the page of the call in the console if the client opens URLs and the principal
     /// can open the page, else a form without fields. `None` if the client supports neither, or the page was opened before.
-    fn waiting_question(
+    fn wait_question(
         &self,
         held: &HeldCall,
         principal: &Principal,
@@ -262,7 +266,7 @@ impl HubBackend {
                     "`{tool}` waits for approval (reference {id}). The page shows the call, and approvers decide there. Accept to go on once it is approved."
                 ),
                 format!(
-                    "`{tool}` 等待批准（编号 {id}）。该页面显示此调用，审批人可在其中决定。批准后点击接受以继续。"
+                    "`{tool}` 等待审批（编号 {id}）。该页面显示此调用，审批人可在其中决定。批准后点击接受以继续。"
                 ),
             );
             let question = RawObject::default()
@@ -280,7 +284,7 @@ impl HubBackend {
             format!(
                 "`{tool}` waits for approval (reference {id}). Ask an approver, and accept to go on once it is approved."
             ),
-            format!("`{tool}` 等待批准（编号 {id}）。请联系审批人，批准后点击接受以继续。"),
+            format!("`{tool}` 等待审批（编号 {id}）。请联系审批人，批准后点击接受以继续。"),
         );
         let schema = RawObject::default().with("type", "object").with("properties", RawObject::default());
         let question = RawObject::default()
@@ -317,11 +321,11 @@ impl HubBackend {
     fn not_approved(&self, held: &HeldCall, state: &HeldState) -> RawJson {
         let id = &held.id;
         let text = match state {
-            HeldState::Waiting | HeldState::Approved { .. } => LocalizedText::new(
+            HeldState::Held | HeldState::Approved { .. } => LocalizedText::new(
                 format!(
                     "this call waits for approval (reference {id}): ask an approver, then repeat the call"
                 ),
-                format!("此调用等待批准（编号 {id}）：请联系审批人，批准后重新调用"),
+                format!("此调用等待审批（编号 {id}）：请联系审批人，批准后重新调用"),
             ),
             HeldState::Denied { .. } => LocalizedText::new(
                 format!("this call was denied by an approver (reference {id})"),

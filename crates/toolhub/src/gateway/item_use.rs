@@ -29,14 +29,14 @@ impl ItemUse {
 
 /// A result, and where it comes from.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct SourcedResult {
     pub(super) result: RawJson,
-    pub(super) source: AnswerSource,
+    pub(super) source: ResultSource,
 }
 
 /// Where a result comes from.
 #[derive(Debug)]
-pub(super) enum AnswerSource {
+pub(super) enum ResultSource {
     /// The hub itself, or several servers.
     Hub,
     /// A file or the entry of a skill; of the hub itself if there is no server.
@@ -47,37 +47,37 @@ pub(super) enum AnswerSource {
     Prompt(Box<OfferedItem>),
 }
 
-impl Answer {
+impl SourcedResult {
     /// A result of the hub.
     pub(super) fn of_hub(result: RawJson) -> Self {
-        Self { result, source: AnswerSource::Hub }
+        Self { result, source: ResultSource::Hub }
     }
 
     /// A result of a server.
     pub(super) fn of_server(result: RawJson, server: &ServerId) -> Self {
-        Self { result, source: AnswerSource::Server(server.clone()) }
+        Self { result, source: ResultSource::Server(server.clone()) }
     }
 }
 
 impl ItemUse {
     /// The record of a successful use, with the server that answered and the rule that allowed it.
-    pub(super) fn event(self, source: &AnswerSource, access: &ProfileAccess) -> UseEvent {
+    pub(super) fn event(self, source: &ResultSource, access: &ProfileAccess) -> UseEvent {
         let Self { method, item } = self;
         let (server, rule) = match source {
-            AnswerSource::Hub => (None, None),
-            AnswerSource::Skill { server, name } => {
+            ResultSource::Hub => (None, None),
+            ResultSource::Skill { server, name } => {
                 let source = server.clone().map_or(Source::Skill, Source::Server);
                 let full = server.as_ref().map_or_else(|| name.clone(), |server| format!("{server}:{name}"));
                 let names = [name.as_str(), full.as_str()];
                 let rule = access.allowing_rule(Action::UseSkill, ItemKind::Skill, &source, &names);
                 (server.clone(), rule)
             }
-            AnswerSource::Server(server) => {
+            ResultSource::Server(server) => {
                 let source = Source::Server(server.clone());
                 let rule = access.allowing_rule(Action::Read, ItemKind::Resource, &source, &[&item]);
                 (Some(server.clone()), rule)
             }
-            AnswerSource::Prompt(entry) => {
+            ResultSource::Prompt(entry) => {
                 let server = entry.server.id().clone();
                 let names = entry.names();
                 let names = names.each_ref().map(String::as_str);

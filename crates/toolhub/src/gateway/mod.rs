@@ -15,7 +15,6 @@ mod forward;
 mod hidden_skills;
 mod hold;
 mod item_use;
-mod kind;
 mod list_keys;
 mod login_links;
 mod login_pages;
@@ -24,8 +23,8 @@ mod notification_bus;
 mod offers;
 mod opened_pages;
 mod overrides;
-mod own_task;
 mod prepared_call;
+mod principal_task;
 mod profile_access;
 mod profile_check;
 mod prompt_names;
@@ -42,6 +41,7 @@ mod scripts;
 mod service;
 mod shared_tasks;
 mod skills;
+mod target_kind;
 mod task_table;
 mod tasks;
 mod thread_time;
@@ -83,7 +83,7 @@ use crate::access_control::AccessControl;
 use crate::hub::Hub;
 use crate::key_changes::KeyChange;
 use crate::reload::ServerChanges;
-use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Places, Settings};
+use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Paths, Settings};
 
 /// Interval at which skills are checked for changes.
 const SKILL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -103,7 +103,7 @@ pub struct Gateways {
     offers: Arc<OfferCache>,
     profiles: BTreeMap<String, (Arc<HubBackend>, Arc<Gateway>)>,
     /// Whether all servers that were never listed have been listed or have failed once.
-    settled: watch::Sender<bool>,
+    all_listed: watch::Sender<bool>,
     counts: Arc<CallCounts>,
     access: Arc<AccessControl>,
     login_links: Arc<LoginLinks>,
@@ -114,7 +114,7 @@ pub struct Gateways {
     /// The profile of clients that name no profile.
     default: String,
     /// When the gateways were created. Earlier failures are not reported: they may be resolved.
-    since: SystemTime,
+    created_at: SystemTime,
 }
 
 impl Gateways {
@@ -127,12 +127,12 @@ impl Gateways {
         let (ended_scripts, opened_pages) = (Arc::<EndedScripts>::default(), Arc::<OpenedPages>::default());
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
-        let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
+        let (offers, all_listed) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
         let tasks = Arc::new(TaskOwners::of(hub.store(), Arc::clone(&hub.servers)));
         let resource_subscriptions = Arc::<ResourceSubscriptions>::default();
         let session_keys = hub.settings().cluster.session_keys(&|name| std::env::var(name).ok())?;
         let record = match hub.store() {
-            Some(store) => SessionRecord::in_folder(&hub.places().home).with_state(Arc::clone(store) as _),
+            Some(store) => SessionRecord::in_folder(&hub.paths().data_dir).with_state(Arc::clone(store) as _),
             None => SessionRecord::in_memory(),
         };
         let record = Arc::new(record.with_keys(session_keys));
@@ -141,7 +141,7 @@ impl Gateways {
             .map(|(name, profile)| {
                 let parts = Shared {
                     offers: Arc::clone(&offers),
-                    settled: settled.subscribe(),
+                    all_listed: all_listed.subscribe(),
                     counts: Arc::clone(&counts),
                     tasks: Arc::clone(&tasks),
                     resource_subscriptions: Arc::clone(&resource_subscriptions),
@@ -162,21 +162,21 @@ impl Gateways {
         let limits = Limits { per_second: None, ..hub.settings().serve.limits_of_callers(&defaults) };
         let budgets_of_replicas = PrincipalTable::new(limits);
         let default = DEFAULT_PROFILE.to_owned();
-        let since = SystemTime::now();
+        let created_at = SystemTime::now();
         let gateways = Self {
             hub,
             record,
             notifications,
             offers,
             profiles,
-            settled,
+            all_listed,
             counts,
             access,
             login_links,
             ended_scripts,
             budgets_of_replicas,
             default,
-            since,
+            created_at,
         };
         #[cfg(feature = "postgres")]
         gateways.link_replicas();
@@ -210,7 +210,7 @@ impl Gateways {
         self.profiles.keys().map(String::as_str)
     }
 
-    /// The clients that have introduced themselves, each with its profile.
+    /// The clients that have sent their `clientInfo`, each with its profile.
     pub fn known_clients(&self) -> Vec<(&str, KnownClient)> {
         let mut clients: Vec<(&str, KnownClient)> = Vec::new();
         for (name, (_, gateway)) in &self.profiles {
@@ -257,7 +257,7 @@ impl Gateways {
         let swept = tokio::task::spawn_blocking(toolhub_mcp_client::kill_orphans);
         let first = async {
             self.hub.list_missing().await;
-            self.settled.send_replace(true);
+            self.all_listed.send_replace(true);
             // Servers that failed or timed out before get their full timeout now.
             self.hub.list_still_missing().await;
             std::future::pending::<()>().await;
@@ -324,10 +324,10 @@ impl Gateways {
     /// Applies the servers of a reloaded configuration (see [`Hub::reload_servers`]) and notifies clients of the changes.
     pub async fn reload_servers(
         &self,
-        places: &Places,
+        paths: &Paths,
         settings: &Settings,
     ) -> Result<ServerChanges, ConfigError> {
-        let changes = self.hub.reload_servers(places, settings).await?;
+        let changes = self.hub.reload_servers(paths, settings).await?;
         for (servers, change) in [
             (&changes.added, ChangeKind::Created),
             (&changes.changed, ChangeKind::Updated),

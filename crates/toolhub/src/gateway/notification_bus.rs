@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use tokio::sync::broadcast;
-use toolhub_core::{BoxFuture, RawJson, RawObject, ServerId};
-use toolhub_mcp_client::{ClientHandler, HandlerAnswer};
+use toolhub_core::{RawJson, RawObject, ServerId};
+use toolhub_mcp_client::ClientHandler;
 
 use super::visible_changes::ProfileChange;
 
@@ -43,17 +43,6 @@ impl ClientHandler for NotificationBus {
             .with("elicitation", elicitation)
             .with("roots", RawObject::default())
             .into_raw()
-    }
-
-    fn request<'a>(
-        &'a self,
-        _: &'a ServerId,
-        method: String,
-        _: Option<RawJson>,
-    ) -> BoxFuture<'a, HandlerAnswer> {
-        Box::pin(async move {
-            Err((-32601, format!("cannot answer `{method}`: it is not certain which client it concerns")))
-        })
     }
 
     fn notification(&self, server: &ServerId, method: &str, params: Option<&RawJson>) {

@@ -1,5 +1,5 @@
-//! What a principal may see and use through a profile. Every surface of the gateway asks here, and only here the decision
-//! point ([`toolhub_access`]) is asked.
+//! What a principal may see and use through a profile. Every surface of the gateway decides through this module, and
+//! only this module uses the decision point ([`toolhub_access`]).
 
 use std::sync::Arc;
 

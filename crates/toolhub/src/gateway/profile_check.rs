@@ -48,7 +48,7 @@ impl Hub {
                 profile: settings,
                 sources: self.source_ids(),
                 previous: None,
-                settled: true,
+                all_listed: true,
                 unlisted: &unlisted,
             };
             let bound = inputs.bound_overrides(&catalog);

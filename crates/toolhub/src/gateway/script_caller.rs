@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::caller::{Caller, ClientResponse};
 use toolhub_core::{BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, TraceContext};
 
 use super::approved_caller::protocol_members;
@@ -67,12 +67,12 @@ impl Caller for ScriptCaller {
         self.client.log_level()
     }
 
-    fn principal(&self) -> Option<&str> {
-        self.client.principal()
+    fn principal_id(&self) -> Option<&str> {
+        self.client.principal_id()
     }
 
-    fn identity(&self) -> Option<&Arc<Principal>> {
-        self.client.identity()
+    fn principal(&self) -> Option<&Arc<Principal>> {
+        self.client.principal()
     }
 
     /// The response to the script must not be replaced by a challenge.
@@ -85,7 +85,7 @@ impl Caller for ScriptCaller {
         self.client.trace()
     }
 
-    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         self.client.ask(method, params)
     }
 }

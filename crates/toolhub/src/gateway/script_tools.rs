@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolhub_core::{NestedTool, NestedToolList, Source};
 
-use super::kind::Kind;
+use super::target_kind::TargetKind;
 use super::view::{Target, View};
 use crate::script::{declaration_of, signature_of};
 
@@ -13,12 +13,12 @@ const SEARCH_SIGNATURE_CHARS: usize = 400;
 
 impl View {
     /// The tools that a call of this kind may use. A script of a skill calls no other scripts.
-    pub(super) fn script_tools(&self, kind: Kind) -> Arc<NestedToolList> {
+    pub(super) fn script_tools(&self, kind: TargetKind) -> Arc<NestedToolList> {
         let lists = &self.script_tools;
         match kind {
-            Kind::SkillScript => {
-                lists.without_scripts.get_or_make(|| self.script_tools(Kind::RunScript).without_scripts())
-            }
+            TargetKind::SkillScript => lists
+                .without_scripts
+                .get_or_make(|| self.script_tools(TargetKind::RunScript).without_scripts()),
             _ => lists.all.get_or_make(|| {
                 let usable = self.targets.iter().filter(|(_, target)| is_in_scripts(target));
                 Arc::new(NestedToolList::new(
@@ -30,9 +30,9 @@ impl View {
 
     /// The target that a script of this kind calls by a name. Only the listed tools can be called, and only as they were
     /// listed.
-    pub(super) fn script_target(&self, kind: Kind, name: &str) -> Option<&Target> {
+    pub(super) fn script_target(&self, kind: TargetKind, name: &str) -> Option<&Target> {
         let is_callable = |target: &&Target| {
-            is_in_scripts(target) && (kind, target.kind) != (Kind::SkillScript, Kind::SkillScript)
+            is_in_scripts(target) && (kind, target.kind) != (TargetKind::SkillScript, TargetKind::SkillScript)
         };
         self.targets.get(name).filter(is_callable)
     }
@@ -40,11 +40,11 @@ impl View {
 
 /// Whether scripts can call a target. Finding tools and calling them by name is what scripts do by themselves.
 fn is_in_scripts(target: &Target) -> bool {
-    matches!(target.kind, Kind::Plain | Kind::UseSkill | Kind::SkillScript)
+    matches!(target.kind, TargetKind::Plain | TargetKind::UseSkill | TargetKind::SkillScript)
 }
 
 fn script_tool(name: &str, target: &Target) -> NestedTool {
-    let member = match &*target.among {
+    let member = match &*target.sources {
         [Source::Server(id)] => {
             // A prefixed name repeats the server.
             let is_prefixed = name.strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with("__"));
@@ -56,7 +56,7 @@ fn script_tool(name: &str, target: &Target) -> NestedTool {
     let read_only = target.definition.object().and_then(|definition| {
         definition.get("annotations")?.object()?.get("readOnlyHint")?.decode::<bool>().ok()
     });
-    let is_script = target.kind == Kind::SkillScript;
+    let is_script = target.kind == TargetKind::SkillScript;
     NestedTool {
         name: name.to_owned(),
         member,

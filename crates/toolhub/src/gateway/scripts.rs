@@ -13,9 +13,9 @@ use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 use super::answers::Refusal;
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
-use super::kind::Kind;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::script_caller::ScriptCaller;
+use super::target_kind::TargetKind;
 use super::view::{Target, View};
 
 impl HubBackend {
@@ -29,7 +29,7 @@ impl HubBackend {
         let (caller, origin) = (prepared.call.caller.clone(), prepared.script.origin());
         Box::pin(async move {
             let script_caller = ScriptCaller::of(caller.clone());
-            self.settled().await;
+            self.wait_until_listed().await;
             let view = &*self.view(&self.access_of_caller(&caller));
             run_with_nested(
                 origin,
@@ -64,7 +64,7 @@ impl HubBackend {
     async fn call_from_script(
         &self,
         view: &View,
-        kind: Kind,
+        kind: TargetKind,
         caller: CallerHandle,
         nested: NestedCall,
     ) -> NestedResult {
@@ -73,7 +73,7 @@ impl HubBackend {
         let call = GatewayCall { name: tool, arguments, caller };
         let prepared = match target.kind {
             // The skill that is checked is the one that is used.
-            Kind::UseSkill => {
+            TargetKind::UseSkill => {
                 let arguments = self.final_arguments(target, &call.arguments)?;
                 self.check_skill(&arguments, &call.caller).map_err(ToolError::failed)?;
                 let call = GatewayCall { arguments, ..call };
@@ -84,7 +84,7 @@ impl HubBackend {
         let script = ScriptRole { parent: Some(parent), budget: Some(budget), ..ScriptRole::default() };
         let prepared = PreparedCall { script, ..prepared };
         let outcome = match target.kind {
-            Kind::SkillScript => self.run_inner_script(view, target, prepared).await,
+            TargetKind::SkillScript => self.run_inner_script(view, target, prepared).await,
             _ => self.run_for_outcome(view, target, prepared).await,
         };
         match outcome {
@@ -110,10 +110,10 @@ fn for_scripts(error: ToolError) -> ToolError {
 }
 
 /// The error of a call that was not run, or that a server refused.
-fn refused(refusal: Result<RawJson, RpcError>) -> ToolError {
+fn refused(refusal: Refusal) -> ToolError {
     let text = match refusal {
-        Ok(answer) => ToolOutput::from_raw(answer).map(|output| output.texts().0.join("\n")),
-        Err(error) => Some(error.message),
+        Refusal::ToolError(answer) => ToolOutput::from_raw(answer).map(|output| output.texts().0.join("\n")),
+        Refusal::Rpc(error) => Some(error.message),
     };
     ToolError::failed(LocalizedText::from(text.unwrap_or_default()))
 }

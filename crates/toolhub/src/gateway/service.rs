@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::{BoxFuture, Lang, Localize as _};
 use toolhub_mcp_gateway::Gateway;
-use toolhub_server::{Health, HubService, Kind, LoginPage, LoginPageRequest, MetricsText};
+use toolhub_server::{Health, HubService, LoginPage, LoginPageRequest, MetricKind, MetricsText};
 
 use super::Gateways;
 
@@ -82,7 +82,7 @@ impl PrincipalCounts {
     fn write(&self, out: &mut MetricsText) {
         let mut family = out.family(
             "toolhub_principal_calls_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Calls of tools, by principal and outcome.",
         );
         let mut write = |principal: &str, counts: &OutcomeCounts| {
@@ -121,7 +121,7 @@ impl HubService for Gateways {
             .filter_map(|view| {
                 let list = view.list.as_ref()?;
                 // Failures of an earlier run are reported only if they occur again.
-                let new = |at: &SystemTime| *at >= self.since;
+                let new = |at: &SystemTime| *at >= self.created_at;
                 let known = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
                 let why = list.known_problem().filter(|_| known.is_some_and(new))?;
                 Some(format!("server `{}`: {}", view.spec.id, why.localize(Lang::En)))
@@ -141,11 +141,15 @@ impl HubService for Gateways {
     }
 
     fn write_metrics(&self, out: &mut MetricsText) {
-        out.family("toolhub_tools", Kind::Gauge, "Tools in the catalog, those that no profile offers too.")
-            .value(self.hub.catalog().len());
+        out.family(
+            "toolhub_tools",
+            MetricKind::Gauge,
+            "Tools in the catalog, those that no profile offers too.",
+        )
+        .value(self.hub.catalog().len());
         let mut sessions = out.family(
             "toolhub_sessions",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "Sessions of clients that speak 2025-11-25 or older, by profile.",
         );
         for (name, (_, gateway)) in &self.profiles {
@@ -153,20 +157,20 @@ impl HubService for Gateways {
         }
         let mut restarts = out.family(
             "toolhub_server_restarts_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "How often a server was started again.",
         );
         for view in self.hub.servers() {
             restarts.labelled("server", view.spec.id.as_str(), view.restarts);
         }
-        let mut calls = out.family("toolhub_calls_total", Kind::Counter, "Calls of tools, by result.");
+        let mut calls = out.family("toolhub_calls_total", MetricKind::Counter, "Calls of tools, by result.");
         for (result, success) in [("succeeded", true), ("failed", false)] {
             calls.labelled("result", result, self.counts.counted(success));
         }
         self.counts.by_principal.write(out);
         out.family(
             "toolhub_call_details_lost_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Calls that are in the statistics and not in the history, because the store failed or stores a sample.",
         )
         .value(self.hub.dropped_details());

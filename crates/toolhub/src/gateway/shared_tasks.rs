@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toolhub_client_config::TransportSpec;
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, ReplicaId, StateEntry, StateKind};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::config::Instances;
 
-use super::own_task::{MAX_TASKS, OwnTask, TaskPlace};
+use super::principal_task::{MAX_TASKS, PrincipalTask, TaskLocation};
 use crate::server_set::ServerSet;
 
 const KIND: StateKind = StateKind::Task;
@@ -79,12 +80,12 @@ impl SharedTasks {
         principal: Option<&str>,
     ) -> Result<(), StoreError> {
         let scope = principal.unwrap_or_default();
-        let own = self.store.replica();
+        let replica = self.store.replica();
         let stored = StoredTask {
             server: server.id().to_string(),
             task: task.to_owned(),
-            hub: is_child_process(server).then_some(own.0),
-            epoch: (own.0, server.restarts()),
+            hub: is_child_process(server).then_some(replica.0),
+            epoch: (replica.0, server.restarts()),
             is_ambiguous: false,
         };
         let slot = slot_of(&stored, instance_of(server, principal));
@@ -140,35 +141,35 @@ impl SharedTasks {
         &self,
         task: Option<&str>,
         principal: Option<&str>,
-    ) -> Result<Vec<OwnTask>, StoreError> {
+    ) -> Result<Vec<PrincipalTask>, StoreError> {
         let prefix = task.map(task_digest).unwrap_or_default();
         let scope = Some(principal.unwrap_or_default());
         let filter = EntryFilter { scope, prefix: &prefix, ..EntryFilter::all(KIND) };
-        let mut own = Vec::new();
+        let mut tasks = Vec::new();
         for entry in self.store.entries(filter).await?.iter().rev() {
             let Some(stored) = StoredTask::of(entry) else { continue };
             if stored.is_ambiguous || task.is_some_and(|task| stored.task != task) {
                 continue;
             }
-            if let Some(place) = self.place(&stored).await? {
-                own.push(OwnTask { task: Arc::from(stored.task), place });
+            if let Some(location) = self.location(&stored).await? {
+                tasks.push(PrincipalTask { task: Arc::from(stored.task), location });
             }
         }
-        Ok(own)
+        Ok(tasks)
     }
 
     /// Where a task can be reached; `None` if its server was removed from the configuration.
-    async fn place(&self, stored: &StoredTask) -> Result<Option<TaskPlace>, StoreError> {
+    async fn location(&self, stored: &StoredTask) -> Result<Option<TaskLocation>, StoreError> {
         let server = self.servers.find(&stored.server);
         match stored.hub.map(ReplicaId) {
             Some(hub) if hub != self.store.replica() => {
                 Ok(server.is_some().then_some(if self.store.is_alive(hub).await? {
-                    TaskPlace::OtherHub
+                    TaskLocation::OtherHub
                 } else {
-                    TaskPlace::EndedHub
+                    TaskLocation::EndedHub
                 }))
             }
-            _ => Ok(server.map(TaskPlace::Here)),
+            _ => Ok(server.map(TaskLocation::Here)),
         }
     }
 }
@@ -206,5 +207,5 @@ fn digest(parts: &[&str]) -> String {
         hash.update(part.len().to_le_bytes());
         hash.update(part.as_bytes());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hash.finalize())
 }

@@ -13,7 +13,7 @@ use toolhub_mcp_gateway::RpcError;
 use toolhub_skills::resource;
 
 use super::backend::HubBackend;
-use super::item_use::{Answer, AnswerSource};
+use super::item_use::{ResultSource, SourcedResult};
 use super::profile_access::ProfileAccess;
 use super::resource_uri::{canonical, has_one_reading, is_within};
 use crate::skills::{ServedSkill, encoded, is_manifest};
@@ -32,7 +32,7 @@ struct ListedSkill {
 }
 
 enum SkillSource {
-    Own(Arc<ServedSkill>),
+    Hub(Arc<ServedSkill>),
     Server(Arc<Server>, Arc<SkillEntry>),
 }
 
@@ -42,18 +42,18 @@ impl ListedSkill {
     }
 
     /// A result from this skill.
-    fn answer(&self, result: RawJson) -> Answer {
+    fn answer(&self, result: RawJson) -> SourcedResult {
         let (server, name) = match &self.source {
-            SkillSource::Own(skill) => (None, skill.name.clone()),
+            SkillSource::Hub(skill) => (None, skill.name.clone()),
             SkillSource::Server(server, entry) => (Some(server.id().clone()), entry.name.clone()),
         };
-        Answer { result, source: AnswerSource::Skill { server, name } }
+        SourcedResult { result, source: ResultSource::Skill { server, name } }
     }
 
     /// The URIs of its files at this gateway, with sizes in bytes.
     fn files(&self) -> Vec<(String, u64)> {
         match &self.source {
-            SkillSource::Own(skill) => skill.files.iter().map(|file| (file.uri.clone(), file.size)).collect(),
+            SkillSource::Hub(skill) => skill.files.iter().map(|file| (file.uri.clone(), file.size)).collect(),
             SkillSource::Server(_, entry) => {
                 let exposed_uri = |uri: &str| {
                     format!("{}{}", self.root(), uri.strip_prefix(entry.root()).unwrap_or_default())
@@ -75,7 +75,7 @@ impl HubBackend {
             .map(|skill| ListedSkill {
                 uri: skill.uri.clone(),
                 entry: skill.entry.clone(),
-                source: SkillSource::Own(Arc::new(skill)),
+                source: SkillSource::Hub(Arc::new(skill)),
             })
             .collect();
         for (server, entry) in self.hub.server_skills.all(&self.servers()).await {
@@ -147,7 +147,11 @@ impl HubBackend {
     }
 
     /// `skills/get`
-    pub(super) async fn get_skill(&self, uri: &str, access: &ProfileAccess) -> Result<Answer, RpcError> {
+    pub(super) async fn get_skill(
+        &self,
+        uri: &str,
+        access: &ProfileAccess,
+    ) -> Result<SourcedResult, RpcError> {
         let found = self.shown_skills(access).await.into_iter().find(|one| one.uri == uri);
         if let Some(found) = found {
             return Ok(found.answer(RawObject::default().with("skill", found.entry.clone()).into_raw()));
@@ -162,7 +166,7 @@ impl HubBackend {
                 {
                     let result = RawObject::default().with("skill", entry.raw).into_raw();
                     let (server, name) = (Some(server.id().clone()), entry.name);
-                    return Ok(Answer { result, source: AnswerSource::Skill { server, name } });
+                    return Ok(SourcedResult { result, source: ResultSource::Skill { server, name } });
                 }
             }
         }
@@ -180,7 +184,7 @@ impl HubBackend {
         &self,
         uri: &str,
         access: &ProfileAccess,
-    ) -> Option<Result<Answer, RpcError>> {
+    ) -> Option<Result<SourcedResult, RpcError>> {
         // Most URIs belong to no skill: skips listing the skills for them.
         let wanted = canonical(uri);
         let servers = self.servers();
@@ -209,7 +213,7 @@ impl HubBackend {
             }
         };
         let read = match &one.source {
-            SkillSource::Own(skill) => own_file(skill, &file)
+            SkillSource::Hub(skill) => hub_skill_file(skill, &file)
                 .await
                 .map(|result| if file == uri { result } else { renamed(&result, uri) }),
             // The files of such a skill are not listed: the server must not read another folder in the URI.
@@ -232,7 +236,7 @@ impl HubBackend {
         &self,
         uri: &str,
         access: &ProfileAccess,
-    ) -> Option<Result<Answer, RpcError>> {
+    ) -> Option<Result<SourcedResult, RpcError>> {
         let listed = self.shown_skills(access).await;
         let files: Vec<(String, u64)> = listed.iter().flat_map(ListedSkill::files).collect();
         let not_a_folder = || RpcError::invalid_params(format!("{uri} is not a directory resource"));
@@ -286,7 +290,7 @@ impl HubBackend {
         let one = listed.iter().find(|one| is_below(&folder, one.root()));
         Some(Ok(match one {
             Some(one) => one.answer(result),
-            None => Answer::of_hub(result),
+            None => SourcedResult::of_hub(result),
         }))
     }
 
@@ -303,7 +307,7 @@ impl HubBackend {
     }
 }
 
-async fn own_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcError> {
+async fn hub_skill_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcError> {
     let unknown = || {
         RpcError::invalid_params(format!("Resource not found: {uri}"))
             .with_data(RawObject::default().with("uri", uri))

@@ -7,7 +7,7 @@ use toolhub_core::ServerId;
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::config::Instances;
 
-use super::own_task::MAX_TASKS;
+use super::principal_task::MAX_TASKS;
 
 /// The name of a principal; `None` if there is only one.
 type Principal = Option<Arc<str>>;

@@ -9,7 +9,7 @@ use toolhub_core::RawJson;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_mcp_client::Server;
 
-use super::own_task::{OwnTask, TaskPlace};
+use super::principal_task::{PrincipalTask, TaskLocation};
 use super::shared_tasks::SharedTasks;
 use super::task_table::TaskTable;
 use crate::server_set::ServerSet;
@@ -55,31 +55,35 @@ impl TaskOwners {
     }
 
     /// The tasks of this principal with that id, latest first.
-    pub(super) async fn find(&self, task: &str, principal: Option<&str>) -> Result<Vec<OwnTask>, StoreError> {
+    pub(super) async fn find(
+        &self,
+        task: &str,
+        principal: Option<&str>,
+    ) -> Result<Vec<PrincipalTask>, StoreError> {
         match self {
             Self::Memory(table) => {
                 let servers = lock(table).servers(task, principal);
-                Ok(servers.into_iter().map(|server| own_task(server, Arc::from(task))).collect())
+                Ok(servers.into_iter().map(|server| principal_task(server, Arc::from(task))).collect())
             }
             Self::Shared(shared) => shared.find(Some(task), principal).await,
         }
     }
 
     /// All tasks of this principal, latest first.
-    pub(super) async fn all(&self, principal: Option<&str>) -> Result<Vec<OwnTask>, StoreError> {
+    pub(super) async fn all(&self, principal: Option<&str>) -> Result<Vec<PrincipalTask>, StoreError> {
         match self {
             Self::Memory(table) => Ok(lock(table)
                 .all(principal)
                 .into_iter()
-                .map(|(server, task)| own_task(server, task))
+                .map(|(server, task)| principal_task(server, task))
                 .collect()),
             Self::Shared(shared) => shared.find(None, principal).await,
         }
     }
 }
 
-fn own_task(server: Arc<Server>, task: Arc<str>) -> OwnTask {
-    OwnTask { task, place: TaskPlace::Here(server) }
+fn principal_task(server: Arc<Server>, task: Arc<str>) -> PrincipalTask {
+    PrincipalTask { task, location: TaskLocation::Here(server) }
 }
 
 fn lock(table: &Mutex<TaskTable>) -> MutexGuard<'_, TaskTable> {

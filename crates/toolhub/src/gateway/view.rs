@@ -12,18 +12,18 @@ use toolhub_mcp_gateway::{ToolList, portable};
 use toolhub_skills::use_skill_definition;
 
 use super::assigned_names::{NamedTool, ToolNames, is_owner_tool, prefixed_name};
-use super::kind::Kind;
 use super::overrides::{ToolId, id_of};
 use super::profile_access::ProfileAccess;
 use super::script_tool_lists::ScriptToolLists;
+use super::target_kind::TargetKind;
 use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` enables search.
 const SEARCH_THRESHOLD: usize = 100;
-/// The tools for finding and calling other tools.
-const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
-/// The tools for finding other tools and calling them in scripts.
-const CODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", RUN_SCRIPT];
+/// The tools of the search mode (`expose = "search"`): they find and call other tools.
+const SEARCH_MODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
+/// The tools of the code mode (`expose = "code"`): they find other tools and call them in scripts.
+const CODE_MODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", RUN_SCRIPT];
 
 /// How many principals the gateway distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +37,11 @@ pub(super) enum Principals {
 /// The tool behind an offered name.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    pub(super) kind: Kind,
+    pub(super) kind: TargetKind,
     /// Its name in the catalog.
     pub(super) tool: ToolName,
     /// The sources that may serve it.
-    pub(super) among: Arc<[Source]>,
+    pub(super) sources: Arc<[Source]>,
     /// Arguments fixed by the owner.
     fixed: Option<RawObject>,
     /// The definition as offered to clients.
@@ -76,16 +76,16 @@ pub(super) struct ViewOptions<'a> {
 impl ViewOptions<'_> {
     /// Whether the principal may see a tool and use its definition.
     fn shows(&self, entry: &Entry) -> bool {
-        let is_visible = match Kind::of(&entry.tool) {
-            Kind::Plain | Kind::SkillScript => self.access.sees_tool(entry),
-            Kind::Search | Kind::Describe | Kind::Call | Kind::RunScript => {
+        let is_visible = match TargetKind::of(&entry.tool) {
+            TargetKind::Plain | TargetKind::SkillScript => self.access.sees_tool(entry),
+            TargetKind::Search | TargetKind::Describe | TargetKind::Call | TargetKind::RunScript => {
                 !self.access.forbids_finder(entry)
             }
             // It is omitted if no skill is visible.
-            Kind::UseSkill => true,
+            TargetKind::UseSkill => true,
         };
         is_visible
-            && entry.tool.trust != ApprovalStatus::Quarantined
+            && entry.tool.approval != ApprovalStatus::Quarantined
             && (!is_owner_tool(&entry.tool) || self.principals == Principals::One)
     }
 }
@@ -109,29 +109,29 @@ impl View {
         let profile = options.profile;
         let mut visible: Vec<VisibleTool<'_>> =
             names.tools.iter().filter_map(|tool| VisibleTool::of(tool, options)).collect();
-        let many = visible.iter().filter(|visible| !visible.tool.is_only_of_mode).count() > SEARCH_THRESHOLD;
+        let many = visible.iter().filter(|visible| !visible.tool.is_mode_only).count() > SEARCH_THRESHOLD;
         // The tools that are listed beside the pinned ones, if not all are.
         let mode_tools = match profile.expose {
             Expose::All => None,
-            Expose::Auto => many.then_some(FINDERS),
-            Expose::Search => Some(FINDERS),
-            Expose::Code => Some(CODE_TOOLS),
+            Expose::Auto => many.then_some(SEARCH_MODE_TOOLS),
+            Expose::Search => Some(SEARCH_MODE_TOOLS),
+            Expose::Code => Some(CODE_MODE_TOOLS),
         };
-        let is_mode_tool = |name: &str| mode_tools.is_some_and(|tools| tools.contains(&name));
+        let is_mode_tool_name = |name: &str| mode_tools.is_some_and(|tools| tools.contains(&name));
         visible.retain(|VisibleTool { tool, entries }| {
-            !tool.is_only_of_mode || entries.iter().any(|entry| is_mode_tool(entry.tool.name().as_str()))
+            !tool.is_mode_only || entries.iter().any(|entry| is_mode_tool_name(entry.tool.name().as_str()))
         });
         let targets: Vec<(&str, Target)> = visible
             .iter()
             .filter_map(|visible| Some((visible.tool.name.as_str(), target_of(visible, options)?)))
             .collect();
-        let is_of_mode = |target: &Target| target.is_native() && is_mode_tool(target.tool.as_str());
+        let is_mode_tool = |target: &Target| target.is_native() && is_mode_tool_name(target.tool.as_str());
         // If a tool of the mode is missing, all tools are listed.
-        let present = targets.iter().filter(|(_, target)| is_of_mode(target)).count();
+        let present = targets.iter().filter(|(_, target)| is_mode_tool(target)).count();
         let is_reduced = mode_tools.is_some_and(|tools| present == tools.len());
         let listed = |name: &str, target: &Target| {
             !is_reduced
-                || is_of_mode(target)
+                || is_mode_tool(target)
                 || target.activates()
                 || profile.pinned.iter().any(|pinned| pinned == name)
         };
@@ -147,8 +147,8 @@ impl View {
             }
         }
         let alias = |(name, (source, offered)): (&String, &(Source, String))| {
-            let target = targets.get(offered).filter(|target| target.among.contains(source))?;
-            Some((name.clone(), Target { among: Arc::from([source.clone()]), ..target.clone() }))
+            let target = targets.get(offered).filter(|target| target.sources.contains(source))?;
+            Some((name.clone(), Target { sources: Arc::from([source.clone()]), ..target.clone() }))
         };
         Self {
             list: Arc::new(list),
@@ -189,14 +189,14 @@ impl View {
     /// The target of a tool, at its source only.
     pub(super) fn target_of(&self, tool: &Tool) -> Option<Target> {
         let target = self.targets.get(self.name_of(tool)?)?;
-        Some(Target { among: Arc::from([tool.source.clone()]), ..target.clone() })
+        Some(Target { sources: Arc::from([tool.source.clone()]), ..target.clone() })
     }
 
     /// The tool with that offered name, or else with that catalog name, at one source.
     pub(super) fn target_at(&self, name: &str, source: &str) -> Option<Target> {
         let at_source = |target: &Target| {
-            let at = target.among.iter().find(|at| at.to_string() == source)?;
-            Some(Target { among: Arc::from([at.clone()]), ..target.clone() })
+            let at = target.sources.iter().find(|at| at.to_string() == source)?;
+            Some(Target { sources: Arc::from([at.clone()]), ..target.clone() })
         };
         if let Some(target) = self.target(name).and_then(at_source) {
             return Some(target);
@@ -231,12 +231,12 @@ impl View {
 impl Target {
     /// Whether a native tool serves it.
     pub(super) fn is_native(&self) -> bool {
-        *self.among == [Source::Native]
+        *self.sources == [Source::Native]
     }
 
     /// Whether that tool of the catalog is among those that serve it.
-    pub(super) fn is(&self, tool: &Tool) -> bool {
-        *tool.name() == self.tool && self.among.contains(&tool.source)
+    pub(super) fn is_served_by(&self, tool: &Tool) -> bool {
+        *tool.name() == self.tool && self.sources.contains(&tool.source)
     }
 
     /// Adds the arguments fixed by the owner, exactly once and at the end. Removes arguments of the client with the same name,
@@ -251,7 +251,7 @@ impl Target {
 
     /// Whether this is `use_skill`, which is listed even if search is enabled.
     fn activates(&self) -> bool {
-        self.kind == Kind::UseSkill
+        self.kind == TargetKind::UseSkill
     }
 }
 
@@ -272,9 +272,9 @@ fn target_of(visible: &VisibleTool<'_>, options: &ViewOptions<'_>) -> Option<Tar
         kind: entries
             .iter()
             .find(|entry| entry.tool.is_script)
-            .map_or(Kind::of(&first.tool), |entry| Kind::of(&entry.tool)),
+            .map_or(TargetKind::of(&first.tool), |entry| TargetKind::of(&entry.tool)),
         tool: first.tool.name().clone(),
-        among: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
+        sources: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
         fixed,
         definition,
     })
@@ -304,12 +304,14 @@ fn offered(
             members.into_raw()
         }
     };
-    let raw = match Kind::of(tool) {
-        Kind::UseSkill => skills_offered(tool, options)?,
+    let raw = match TargetKind::of(tool) {
+        TargetKind::UseSkill => skills_offered(tool, options)?,
         // Rules about arguments concern the tools that these find and call.
-        Kind::Search | Kind::Describe | Kind::Call | Kind::RunScript => tool.definition.raw().clone(),
-        Kind::Plain | Kind::SkillScript if profile.lossless => definition(),
-        Kind::Plain | Kind::SkillScript => portable(&definition()).ok()?,
+        TargetKind::Search | TargetKind::Describe | TargetKind::Call | TargetKind::RunScript => {
+            tool.definition.raw().clone()
+        }
+        TargetKind::Plain | TargetKind::SkillScript if profile.lossless => definition(),
+        TargetKind::Plain | TargetKind::SkillScript => portable(&definition()).ok()?,
     };
     if overridden.is_none() && name == tool.name().as_str() {
         return Some(raw);

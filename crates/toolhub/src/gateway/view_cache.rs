@@ -48,7 +48,7 @@ pub(super) struct ViewInputs {
     pub(super) profile: Arc<ProfileSettings>,
     pub(super) access: Arc<AccessControl>,
     /// Whether all servers have been listed, or have failed once.
-    pub(super) settled: watch::Receiver<bool>,
+    pub(super) all_listed: watch::Receiver<bool>,
 }
 
 /// The names and views of one profile.
@@ -97,11 +97,11 @@ impl ViewCache {
         if let Some(known) = self.cached_names() {
             return known;
         }
-        let ViewInputs { hub, profile, settled, .. } = &self.inputs;
+        let ViewInputs { hub, profile, all_listed, .. } = &self.inputs;
         let previous = self.names.load_full();
         // Before the catalog: it has the tools of every server that is not among these.
         let unlisted = self.unlisted_sources();
-        let (catalog, policy, settled) = (hub.catalog(), hub.engine.policy(), *settled.borrow());
+        let (catalog, policy, all_listed) = (hub.catalog(), hub.engine.policy(), *all_listed.borrow());
         let names = ToolNames::new(
             &catalog,
             &NameInputs {
@@ -109,7 +109,7 @@ impl ViewCache {
                 profile,
                 sources: hub.source_ids(),
                 previous: previous.as_ref().map(|known| &*known.names),
-                settled,
+                all_listed,
                 unlisted: &unlisted,
             },
         );
@@ -120,11 +120,11 @@ impl ViewCache {
 
     /// Returns the names of the tools of the current catalog if they are already assigned.
     fn cached_names(&self) -> Option<Arc<CachedNames>> {
-        let ViewInputs { hub, settled, .. } = &self.inputs;
+        let ViewInputs { hub, all_listed, .. } = &self.inputs;
         self.names.load_full().filter(|known| {
             Arc::ptr_eq(&known.catalog, &hub.catalog())
                 && Arc::ptr_eq(&known.policy, &hub.engine.policy())
-                && (known.names.settled || !*settled.borrow())
+                && (known.names.all_listed || !*all_listed.borrow())
                 && self.still_awaits(&known.names)
         })
     }
@@ -202,7 +202,7 @@ impl ViewCache {
         match known {
             Some(known)
                 if known.access_version == self.inputs.access.version()
-                    && known.cached_names.names.settled
+                    && known.cached_names.names.all_listed
                     && *lock(&self.build_time) > SLOW_VIEW =>
             {
                 Arc::clone(&known.view)

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolhub_core::Principal;
+use toolhub_core::millis::{duration_millis, unix_millis};
 
 use super::{
-    HeldCall, HeldState, MAX_STORED_BYTES, MAX_WAITING, NewHeldCall, RETENTION, StoredDecision,
-    ended_to_remove, millis, principal_prefix,
+    HeldCall, HeldState, MAX_HELD, MAX_STORED_BYTES, NewHeldCall, RETENTION, StoredDecision, ended_to_remove,
+    principal_prefix,
 };
 
 /// The folder of held calls in the data folder.
@@ -66,17 +67,17 @@ impl HeldCallFiles {
         let (prefix, entries) = (new.prefix(), self.entries_of(&new.principal_prefix())?);
         for id in entries.calls.iter().filter(|id| id.starts_with(&prefix)) {
             let Some(known) = self.get(id)? else { continue };
-            if known.is_open() && new.is(&known) {
+            if known.is_open() && new.is_decided_by(&known) {
                 return Ok(known);
             }
         }
-        self.check_waiting(new.principal, &entries)?;
+        self.check_held_count(new.principal, &entries)?;
         self.make_room(new, &entries)?;
         if fastrand::u32(..CLEANUP_INTERVAL) == 0 {
             // Looking at an expired call removes it. A file that cannot be read is not reported to another caller.
             let _ = self.list(None);
         }
-        let mut call = new.to_waiting();
+        let mut call = new.to_held_call();
         if call.script.is_some() {
             // Before the call exists: without a locked file it is withdrawn.
             call.holder = Some(Arc::new(self.lock_as_holder(&call.id)?));
@@ -133,21 +134,21 @@ impl HeldCallFiles {
 
     /// Checks that another call of the principal may wait. The files are read only if there are many of them; those of expired
     /// calls are removed then.
-    fn check_waiting(&self, principal: &Principal, entries: &Entries) -> io::Result<()> {
+    fn check_held_count(&self, principal: &Principal, entries: &Entries) -> io::Result<()> {
         let undecided: Vec<&String> = entries.calls.difference(&entries.decided).collect();
-        if undecided.len() < MAX_WAITING {
+        if undecided.len() < MAX_HELD {
             return Ok(());
         }
-        let mut waiting = 0;
+        let mut held = 0;
         for id in undecided {
             match self.get(id)? {
                 Some(call) if call.state == HeldState::Expired => self.remove(id),
                 // Those of ended scripts count until they expire: a script that is repeated must not fill the folder.
-                Some(call) => waiting += usize::from(call.principal == **principal.id()),
+                Some(call) => held += usize::from(call.principal == **principal.id()),
                 None => {}
             }
         }
-        if waiting >= MAX_WAITING {
+        if held >= MAX_HELD {
             return Err(io::Error::other("too many calls of this principal wait for approval"));
         }
         Ok(())
@@ -194,9 +195,8 @@ impl HeldCallFiles {
             if principal.is_some_and(|principal| call.principal != principal) {
                 continue;
             }
-            let kept_until =
-                call.expires_ms.saturating_add(u64::try_from(RETENTION.as_millis()).unwrap_or(0));
-            if kept_until < millis(SystemTime::now()) {
+            let kept_until = call.expires_ms.saturating_add(duration_millis(RETENTION));
+            if kept_until < unix_millis(SystemTime::now()) {
                 self.remove(id);
                 continue;
             }
@@ -241,7 +241,7 @@ impl HeldCallFiles {
 
     /// Removes a call that its caller withdrew, unless it was decided.
     pub(super) fn withdraw(&self, id: &str) -> io::Result<()> {
-        if self.get(id)?.is_some_and(|call| call.state == HeldState::Waiting) {
+        if self.get(id)?.is_some_and(|call| call.state == HeldState::Held) {
             self.remove(id);
         }
         Ok(())
@@ -268,7 +268,7 @@ impl HeldCallFiles {
     /// Removes the calls of a principal whose key was revoked, unless they were denied or have run.
     pub(super) fn withdraw_all(&self, principal: &str) -> io::Result<()> {
         for call in self.list(Some(principal))? {
-            if matches!(call.state, HeldState::Waiting | HeldState::Approved { .. }) {
+            if matches!(call.state, HeldState::Held | HeldState::Approved { .. }) {
                 self.remove(&call.id);
             }
         }

@@ -13,7 +13,7 @@ use toolhub_core::shared_state::{
 use toolhub_core::{CallId, RawJson};
 
 use super::{
-    HeldCall, HeldState, MAX_WAITING, NewHeldCall, RETENTION, StoredDecision, canonical_text, digest,
+    HeldCall, HeldState, MAX_HELD, NewHeldCall, RETENTION, StoredDecision, canonical_text, digest,
     ended_to_remove,
 };
 
@@ -85,17 +85,17 @@ impl SharedHeldCalls {
             if let Some(entry) = self.store.entry_in_slot(KIND, &slot).await.map_err(failed)? {
                 let stored = StoredCall::of(&entry)?;
                 let known = self.call_of(&entry).await?;
-                if known.is_open() && new.is(&known) {
+                if known.is_open() && new.is_decided_by(&known) {
                     return Ok(HeldCall { is_new: false, ..known });
                 }
                 // It does not wait any more: the next equal call is another one.
                 self.replace(&entry, &stored, None).await?;
                 continue;
             }
-            if let Some(denied) = self.check_waiting(new).await? {
+            if let Some(denied) = self.check_held_count(new).await? {
                 return Ok(denied);
             }
-            let call = new.to_waiting();
+            let call = new.to_held_call();
             let holder = call.script.is_some().then(|| self.store.replica().0);
             let stored = StoredCall {
                 call: call.clone(),
@@ -120,12 +120,12 @@ impl SharedHeldCalls {
     }
 
     /// Checks that another call of the principal may wait. Returns a denial of the same call outside of this run of a script.
-    async fn check_waiting(&self, new: &NewHeldCall<'_>) -> io::Result<Option<HeldCall>> {
+    async fn check_held_count(&self, new: &NewHeldCall<'_>) -> io::Result<Option<HeldCall>> {
         let calls = self.list(Some(new.principal.id())).await?;
-        if let Some(denied) = calls.iter().find(|call| call.is_open() && new.is(call)) {
+        if let Some(denied) = calls.iter().find(|call| call.is_open() && new.is_decided_by(call)) {
             return Ok(Some(denied.clone()));
         }
-        if calls.iter().filter(|call| call.state == HeldState::Waiting).count() >= MAX_WAITING {
+        if calls.iter().filter(|call| call.state == HeldState::Held).count() >= MAX_HELD {
             return Err(io::Error::other("too many calls of this principal wait for approval"));
         }
         for ended in ended_to_remove(calls, new.arguments.get().len())? {
@@ -173,12 +173,12 @@ impl SharedHeldCalls {
         }
     }
 
-    /// Stores a decision about a waiting call. Returns false if it is not waiting any more.
+    /// Stores a decision about a held call. Returns false if it is not held any more.
     pub(super) async fn store_decision(&self, id: &str, decision: &StoredDecision) -> io::Result<bool> {
         self.change(id, |stored| {
-            let is_waiting = stored.clone().into_call().state == HeldState::Waiting;
+            let is_held = stored.clone().into_call().state == HeldState::Held;
             stored.decision = Some(decision.clone());
-            is_waiting
+            is_held
         })
         .await
     }
@@ -195,7 +195,7 @@ impl SharedHeldCalls {
 
     pub(super) async fn withdraw(&self, id: &str) -> io::Result<()> {
         let Some(entry) = self.store.entry(KIND, id).await.map_err(failed)? else { return Ok(()) };
-        if StoredCall::of(&entry)?.into_call().state == HeldState::Waiting {
+        if StoredCall::of(&entry)?.into_call().state == HeldState::Held {
             // A decision that came in between has changed the revision, and stays.
             self.store.remove_entry(KIND, id, &entry.revision).await.map_err(failed)?;
         }
@@ -218,7 +218,7 @@ impl SharedHeldCalls {
             let mut is_complete = true;
             for entry in self.store.entries(filter).await.map_err(failed)? {
                 let state = StoredCall::of(&entry)?.into_call().state;
-                if matches!(state, HeldState::Waiting | HeldState::Approved { .. }) {
+                if matches!(state, HeldState::Held | HeldState::Approved { .. }) {
                     let removed = self.store.remove_entry(KIND, &entry.id, &entry.revision).await;
                     is_complete &= removed.map_err(failed)?;
                 }

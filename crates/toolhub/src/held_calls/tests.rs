@@ -55,7 +55,7 @@ async fn call_is_decided_once_and_used_once() {
         let (held, other) = (folder.open(), folder.open());
         let (ann, arguments) = (ann(), RawJson::parse(r#"{"b":1,"a":2}"#).unwrap());
         let call = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
-        assert_eq!(call.state, HeldState::Waiting);
+        assert_eq!(call.state, HeldState::Held);
         assert!(call.is_new);
         // The same call with another order of members is not held twice.
         let same = RawJson::parse(r#"{"a":2, "b":1}"#).unwrap();
@@ -66,7 +66,7 @@ async fn call_is_decided_once_and_used_once() {
         let decider = Decider { principal: &local, is_alone: false };
         let approved = other.decide(&call.id, true, decider).await.unwrap();
         assert_eq!(approved.state, HeldState::Approved { by: "local".to_owned() });
-        assert!(matches!(held.decide(&call.id, false, decider).await, Err(DecideError::NotWaiting(_))));
+        assert!(matches!(held.decide(&call.id, false, decider).await, Err(DecideError::NotHeld(_))));
         // A decided call cannot be withdrawn by its caller.
         held.withdraw(&call.id).await.unwrap();
         assert!(held.consume(&call.id).await.unwrap());
@@ -74,7 +74,7 @@ async fn call_is_decided_once_and_used_once() {
         assert_eq!(held.get(&call.id).await.unwrap().unwrap().state.name(), "used");
         // The next call of this kind waits again.
         let next = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
-        assert!(next.id != call.id && next.state == HeldState::Waiting);
+        assert!(next.id != call.id && next.state == HeldState::Held);
         other.withdraw(&next.id).await.unwrap();
         assert!(held.get(&next.id).await.unwrap().is_none());
         assert_eq!(held.list().await.unwrap().len(), 1);
@@ -175,12 +175,12 @@ async fn denial_holds_and_expired_calls_are_asked_for_again() {
         let other = RawJson::parse(r#"{"row":1}"#).unwrap();
         let expired = held.hold(&new(&ann, &other, Duration::ZERO)).await.unwrap();
         let again = held.hold(&new(&ann, &other, HOUR)).await.unwrap();
-        assert!(again.id != expired.id && again.state == HeldState::Waiting);
+        assert!(again.id != expired.id && again.state == HeldState::Held);
     }
 }
 
 #[test]
-fn waiting_calls_of_a_principal_are_bounded_and_others_are_not_read() {
+fn held_calls_of_a_principal_are_bounded_and_others_are_not_read() {
     let home = tempfile::tempdir().unwrap();
     let held = files(home.path());
     let (ann, bob) = (ann(), Principal::of_key("bob").with_roles(Role::Caller));
@@ -192,7 +192,7 @@ fn waiting_calls_of_a_principal_are_bounded_and_others_are_not_read() {
         let copy = HeldCall { id: id.clone(), expires_ms, tool: format!("t{number}"), ..call.clone() };
         fs::write(held.file(&id, "json"), serde_json::to_vec(&copy).unwrap()).unwrap();
     };
-    (1..MAX_WAITING).for_each(|number| write(number, u64::MAX));
+    (1..MAX_HELD).for_each(|number| write(number, u64::MAX));
     let next = NewHeldCall { tool: "next", ..new(&ann, &arguments, HOUR) };
     assert!(held.hold(&next).is_err());
     // An unreadable call of another principal does not matter.
@@ -200,22 +200,22 @@ fn waiting_calls_of_a_principal_are_bounded_and_others_are_not_read() {
     assert!(held.hold(&new(&bob, &arguments, HOUR)).unwrap().is_new);
     fs::remove_file(held.file(&format!("{prefix}ff"), "json")).unwrap();
     // Expired calls do not count, and are removed.
-    (1..MAX_WAITING).for_each(|number| write(number, 1));
+    (1..MAX_HELD).for_each(|number| write(number, 1));
     assert!(held.hold(&next).unwrap().is_new);
     assert_eq!(held.entries_of(&prefix).unwrap().calls.len(), 2);
 }
 
 #[tokio::test]
-async fn waiting_calls_of_a_principal_are_bounded_in_a_store() {
+async fn held_calls_of_a_principal_are_bounded_in_a_store() {
     let home = tempfile::tempdir().unwrap();
     let store: Arc<dyn HubStore> = Arc::new(SqliteStore::open(home.path()).unwrap());
     let held = HeldCalls::in_store(Arc::clone(&store));
     let (ann, bob) = (ann(), Principal::of_key("bob").with_roles(Role::Caller));
     let arguments = RawJson::empty_object();
-    for number in 0..MAX_WAITING {
+    for number in 0..MAX_HELD {
         let tool = format!("t{number}");
-        let waiting = NewHeldCall { tool: &tool, ..new(&ann, &arguments, HOUR) };
-        let call = HeldCall { is_new: false, ..waiting.to_waiting() };
+        let new_call = NewHeldCall { tool: &tool, ..new(&ann, &arguments, HOUR) };
+        let call = HeldCall { is_new: false, ..new_call.to_held_call() };
         let value = serde_json::json!({"call": call}).to_string();
         let entry = toolhub_core::shared_state::NewEntry {
             kind: toolhub_core::shared_state::StateKind::HeldCall,
@@ -274,7 +274,7 @@ async fn expired_calls_cannot_be_decided_and_references_cannot_leave_the_folder(
         let call = held.hold(&new(&ann, &arguments, Duration::ZERO)).await.unwrap();
         let decider = Decider { principal: &local, is_alone: true };
         let decided = held.decide(&call.id, true, decider).await;
-        assert!(matches!(decided, Err(DecideError::NotWaiting(HeldState::Expired))));
+        assert!(matches!(decided, Err(DecideError::NotHeld(HeldState::Expired))));
         fs::write(folder.home.path().join("x.json"), "{}").unwrap();
         for id in ["../x", "", ".", "ab/../x", "zz"] {
             assert!(held.get(id).await.unwrap().is_none(), "{id}");
@@ -289,12 +289,12 @@ async fn decisions_of_other_processes_are_noticed() {
         let (held, other) = (folder.open(), folder.open());
         let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
         let call = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
-        let waiting = async {
+        let decision = async {
             let mut seen = SeenDecisions::default();
             loop {
                 held.wait_for_decision(&mut seen).await;
                 let state = held.get(&call.id).await.unwrap().unwrap().state;
-                if state != HeldState::Waiting {
+                if state != HeldState::Held {
                     return SystemTime::now();
                 }
             }
@@ -305,7 +305,7 @@ async fn decisions_of_other_processes_are_noticed() {
             other.decide(&call.id, true, decider).await.unwrap();
             SystemTime::now()
         };
-        let (noticed, decided) = tokio::join!(waiting, deciding);
+        let (noticed, decided) = tokio::join!(decision, deciding);
         assert!(noticed.duration_since(decided).unwrap_or_default() < Duration::from_secs(1));
     }
 }
@@ -323,19 +323,19 @@ async fn a_call_of_a_script_belongs_to_its_run_and_ends_with_it() {
         let second = held.hold(&of(Some(&next))).await.unwrap();
         assert!(first.id != direct.id && second.id != first.id && second.id != direct.id);
         assert_eq!(held.hold(&of(Some(&run))).await.unwrap().id, first.id, "equal calls of a run");
-        assert_eq!(other.get(&first.id).await.unwrap().unwrap().state, HeldState::Waiting);
+        assert_eq!(other.get(&first.id).await.unwrap().unwrap().state, HeldState::Held);
         // The first run ends: its call cannot be approved, and the next run is not concerned.
         assert!(held.withdraw_of_script(&first.id).await.unwrap());
         assert!(!other.withdraw_of_script(&first.id).await.unwrap(), "it is recorded once");
         let late = other.decide(&first.id, true, decider).await;
-        assert!(matches!(late, Err(DecideError::NotWaiting(HeldState::Withdrawn))), "{late:?}");
+        assert!(matches!(late, Err(DecideError::NotHeld(HeldState::Withdrawn))), "{late:?}");
         assert!(!held.consume(&first.id).await.unwrap());
         // An approval that was not used before the end is of no use after it.
         other.decide(&second.id, true, decider).await.unwrap();
         assert!(held.withdraw_of_script(&second.id).await.unwrap());
         assert!(!held.consume(&second.id).await.unwrap());
         assert!(held.hold(&of(Some(&next))).await.unwrap().is_new);
-        assert_eq!(held.get(&direct.id).await.unwrap().unwrap().state, HeldState::Waiting);
+        assert_eq!(held.get(&direct.id).await.unwrap().unwrap().state, HeldState::Held);
         assert!(!held.withdraw_of_script(&direct.id).await.unwrap(), "no script made it");
     }
 }
@@ -366,13 +366,13 @@ async fn a_call_of_a_script_is_withdrawn_when_its_hub_ends() {
         let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
         let decider = Decider { principal: &local, is_alone: true };
         let run = CallId::new("run");
-        let waiting = NewHeldCall { script: Some(&run), ..new(&ann, &arguments, HOUR) };
-        let call = hub.hold(&waiting).await.unwrap();
+        let new_call = NewHeldCall { script: Some(&run), ..new(&ann, &arguments, HOUR) };
+        let call = hub.hold(&new_call).await.unwrap();
         assert_eq!(other.withdraw_orphans().await.unwrap().len(), 0);
         let id = call.id.clone();
         drop((call, hub));
         let late = other.decide(&id, true, decider).await;
-        assert!(matches!(late, Err(DecideError::NotWaiting(HeldState::Withdrawn))), "{late:?}");
+        assert!(matches!(late, Err(DecideError::NotHeld(HeldState::Withdrawn))), "{late:?}");
         assert_eq!(other.list().await.unwrap()[0].state, HeldState::Withdrawn);
         let withdrawn = other.withdraw_orphans().await.unwrap();
         assert_eq!(withdrawn.iter().map(|call| &call.id).collect::<Vec<_>>(), [&id]);
@@ -395,27 +395,30 @@ async fn too_long_arguments_are_not_held() {
 
 /// A principal cannot fill the data folder with calls that wait, and calls that have ended do not keep it from new ones.
 #[test]
-fn ended_calls_give_way_to_new_ones_and_waiting_calls_do_not() {
+fn ended_calls_give_way_to_new_ones_and_held_calls_do_not() {
     let (ann, arguments) =
         (ann(), RawJson::of(&serde_json::json!({"text": "x".repeat(MAX_STORED_BYTES / 4)})));
-    let call =
-        |at_ms: u64, state: HeldState| HeldCall { at_ms, state, ..new(&ann, &arguments, HOUR).to_waiting() };
+    let call = |at_ms: u64, state: HeldState| HeldCall {
+        at_ms,
+        state,
+        ..new(&ann, &arguments, HOUR).to_held_call()
+    };
     let by = || "local".to_owned();
-    let waiting = |at_ms: u64| call(at_ms, HeldState::Waiting);
+    let held = |at_ms: u64| call(at_ms, HeldState::Held);
     let removed = |stored: Vec<HeldCall>| {
         ended_to_remove(stored, 100).map(|calls| calls.iter().map(|call| call.at_ms).collect::<Vec<_>>())
     };
-    assert!(removed(vec![waiting(1), waiting(2), waiting(3)]).unwrap().is_empty());
+    assert!(removed(vec![held(1), held(2), held(3)]).unwrap().is_empty());
     let ended = |at_ms: u64| call(at_ms, HeldState::Used { by: by() });
-    assert_eq!(removed(vec![ended(3), ended(1), waiting(2), ended(4)]).unwrap(), [1]);
+    assert_eq!(removed(vec![ended(3), ended(1), held(2), ended(4)]).unwrap(), [1]);
     assert_eq!(
-        removed(vec![ended(3), waiting(1), call(2, HeldState::Expired), waiting(4), ended(5)]).unwrap(),
+        removed(vec![ended(3), held(1), call(2, HeldState::Expired), held(4), ended(5)]).unwrap(),
         [2, 3]
     );
-    assert!(removed((1..=4).map(waiting).collect()).is_err());
+    assert!(removed((1..=4).map(held).collect()).is_err());
     let approved = |at_ms: u64| call(at_ms, HeldState::Approved { by: by() });
     let denied = |at_ms: u64| call(at_ms, HeldState::Denied { by: by() });
-    assert!(removed(vec![approved(1), denied(2), waiting(3), waiting(4)]).is_err());
+    assert!(removed(vec![approved(1), denied(2), held(3), held(4)]).is_err());
 }
 
 #[test]
@@ -427,7 +430,7 @@ fn refused_decision_names_the_state_in_both_languages() {
         (HeldState::Used { by: by() }, "used", "已执行"),
         (HeldState::Expired, "expired", "已过期"),
     ] {
-        let text = DecideError::NotWaiting(state).text("a1");
+        let text = DecideError::NotHeld(state).text("a1");
         assert_eq!(text.localize(Lang::En), format!("`a1` is no longer waiting: {en}"));
         assert_eq!(text.localize(Lang::Zh), format!("`a1` 已处理：{zh}"));
     }

@@ -99,7 +99,7 @@ impl Hub {
     /// Checks the arguments of a local tool against its schema.
     fn check_arguments(&self, tool: &LocalTool, arguments: &RawJson) -> Result<(), ToolError> {
         let catalog = self.catalog();
-        let entry = catalog.named(tool.name().as_str()).find(|entry| tool.is(&entry.tool));
+        let entry = catalog.named(tool.name().as_str()).find(|entry| tool.is_served_by(&entry.tool));
         entry.map_or(Ok(()), |entry| entry.check(arguments))
     }
 

@@ -36,14 +36,14 @@ impl LocalTool {
     }
 
     /// Whether that tool of the catalog serves it.
-    pub(super) fn is(&self, tool: &Tool) -> bool {
+    pub(super) fn is_served_by(&self, tool: &Tool) -> bool {
         *tool.name() == self.tool && tool.source == self.source
     }
 
     /// A call of the tool.
     pub(super) fn call(&self, arguments: RawJson) -> ToolCall {
         let mut call = ToolCall::of(self.tool.clone(), arguments);
-        call.among = Some([self.source.clone()].into());
+        call.sources = Some([self.source.clone()].into());
         call
     }
 }
@@ -89,7 +89,7 @@ impl Hub {
         if !is_of_caller && !self.may_run_skill_script(call) {
             return false;
         }
-        let identity = call.caller.as_ref().and_then(|caller| caller.identity());
+        let identity = call.caller.as_ref().and_then(|caller| caller.principal());
         match &call.nested {
             Some(_) => call.timeout.is_none(),
             None => identity.is_none(),
@@ -99,7 +99,7 @@ impl Hub {
     /// Whether a call may reach a script of a skill.
     fn may_run_skill_script(&self, call: &ToolCall) -> bool {
         self.scripts.is_some()
-            && call.among.as_ref().is_none_or(|among| among.contains(&Source::Skill))
+            && call.sources.as_ref().is_none_or(|sources| sources.contains(&Source::Skill))
             && self.catalog().scripts(call.by, call.tool.as_str()).next().is_some()
     }
 

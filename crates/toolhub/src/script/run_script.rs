@@ -17,7 +17,7 @@ use crate::settings::Settings;
 
 const DEFINITION: &str = r#"{
     "name": "run_script",
-    "description": "Runs a JavaScript program that calls tools, and returns only its value: use it for several calls, loops, and large results that need not be read. `await tools.SERVER.TOOL({…})` (or `tools[\"RUN_SCRIPT\"]`) returns the tool's structured content, or its text as a string; a failed call throws an error with `kind`, `message` and `hint`. `Promise.all` runs calls in parallel. The value is that of `return` or of the last expression; `console.log` is returned, too. `input` is the given data. Plain JavaScript: no imports, no network, no files, no state between scripts, no timers but `sleep(ms)`. search_tools finds tools, describe_tool tells their signatures.",
+    "description": "Runs a JavaScript program that calls tools, and returns only its value: use it for several calls, loops, and large results that need not be read. `await tools.SERVER.TOOL({…})` (or `tools[\"NAME\"]`) returns the tool's structured content, or its text as a string; a failed call throws an error with `kind`, `message` and `hint`. `Promise.all` runs calls in parallel. The value is that of `return` or of the last expression; `console.log` is returned, too. `input` is the given data. Plain JavaScript: no imports, no network, no files, no state between scripts, no timers but `sleep(ms)`. search_tools finds tools, describe_tool tells their signatures.",
     "inputSchema": {
         "type": "object",
         "properties": {

@@ -1,4 +1,4 @@
-//! Runs scripts for calls: each has a place, a journal and the tools of its caller. `run_script` and the scripts of skills share
+//! Runs scripts for calls: each has a slot, a journal and the tools of its caller. `run_script` and the scripts of skills share
 //! the host processes.
 
 use std::collections::HashMap;
@@ -19,9 +19,9 @@ use super::journals::{Journals, ReopenError, RunJournal};
 use super::last_interruption::LastInterruption;
 use super::output_meta::{FAILURE_KEY, META_KEY};
 use super::shares::Shares;
-use crate::settings::{ScriptPlace, Settings};
+use crate::settings::{ScriptLocation, Settings};
 
-/// Who wrote a script. Each kind has its own places: a script of a caller waits for the scripts of skills that it calls, and
+/// Who wrote a script. Each kind has its own slots: a script of a caller waits for the scripts of skills that it calls, and
 /// these call no further scripts, so that no two wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScriptAuthor {
@@ -65,8 +65,8 @@ impl ScriptRuns {
             return None;
         }
         let others = match settings.cluster.scripts {
-            ScriptPlace::Replica => None,
-            place => others.map(|hosts| OtherHosts { hosts, or_here: place == ScriptPlace::Auto }),
+            ScriptLocation::Replica => None,
+            location => others.map(|hosts| OtherHosts { hosts, or_here: location == ScriptLocation::Auto }),
         };
         let config = RunnerConfig {
             limits: settings.script.limits(),
@@ -126,7 +126,7 @@ impl ScriptRuns {
         let runners = self.runners.get_or_init(|| {
             self.journals.remove_old();
             let of_callers = ScriptRunner::new(self.config.clone());
-            Runners { of_skills: of_callers.with_own_places(self.config.max_running), of_callers }
+            Runners { of_skills: of_callers.with_separate_slots(self.config.max_running), of_callers }
         });
         match author {
             ScriptAuthor::Caller => &runners.of_callers,
@@ -160,8 +160,8 @@ impl ScriptRuns {
             ScriptAuthor::Skill => &self.shares_of_skills,
         };
         // Scripts of a single user need no shares.
-        let identity = context.caller.as_ref().and_then(|caller| caller.identity());
-        let _place = match identity {
+        let identity = context.caller.as_ref().and_then(|caller| caller.principal());
+        let _slot = match identity {
             // A script that a script calls belongs to that one, which waits for it.
             Some(principal) if nested.origin().budget.is_some() => Some(shares.wait(principal.id()).await),
             Some(principal) => Some(shares.take(principal.id()).ok_or_else(share_used_up)?),

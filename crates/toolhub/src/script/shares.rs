@@ -10,59 +10,59 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct Shares {
     /// Scripts of one principal at the same time.
     limit: usize,
-    /// The places of the principals that use one, or wait for one.
-    places: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    /// The slots of the principals that use one, or wait for one.
+    slots: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
-/// A script that runs. Dropping it frees its place.
+/// A script that runs. Dropping it frees its slot.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ScriptSlot<'a> {
     shares: &'a Shares,
     principal: Arc<str>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Shares {
-    /// Half of all places for each principal.
+    /// Half of all slots for each principal.
     pub(crate) fn of(max_running: usize) -> Self {
-        Self { limit: max_running.div_ceil(2).max(1), places: Mutex::default() }
+        Self { limit: max_running.div_ceil(2).max(1), slots: Mutex::default() }
     }
 
-    fn places(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slots(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn places_of(&self, principal: &Arc<str>) -> Arc<Semaphore> {
+    fn slots_of(&self, principal: &Arc<str>) -> Arc<Semaphore> {
         let new = || Arc::new(Semaphore::new(self.limit));
-        Arc::clone(self.places().entry(Arc::clone(principal)).or_insert_with(new))
+        Arc::clone(self.slots().entry(Arc::clone(principal)).or_insert_with(new))
     }
 
-    fn place(&self, principal: &Arc<str>, permit: Option<OwnedSemaphorePermit>) -> Place<'_> {
-        Place { shares: self, principal: Arc::clone(principal), permit }
+    fn slot(&self, principal: &Arc<str>, permit: Option<OwnedSemaphorePermit>) -> ScriptSlot<'_> {
+        ScriptSlot { shares: self, principal: Arc::clone(principal), permit }
     }
 
-    /// A place for one more script of a principal; `None` if its share is used up.
-    pub(crate) fn take(&self, principal: &Arc<str>) -> Option<Place<'_>> {
-        let permit = self.places_of(principal).try_acquire_owned().ok()?;
-        Some(self.place(principal, Some(permit)))
+    /// A slot for one more script of a principal; `None` if its share is used up.
+    pub(crate) fn take(&self, principal: &Arc<str>) -> Option<ScriptSlot<'_>> {
+        let permit = self.slots_of(principal).try_acquire_owned().ok()?;
+        Some(self.slot(principal, Some(permit)))
     }
 
-    /// Waits for a place. Only scripts that another script calls wait: their number is bounded by that script.
-    pub(crate) async fn wait(&self, principal: &Arc<str>) -> Place<'_> {
-        let places = self.places_of(principal);
+    /// Waits for a slot. Only scripts that another script calls wait: their number is bounded by that script.
+    pub(crate) async fn wait(&self, principal: &Arc<str>) -> ScriptSlot<'_> {
+        let slots = self.slots_of(principal);
         // The semaphore is never closed.
-        let permit = places.acquire_owned().await.ok();
-        self.place(principal, permit)
+        let permit = slots.acquire_owned().await.ok();
+        self.slot(principal, permit)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ScriptSlot<'_> {
     fn drop(&mut self) {
-        let mut places = self.shares.places();
+        let mut slots = self.shares.slots();
         drop(self.permit.take());
         // Each script that runs or waits has a reference.
-        if places.get(&self.principal).is_some_and(|own| Arc::strong_count(own) == 1) {
-            places.remove(&self.principal);
+        if slots.get(&self.principal).is_some_and(|own| Arc::strong_count(own) == 1) {
+            slots.remove(&self.principal);
         }
     }
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_principal_leaves_places_for_others() {
+    fn one_principal_leaves_slots_for_others() {
         let shares = Shares::of(4);
         let (ann, bob): (Arc<str>, Arc<str>) = ("key:ann".into(), "key:bob".into());
         let first = shares.take(&ann).unwrap();
@@ -82,11 +82,11 @@ mod tests {
         drop(first);
         assert!(shares.take(&ann).is_some());
         drop(shares.take(&ann));
-        assert_eq!(shares.places().len(), 1);
+        assert_eq!(shares.slots().len(), 1);
     }
 
     #[tokio::test]
-    async fn inner_scripts_wait_for_a_place() {
+    async fn inner_scripts_wait_for_a_slot() {
         let shares = Arc::new(Shares::of(2));
         let ann: Arc<str> = "key:ann".into();
         let first = shares.take(&ann).unwrap();
@@ -96,6 +96,6 @@ mod tests {
         let second = waiting.await;
         assert!(shares.take(&ann).is_none());
         drop(second);
-        assert!(shares.places().is_empty());
+        assert!(shares.slots().is_empty());
     }
 }

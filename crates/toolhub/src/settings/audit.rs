@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toolhub_store::AuditOptions;
 
 use super::auth::AuthSettings;
-use super::places::Places;
+use super::paths::Paths;
 use super::span::DurationSetting;
 
 /// The file of the signing key in the data folder.
@@ -22,9 +22,9 @@ pub struct AuditSettings {
 
 impl AuditSettings {
     /// The options of the audit log; `None` if it is off.
-    pub fn options(&self, auth: &AuthSettings, places: &Places) -> Option<AuditOptions> {
+    pub fn options(&self, auth: &AuthSettings, paths: &Paths) -> Option<AuditOptions> {
         self.enabled.unwrap_or_else(|| auth.is_required()).then(|| {
-            let defaults = AuditOptions::new(places.home.join(KEY_FILE));
+            let defaults = AuditOptions::new(paths.data_dir.join(KEY_FILE));
             AuditOptions { retention: self.keep.map_or(defaults.retention, |span| span.0), ..defaults }
         })
     }

@@ -9,6 +9,7 @@ use toolhub_access::{RuleSet, RuleSpec, RuleWarning};
 use toolhub_client_config::expand;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::PrincipalKind;
+use toolhub_core::shell;
 use toolhub_core::{Principal, Role, Roles, Secret};
 use toolhub_oauth::resource_server::{IntrospectionClient, LoginClient, ResourceServer, TrustedIssuer};
 use toolhub_server::Key;
@@ -226,10 +227,12 @@ impl AuthSettings {
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 let what = LocalizedText::new(
                     format!(
-                        "`sha256` of token `{name}` is no hash of 64 hexadecimal digits: `toolhub keys new {name}` makes one"
+                        "`sha256` of token `{name}` is no hash of 64 hexadecimal digits: `toolhub keys new {}` makes one",
+                        shell::quote(name)
                     ),
                     format!(
-                        "令牌 `{name}` 的 `sha256` 不是 64 位十六进制哈希：可用 `toolhub keys new {name}` 生成"
+                        "令牌 `{name}` 的 `sha256` 不是 64 位十六进制哈希：可用 `toolhub keys new {}` 生成",
+                        shell::quote(name)
                     ),
                 );
                 return Some(("sha256", what));

@@ -40,7 +40,7 @@ pub struct ClusterSettings {
     /// How long a placement lasts without being extended.
     pub lease: Option<DurationSetting>,
     /// Where scripts run.
-    pub scripts: ScriptPlace,
+    pub scripts: ScriptLocation,
     /// The keys of session ids: 256 bits each, in base64; `${VAR}` is expanded from the environment. The first seals, all open.
     pub session_keys: Vec<Secret>,
 }
@@ -48,7 +48,7 @@ pub struct ClusterSettings {
 /// Where the processes of scripts run. Their calls are always made by the replica.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ScriptPlace {
+pub enum ScriptLocation {
     /// On a worker, or on the replica if no worker takes the script.
     #[default]
     Auto,
@@ -213,9 +213,9 @@ mod tests {
         assert_eq!(cluster.urls().unwrap(), ["tls://nats.example:4222"]);
         assert_eq!(cluster.authorities.as_deref(), Some(std::path::Path::new("ca.pem")));
         assert_eq!((cluster.lease(), cluster.problem().is_none()), (Duration::from_secs(20), true));
-        assert_eq!(cluster.scripts, ScriptPlace::Auto);
+        assert_eq!(cluster.scripts, ScriptLocation::Auto);
         let cluster: ClusterSettings = toml_edit::de::from_str("scripts = \"workers\"").unwrap();
-        assert_eq!(cluster.scripts, ScriptPlace::Workers);
+        assert_eq!(cluster.scripts, ScriptLocation::Workers);
         assert!(toml_edit::de::from_str::<ClusterSettings>("scripts = \"nowhere\"").is_err());
         let worker: WorkerSettings = toml_edit::de::from_str("scripts = 0").unwrap();
         assert_eq!((worker.scripts(), WorkerSettings::default().scripts()), (0, 32));

@@ -8,7 +8,7 @@ use toolhub_client_config::ConfigError;
 use toolhub_core::lang::LocalizedText;
 use url::Url;
 
-use super::places::Places;
+use super::paths::Paths;
 use super::servers::load_servers;
 use super::toml::Settings;
 
@@ -146,7 +146,7 @@ pub(super) fn has_password(value: &str) -> bool {
     authority.contains('@') || Url::parse(value).is_ok_and(|url| url.query().is_some())
 }
 
-/// Visits the strings of a table with the keys that lead to them, joined by dots, and their places in the text.
+/// Visits the strings of a table with the keys that lead to them, joined by dots, and their positions in the text.
 fn strings_of_table(table: &dyn TableLike, parent: &str, visit: &mut impl FnMut(&str, &str, Range<usize>)) {
     for (key, item) in table.iter() {
         let path = if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") };
@@ -175,9 +175,9 @@ fn strings_of_value(path: &str, value: &Value, visit: &mut impl FnMut(&str, &str
 }
 
 /// Checks the text of a configuration as a hub that starts or reloads does. Returns the settings with all warnings.
-pub fn check_config(places: &Places, text: &str) -> Result<Settings, ConfigError> {
-    let mut settings = Settings::parse(&places.config, text)?;
-    let (_, notes) = load_servers(places, &settings)?;
+pub fn check_config(paths: &Paths, text: &str) -> Result<Settings, ConfigError> {
+    let mut settings = Settings::parse(&paths.config, text)?;
+    let (_, notes) = load_servers(paths, &settings)?;
     settings.notes.extend(notes);
     Ok(settings)
 }

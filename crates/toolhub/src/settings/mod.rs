@@ -9,7 +9,7 @@ mod edit;
 mod known_keys;
 mod llm;
 mod openai;
-mod places;
+mod paths;
 mod profiles;
 mod restart_sections;
 mod sandbox;
@@ -33,11 +33,11 @@ pub use auth::{
     AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, RevokedKey, TokenSettings, parse_time,
 };
 pub use bind::Bind;
-pub use cluster::{ClusterSettings, ScriptPlace, WorkerSettings};
+pub use cluster::{ClusterSettings, ScriptLocation, WorkerSettings};
 pub use edit::{MaskedConfig, check_config};
 pub use llm::LlmSettings;
 pub use openai::OpenAiSettings;
-pub use places::{Places, PlacesError};
+pub use paths::{Paths, PathsError};
 pub use profiles::{DEFAULT_PROFILE, Expose, Override, ProfileSettings};
 pub use restart_sections::RestartSections;
 pub use sandbox::{ProtectionName, SandboxSetting};

@@ -7,22 +7,22 @@ use toolhub_client_config::{ConfigError, TransportSpec};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::{Credentials, ServerSpec, parse_servers};
 
-use super::places::Places;
+use super::paths::Paths;
 use super::toml::{ServerExtras, Settings};
 use crate::process_sandbox::Sandbox;
 use crate::trust::Restriction;
 
 /// All configured servers in file order, and warnings.
 pub fn load_servers(
-    places: &Places,
+    paths: &Paths,
     settings: &Settings,
 ) -> Result<(Vec<ServerSpec>, Vec<LocalizedText>), ConfigError> {
     let mut notes = settings.notes.clone();
-    let mut servers = match places.text(&places.servers)? {
-        Some(text) => parse_servers(&places.servers, &text)?,
+    let mut servers = match paths.text(&paths.servers)? {
+        Some(text) => parse_servers(&paths.servers, &text)?,
         None => Vec::new(),
     };
-    for spec in shared_servers(places)? {
+    for spec in shared_servers(paths)? {
         if let Some(first) = servers.iter().find(|known| known.id == spec.id) {
             let (id, used, left) = (&spec.id, first.origin.display(), spec.origin.display());
             notes.push(LocalizedText::new(
@@ -43,12 +43,12 @@ pub fn load_servers(
         match servers.iter_mut().find(|spec| spec.id.as_str() == extras.id) {
             Some(spec) => {
                 apply(extras, spec);
-                spec.roots = extras.roots(&places.config);
-                notes.extend(apply_sandbox(extras, spec, places));
+                spec.roots = extras.roots(&paths.config);
+                notes.extend(apply_sandbox(extras, spec, paths));
                 notes.extend(credentials_note(spec));
             }
             None => {
-                let (id, file) = (&extras.id, places.servers.display());
+                let (id, file) = (&extras.id, paths.servers.display());
                 notes.push(LocalizedText::new(
                     format!("`[[servers]]` speaks of `{id}`, which is not in `{file}`"),
                     format!("`[[servers]]` 提到的 `{id}` 不在 `{file}` 中"),
@@ -58,7 +58,7 @@ pub fn load_servers(
     }
     // Last: the consent covers the settings of the entry, too.
     for spec in &mut servers {
-        spec.consent = places.workspace.consent(spec, &spec.origin);
+        spec.consent = paths.workspace.consent(spec, &spec.origin);
     }
     Ok((servers, notes))
 }
@@ -66,11 +66,11 @@ pub fn load_servers(
 /// A note with those of `servers` that are not started, or not in the current folder, because it is not trusted.
 pub fn folder_note<'a>(
     servers: impl IntoIterator<Item = &'a ServerSpec>,
-    places: &Places,
+    paths: &Paths,
 ) -> Option<LocalizedText> {
     let (mut moved, mut refused) = (Vec::new(), Vec::new());
     for spec in servers.into_iter().filter(|spec| spec.enabled) {
-        match places.workspace.restriction(spec, &spec.origin) {
+        match paths.workspace.restriction(spec, &spec.origin) {
             Some(Restriction::Moved { file }) => moved.push((format!("`{}`", spec.id), file)),
             Some(Restriction::Refused { word, trusted }) => {
                 refused.push(Restriction::refusal(spec.id.as_str(), &word, trusted));
@@ -78,16 +78,16 @@ pub fn folder_note<'a>(
             None => {}
         }
     }
-    let notes: Vec<LocalizedText> = refused.into_iter().chain(moved_note(&moved, places)).collect();
+    let notes: Vec<LocalizedText> = refused.into_iter().chain(moved_note(&moved, paths)).collect();
     let join = |lang, gap: &str| notes.iter().map(|note| note.localize(lang)).collect::<Vec<_>>().join(gap);
     (!notes.is_empty()).then(|| LocalizedText::new(join(Lang::En, "; "), join(Lang::Zh, "；")))
 }
 
 /// A note with the servers that start in another folder, each with the file that is the reason.
-fn moved_note(moved: &[(String, String)], places: &Places) -> Option<LocalizedText> {
+fn moved_note(moved: &[(String, String)], paths: &Paths) -> Option<LocalizedText> {
     let (_, file) = moved.first()?;
     let ids: Vec<&str> = moved.iter().map(|(id, _)| id.as_str()).collect();
-    let folder = places.workspace.neutral_folder();
+    let folder = paths.workspace.neutral_folder();
     let folder = folder.display();
     let (en, zh) = (ids.join(", "), ids.join("、"));
     let (start, it) = if ids.len() == 1 { ("starts", "it runs") } else { ("start", "they run") };
@@ -102,8 +102,8 @@ fn moved_note(moved: &[(String, String)], places: &Places) -> Option<LocalizedTe
 }
 
 /// The servers of a trusted project's `.mcp.json`.
-fn shared_servers(places: &Places) -> Result<Vec<ServerSpec>, ConfigError> {
-    let Some((file, bytes)) = places.workspace.shared_servers() else { return Ok(Vec::new()) };
+fn shared_servers(paths: &Paths) -> Result<Vec<ServerSpec>, ConfigError> {
+    let Some((file, bytes)) = paths.workspace.shared_servers() else { return Ok(Vec::new()) };
     let text = std::str::from_utf8(bytes)
         .map_err(|error| ConfigError::io(file, &Error::new(ErrorKind::InvalidData, error)))?;
     parse_servers(file, text)
@@ -166,8 +166,8 @@ fn credentials_note(spec: &ServerSpec) -> Option<LocalizedText> {
 }
 
 /// Sandboxes the process of a server, if configured. Returns a note if the server has no process.
-fn apply_sandbox(extras: &ServerExtras, spec: &mut ServerSpec, places: &Places) -> Option<LocalizedText> {
-    let policy = extras.sandbox.policy(&places.config)?;
+fn apply_sandbox(extras: &ServerExtras, spec: &mut ServerSpec, paths: &Paths) -> Option<LocalizedText> {
+    let policy = extras.sandbox.policy(&paths.config)?;
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
         stdio.process_sandbox = Some(Arc::new(Sandbox(policy)));
         return None;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toolhub_skills::{Grants, Origin, Root, SkillOptions};
 
-use super::places::Places;
+use super::paths::Paths;
 use super::sandbox::ProtectionName;
 use crate::trust::AGENT_SKILLS;
 
@@ -49,38 +49,38 @@ fn rooted(command: &str, config: &Path) -> String {
 
 impl SkillSettings {
     /// The options of the skill registry.
-    pub fn options(&self, places: &Places) -> SkillOptions {
+    pub fn options(&self, paths: &Paths) -> SkillOptions {
         SkillOptions {
-            roots: if self.enabled { self.roots(places) } else { Vec::new() },
+            roots: if self.enabled { self.roots(paths) } else { Vec::new() },
             grants: self.grants.clone(),
             allow_missing: self.allow_missing.iter().map(|name| name.0).collect(),
-            python: self.python.as_deref().map(|python| rooted(python, &places.config)),
-            data: Some(places.home.clone()),
+            python: self.python.as_deref().map(|python| rooted(python, &paths.config)),
+            data: Some(paths.data_dir.clone()),
             builtin: BTreeSet::new(),
         }
     }
 
     /// The folders of skills: the project's before the owner's.
-    fn roots(&self, places: &Places) -> Vec<Root> {
+    fn roots(&self, paths: &Paths) -> Vec<Root> {
         let mut roots = Vec::new();
         // Absolute, because scripts run in another working directory.
         let absolute = |folder: PathBuf| std::path::absolute(&folder).unwrap_or(folder);
         let mut add = |folder: PathBuf, origin: Origin| roots.push(Root { folder: absolute(folder), origin });
-        let workspace = &places.workspace;
+        let workspace = &paths.workspace;
         for folder in workspace.skill_folders() {
             add(folder, Origin::Project);
         }
-        let config_folder = places.config.parent().unwrap_or(Path::new(""));
+        let config_folder = paths.config.parent().unwrap_or(Path::new(""));
         let home = |folder: &Path| Some(std::env::home_dir()?.join(folder.strip_prefix("~").ok()?));
         let named =
             self.folders.iter().map(|folder| home(folder).unwrap_or_else(|| config_folder.join(folder)));
         for folder in [config_folder.join("skills")].into_iter().chain(named) {
             // Skills that the settings of a trusted project name still belong to the project: each is approved separately.
-            if let Some(origin) = workspace.origin_of_skills(&places.config, &folder) {
+            if let Some(origin) = workspace.origin_of_skills(&paths.config, &folder) {
                 add(folder, origin);
             }
         }
-        if let Some(user) = &places.user {
+        if let Some(user) = &paths.home_dir {
             AGENT_SKILLS.iter().for_each(|usual| add(user.join(usual), Origin::User));
         }
         roots

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toolhub_client_config::expand;
 use toolhub_store::{Detail, Durability, OpenError, Retention, StoreLocation, StoreOptions};
 
-use super::places::Places;
+use super::paths::Paths;
 use super::size::Size;
 use super::span::DurationSetting;
 
@@ -59,8 +59,8 @@ impl std::fmt::Debug for StoreSettings {
 
 impl StoreSettings {
     /// The location of the store.
-    pub fn location(&self, places: &Places) -> Result<StoreLocation, OpenError> {
-        let Some(url) = &self.url else { return Ok(StoreLocation::Folder(places.home.clone())) };
+    pub fn location(&self, paths: &Paths) -> Result<StoreLocation, OpenError> {
+        let Some(url) = &self.url else { return Ok(StoreLocation::Folder(paths.data_dir.clone())) };
         let lookup = |name: &str| std::env::var(name).ok();
         let url = expand(url, &lookup)
             .map_err(|name| OpenError::Url(format!("it uses ${{{name}}}, which is not set")))?;

@@ -23,7 +23,7 @@ use super::cluster::{ClusterSettings, WorkerSettings};
 use super::known_keys::{misplaced_tokens, unknown_keys};
 use super::llm::LlmSettings;
 use super::openai::OpenAiSettings;
-use super::places::Places;
+use super::paths::Paths;
 use super::profiles::ProfileSettings;
 use super::restart_sections::RestartSections;
 use super::sandbox::SandboxSetting;
@@ -400,9 +400,9 @@ impl Settings {
     }
 
     /// Reads the settings; defaults if the file does not exist.
-    pub fn read(places: &Places) -> Result<Self, ConfigError> {
-        match places.text(&places.config)? {
-            Some(text) => Self::parse(&places.config, &text),
+    pub fn read(paths: &Paths) -> Result<Self, ConfigError> {
+        match paths.text(&paths.config)? {
+            Some(text) => Self::parse(&paths.config, &text),
             None => Ok(Self::default()),
         }
     }

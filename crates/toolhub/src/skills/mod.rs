@@ -54,7 +54,7 @@ impl Hub {
         let tools = self.skills.tools();
         let same = tools.len() == before.len()
             && tools.iter().zip(before).all(|(one, other)| {
-                one.definition.raw().get() == other.definition.raw().get() && one.trust == other.trust
+                one.definition.raw().get() == other.definition.raw().get() && one.approval == other.approval
             });
         if !same {
             self.engine.set_tools(&Source::Skill, &tools);
@@ -171,7 +171,7 @@ fn digest_with_kind(digest: &str, kind: FileKind) -> String {
 
 /// Whether any skill requires an approval.
 pub(crate) fn has_skills_needing_approval(snapshot: &Snapshot) -> bool {
-    snapshot.skills.iter().any(|known| known.approval != ApprovalState::Own)
+    snapshot.skills.iter().any(|known| known.approval != ApprovalState::NotRequired)
 }
 
 /// Loads the approvals of skills into a registry.

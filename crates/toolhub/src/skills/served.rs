@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use toolhub_core::RawJson;
+use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::skills::{MAX_SKILL_BYTES, MAX_SKILL_FILES};
-use toolhub_skills::{FileKind, HardLinks, MANIFEST, SkillRegistry, resource, sha256};
+use toolhub_skills::{FileKind, HardLinks, MANIFEST, SkillRegistry, resource};
 
 /// A served file of a skill.
 #[derive(Debug, Clone)]
-pub(crate) struct OwnFile {
+pub(crate) struct ServedFile {
     pub(crate) uri: String,
     /// Its path relative to the skill.
     pub(crate) path: String,
@@ -27,7 +28,7 @@ pub(crate) struct ServedSkill {
     /// The URI of its `SKILL.md`.
     pub(crate) uri: String,
     pub(crate) folder: PathBuf,
-    pub(crate) files: Vec<OwnFile>,
+    pub(crate) files: Vec<ServedFile>,
     /// Its entry in `skills/list`.
     pub(crate) entry: RawJson,
 }
@@ -35,10 +36,10 @@ pub(crate) struct ServedSkill {
 impl ServedSkill {
     /// Reads one of its files, if its digest matches the listing. Blocking. The file is opened once, and the digest is computed
     /// from the bytes that are returned, so that a file replaced since the listing is never served.
-    pub(crate) fn read(&self, file: &OwnFile) -> Result<Vec<u8>, LocalizedText> {
+    pub(crate) fn read(&self, file: &ServedFile) -> Result<Vec<u8>, LocalizedText> {
         let read = resource::read(&self.folder, &file.path, resource::MAX_RESOURCE_BYTES);
         let bytes = read.map_err(|error| error.text().clone())?;
-        if sha256(&bytes) == file.digest {
+        if hex::sha256(&bytes) == file.digest {
             return Ok(bytes);
         }
         let path = &file.path;
@@ -68,7 +69,7 @@ pub(crate) fn served(registry: &SkillRegistry) -> Vec<ServedSkill> {
         for (path, file) in plain {
             let uri = format!("{root}/{}", encoded(path));
             listed.push(json!({"uri": uri, "digest": format!("sha256:{}", file.digest), "size": file.size}));
-            files.push(OwnFile { uri, path: path.clone(), size: file.size, digest: file.digest.clone() });
+            files.push(ServedFile { uri, path: path.clone(), size: file.size, digest: file.digest.clone() });
         }
         if files.len() > MAX_SKILL_FILES || set.size() > MAX_SKILL_BYTES || !set.files.contains_key(MANIFEST)
         {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
+use toolhub_core::hex;
 
 use super::record::TrustRecord;
-use super::scan::{Scan, hexadecimal};
+use super::scan::Scan;
 
 /// Bytes of a file's digest that are stored.
 const SHORT: usize = 8;
@@ -52,7 +53,7 @@ pub(super) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
         all.update(state.owner.unwrap_or_default().to_le_bytes());
         all.update(state.target.as_ref().map(|path| path.as_os_str().as_encoded_bytes()).unwrap_or_default());
     }
-    let short = |all: Sha256| hexadecimal(all.finalize().get(..SHORT).unwrap_or_default());
+    let short = |all: Sha256| hex::encode(all.finalize().get(..SHORT).unwrap_or_default());
     files.into_iter().map(|(name, all)| (name, short(all))).collect()
 }
 

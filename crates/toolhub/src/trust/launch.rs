@@ -152,7 +152,7 @@ impl LaunchSite {
 
     /// The files of the project that an entry of the owner's own configuration loads. A program from elsewhere that is no
     /// interpreter does not run names and messages of `git`, so that a commit does not count as a change.
-    pub(super) fn own_launch_files(
+    pub(super) fn user_server_files(
         &self,
         spec: &StdioSpec,
     ) -> Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText> {

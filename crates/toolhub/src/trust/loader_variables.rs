@@ -169,34 +169,20 @@ const CODE_PREFIXES: [&str; 54] = [
     "YARN_",
 ];
 /// Variables with such a prefix whose value, if it is plain, is data, a file that is bound, or a folder that is bound as a whole.
-const PLAIN: [&str; 73] = [
-    "DENO_NO_PROMPT",
-    "DENO_NO_UPDATE_CHECK",
-    "DOTNET_CLI_TELEMETRY_OPTOUT",
-    "DOTNET_NOLOGO",
-    "GIT_AUTHOR_EMAIL",
-    "GIT_AUTHOR_NAME",
-    "GIT_COMMITTER_EMAIL",
-    "GIT_COMMITTER_NAME",
-    "GIT_TERMINAL_PROMPT",
+const PLAIN: [&str; 53] = [
     "LD_PRELOAD",
     "DYLD_INSERT_LIBRARIES",
     "NODE_DEBUG",
-    "NODE_ENV",
     "NODE_EXTRA_CA_CERTS",
-    "NODE_NO_WARNINGS",
     "NODE_PATH",
     "NODE_TLS_REJECT_UNAUTHORIZED",
     "NPM_CONFIG_AUDIT",
     "NPM_CONFIG_FUND",
-    "NPM_CONFIG_LOGLEVEL",
-    "NPM_CONFIG_OFFLINE",
     "NPM_CONFIG_PREFER_OFFLINE",
     "NPM_CONFIG_PROGRESS",
     "NPM_CONFIG_REGISTRY",
     "NPM_CONFIG_STRICT_SSL",
     "NPM_CONFIG_UPDATE_NOTIFIER",
-    "NPM_CONFIG_YES",
     "NPM_TOKEN",
     "PIP_DISABLE_PIP_VERSION_CHECK",
     "PIP_EXTRA_INDEX_URL",
@@ -205,10 +191,8 @@ const PLAIN: [&str; 73] = [
     "PIP_NO_INPUT",
     "PIP_QUIET",
     "PYTHONDEVMODE",
-    "PYTHONDONTWRITEBYTECODE",
     "PYTHONFAULTHANDLER",
     "PYTHONHASHSEED",
-    "PYTHONIOENCODING",
     "PYTHONLEGACYWINDOWSSTDIO",
     "PYTHONMALLOC",
     "PYTHONNOUSERSITE",
@@ -216,9 +200,7 @@ const PLAIN: [&str; 73] = [
     "PYTHONPATH",
     "PYTHONSAFEPATH",
     "PYTHONTRACEMALLOC",
-    "PYTHONUNBUFFERED",
     "PYTHONUSERBASE",
-    "PYTHONUTF8",
     "PYTHONVERBOSE",
     "RUBYLIB",
     "UV_DEFAULT_INDEX",
@@ -229,16 +211,13 @@ const PLAIN: [&str; 73] = [
     "UV_NATIVE_TLS",
     "UV_NO_CACHE",
     "UV_NO_CONFIG",
-    "UV_NO_PROGRESS",
     "UV_OFFLINE",
     "UV_PRERELEASE",
     "UV_QUIET",
-    // Variables without such a prefix that programs interpret as paths or commands.
     "BASH_ENV",
     "BROWSER",
     "EDITOR",
     "ENV",
-    "LESS",
     "MANPAGER",
     "PAGER",
     "PATH",
@@ -278,7 +257,7 @@ const SHOWN: [&str; 20] = [
     "AWS_CONFIG_FILE",
     "ZDOTDIR",
 ];
-/// Variables with the prefix of a loader that change neither code nor connections, and are not shown as suspicious.
+/// Further variables like those in [`PLAIN`] that change neither code nor connections, and are not shown as suspicious.
 const INERT: [&str; 20] = [
     "DENO_NO_PROMPT",
     "DENO_NO_UPDATE_CHECK",
@@ -332,7 +311,7 @@ pub(super) fn is_plain_variable(name: &str, value: &str, context: &LaunchContext
         name if LIBRARY_PATHS.contains(&name) => {
             is_plain && !std::env::split_paths(value).any(|part| context.is_in_project(Path::new(&part)))
         }
-        name if PLAIN.contains(&name) => is_plain || is_address(value, context),
+        name if PLAIN.contains(&name) || INERT.contains(&name) => is_plain || is_address(value, context),
         name => value.is_empty() || !is_code(name),
     }
 }

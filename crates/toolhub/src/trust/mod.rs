@@ -19,8 +19,6 @@ mod loader_variables;
 mod location;
 mod named_folders;
 mod notice;
-mod own_binding;
-mod own_entries;
 mod packages;
 mod python_files;
 mod record;
@@ -30,6 +28,8 @@ mod run_trust;
 mod scan;
 mod steering;
 mod tree;
+mod user_server_binding;
+mod user_server_entry;
 mod virtual_environments;
 mod workspace_scan;
 
@@ -46,18 +46,18 @@ use toolhub_skills::Origin;
 
 pub use changes::{Change, ChangeKind};
 pub use launch_form::Scope;
-pub(crate) use own_entries::Restriction;
 pub use record::{TrustList, TrustRecord};
 pub use review::{Address, Program, Review, ReviewedSkill};
 pub use run_trust::RunTrust;
 pub(crate) use scan::AGENT_SKILLS;
+pub(crate) use user_server_entry::Restriction;
 
 use bound::{ConsentBinding, Launch, same};
 use files::FileState;
 use location::{FolderLocation, holds, project};
-use own_binding::{OwnBinding, OwnLaunch};
-use own_entries::OwnEntry;
 use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan};
+use user_server_binding::{UserServerBinding, UserServerLaunch};
+use user_server_entry::UserServerEntry;
 
 /// The trust decision for a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,12 +94,12 @@ struct Folder {
     /// The changes since the folder was trusted.
     changes: Vec<Change>,
     /// What the owner's own servers load from it. Only for a review, so that what is recorded is what was shown.
-    own: Arc<OnceLock<Vec<OwnLaunch>>>,
+    user_servers: Arc<OnceLock<Vec<UserServerLaunch>>>,
 }
 
 impl Folder {
-    fn own(&self) -> &[OwnLaunch] {
-        self.own.get().map(Vec::as_slice).unwrap_or_default()
+    fn user_servers(&self) -> &[UserServerLaunch] {
+        self.user_servers.get().map(Vec::as_slice).unwrap_or_default()
     }
 }
 
@@ -112,16 +112,16 @@ pub struct Workspace {
     data: PathBuf,
     /// The current folder, if it may affect the owner's own programs only in a reviewed state: neither the owner's own folder nor
     /// trusted for this run.
-    restricted_here: Option<FolderLocation>,
+    restricted_folder: Option<FolderLocation>,
     /// Whether the current folder is trusted permanently.
-    is_bound_here: bool,
+    is_trusted_permanently: bool,
     /// The folder of the user's own configuration.
-    own_config: Option<PathBuf>,
+    user_config: Option<PathBuf>,
     /// The servers file beside a config that was named on the command line.
     named_servers: Option<PathBuf>,
     /// Whether the current folder changed since it was trusted, including that everything was removed.
     changed_here: bool,
-    user: Option<PathBuf>,
+    home_dir: Option<PathBuf>,
     /// The result of [`steering::find_in`] for the current folder, for notes. Each start checks the folder again.
     steering: Arc<OnceLock<Option<String>>>,
 }
@@ -131,9 +131,9 @@ pub(crate) struct Search<'a> {
     /// The current folder.
     pub(crate) here: &'a Path,
     /// The user's home.
-    pub(crate) user: Option<&'a Path>,
+    pub(crate) home_dir: Option<&'a Path>,
     /// The folder of the user's own configuration.
-    pub(crate) own_config: Option<&'a Path>,
+    pub(crate) user_config: Option<&'a Path>,
     /// The servers file beside a config that was named on the command line.
     pub(crate) named_servers: Option<&'a Path>,
     /// The data folder, which contains the list of trusted folders.
@@ -145,20 +145,20 @@ impl Workspace {
     pub(crate) fn find(search: &Search<'_>, run: &RunTrust) -> Self {
         let Ok(here) = search.here.canonicalize() else { return Self::default() };
         let real = |path: Option<&Path>| path.and_then(|path| path.canonicalize().ok());
-        let (user, own) = (real(search.user), real(search.own_config));
-        let project_folders = project(&here, user.as_deref());
+        let (home_dir, user_config) = (real(search.home_dir), real(search.user_config));
+        let project_folders = project(&here, home_dir.as_deref());
         let top = project_folders.last().cloned().unwrap_or_else(|| here.clone());
         let list = TrustList::read(search.data);
         let mut folders = Vec::new();
-        let is_own = Some(&here) == user.as_ref() || Some(&here) == own.as_ref();
+        let is_own = Some(&here) == home_dir.as_ref() || Some(&here) == user_config.as_ref();
         let location = FolderLocation { folder: here.clone(), project: top.clone(), is_home: false };
-        let mut restricted_here = Some(location).filter(|_| !is_own);
-        let mut is_bound_here = false;
+        let mut restricted_folder = Some(location).filter(|_| !is_own);
+        let mut is_trusted_permanently = false;
         let mut changed_here = false;
-        for folder in project_folders.into_iter().filter(|folder| Some(folder) != own.as_ref()) {
+        for folder in project_folders.into_iter().filter(|folder| Some(folder) != user_config.as_ref()) {
             let is_here = folder == here;
-            let is_home = Some(&folder) == user.as_ref();
-            let known = match holds(&folder, search.data, user.as_deref()) {
+            let is_home = Some(&folder) == home_dir.as_ref();
+            let known = match holds(&folder, search.data, home_dir.as_deref()) {
                 true => None,
                 false => known(&list, &folder),
             };
@@ -176,38 +176,39 @@ impl Workspace {
             let scan = Scan::of(FolderLocation { folder, project: top.clone(), is_home }, depth);
             let digest = scan.digest();
             let status = decide(&scan, &digest, known, by_run && !foreign(&scan));
-            is_bound_here |= is_here && status == TrustStatus::Trusted;
+            is_trusted_permanently |= is_here && status == TrustStatus::Trusted;
             if is_here && status == TrustStatus::TrustedForRun {
-                restricted_here = None;
+                restricted_folder = None;
             }
             changed_here |= is_here && status == TrustStatus::Changed;
-            let steers =
-                run.review && is_here && steering::find_in(&scan.location.folder, user.as_deref()).is_some();
-            if (scan.is_empty() && !steers) || (!is_here && scan.skill_folders.is_empty()) {
+            let affects_tools = run.review
+                && is_here
+                && steering::find_in(&scan.location.folder, home_dir.as_deref()).is_some();
+            if (scan.is_empty() && !affects_tools) || (!is_here && scan.skill_folders.is_empty()) {
                 continue;
             }
             let changes = match (&status, known) {
                 (TrustStatus::Changed, Some(record)) => changes::since(record, &scan),
                 _ => Vec::new(),
             };
-            let own = Arc::default();
-            folders.push(Folder { scan: Arc::new(scan), digest, status, is_here, changes, own });
+            let user_servers = Arc::default();
+            folders.push(Folder { scan: Arc::new(scan), digest, status, is_here, changes, user_servers });
         }
         let data = search.data.to_owned();
         let found = Self {
             folders,
             config_in_use: false,
             data,
-            restricted_here,
-            is_bound_here,
-            own_config: own,
+            restricted_folder,
+            is_trusted_permanently,
+            user_config,
             named_servers: search.named_servers.map(Path::to_path_buf),
             changed_here,
-            user,
+            home_dir,
             steering: Arc::default(),
         };
         for folder in found.folders.iter().filter(|_| run.review) {
-            folder.own.get_or_init(|| found.own_launches(folder));
+            folder.user_servers.get_or_init(|| found.user_server_launches(folder));
         }
         found
     }
@@ -223,7 +224,7 @@ impl Workspace {
     }
 
     /// Marks the project's settings and servers as unused.
-    pub(crate) fn leave_config(&mut self) {
+    pub(crate) fn disable_project_config(&mut self) {
         self.config_in_use = false;
     }
 
@@ -275,31 +276,31 @@ impl Workspace {
 
     /// The consequences of an untrusted current folder for a server of the owner's own `file`; `None` if it starts as configured.
     pub(crate) fn restriction(&self, spec: &ServerSpec, file: &Path) -> Option<Restriction> {
-        let own = self.own_entry(spec, file)?;
-        let steering = self.steering.get_or_init(|| own.steering_file()).clone();
-        own.restriction(steering)
+        let entry = self.user_server_entry(spec, file)?;
+        let steering = self.steering.get_or_init(|| entry.steering_file()).clone();
+        entry.restriction(steering)
     }
 
     /// A stdio server of the owner's own `file`, if the current folder is not trusted.
-    fn own_entry(&self, spec: &ServerSpec, file: &Path) -> Option<OwnEntry> {
-        let here = self.restricted_here.as_ref()?;
+    fn user_server_entry(&self, spec: &ServerSpec, file: &Path) -> Option<UserServerEntry> {
+        let here = self.restricted_folder.as_ref()?;
         let TransportSpec::Stdio(stdio) = &spec.transport else { return None };
         if here.contains_file(file) {
             return None;
         }
-        Some(self.own_entry_in(here, spec.id.clone(), stdio.clone()))
+        Some(self.user_server_entry_in(here, spec.id.clone(), stdio.clone()))
     }
 
-    fn own_entry_in(&self, here: &FolderLocation, id: ServerId, stdio: StdioSpec) -> OwnEntry {
-        let binding = || OwnBinding { location: here.clone(), data: self.data.clone() };
-        OwnEntry {
+    fn user_server_entry_in(&self, here: &FolderLocation, id: ServerId, stdio: StdioSpec) -> UserServerEntry {
+        let binding = || UserServerBinding { location: here.clone(), data: self.data.clone() };
+        UserServerEntry {
             id,
             stdio,
             here: here.folder.clone(),
             project: here.project.clone(),
-            user: self.user.clone(),
+            home_dir: self.home_dir.clone(),
             neutral: self.neutral_folder(),
-            binding: self.is_bound_here.then(binding),
+            binding: self.is_trusted_permanently.then(binding),
         }
     }
 
@@ -313,26 +314,28 @@ impl Workspace {
 
     /// What the owner's own servers load from the current folder, of those that depend on it: those of the config that was named
     /// on the command line, or of the user's own one, unless settings of the project replace it.
-    fn own_launches(&self, folder: &Folder) -> Vec<OwnLaunch> {
-        let Some(here) = self.restricted_here.as_ref().filter(|_| folder.is_here) else { return Vec::new() };
+    fn user_server_launches(&self, folder: &Folder) -> Vec<UserServerLaunch> {
+        let Some(here) = self.restricted_folder.as_ref().filter(|_| folder.is_here) else {
+            return Vec::new();
+        };
         let file = match &self.named_servers {
             Some(file) => Some(file.clone()).filter(|file| !here.contains_file(file)),
             None => {
-                let own = self.own_config.as_ref().filter(|_| !folder.scan.configs.contains_key(CONFIG));
-                own.map(|own| own.join(SERVERS))
+                let config = self.user_config.as_ref().filter(|_| !folder.scan.configs.contains_key(CONFIG));
+                config.map(|config| config.join(SERVERS))
             }
         };
-        let mut servers = file.map(|file| own_binding::own_servers(&file)).unwrap_or_default();
+        let mut servers = file.map(|file| user_server_binding::user_servers(&file)).unwrap_or_default();
         servers.retain(|(id, stdio)| {
-            let entry = self.own_entry_in(here, id.clone(), stdio.clone());
+            let entry = self.user_server_entry_in(here, id.clone(), stdio.clone());
             entry.restriction_without_trust(entry.steering_file()).is_some()
         });
-        own_binding::launches(servers, here)
+        user_server_binding::launches(servers, here)
     }
 
     /// Grants consent to the Python interpreter of skills, if no settings name one.
     pub(crate) fn default_python_consent(&self) -> Consent {
-        match self.is_bound_here {
+        match self.is_trusted_permanently {
             true => Consent::of_owner(),
             false => self.python_consent("python3", &self.data.join("python")),
         }
@@ -349,8 +352,8 @@ impl Workspace {
     pub(crate) fn consent(&self, spec: &ServerSpec, file: &Path) -> Consent {
         let of_project = file == Path::new(SHARED_SERVERS) || self.config_bytes(file).is_some();
         if !of_project {
-            return match self.own_entry(spec, file) {
-                Some(own) => Consent::of_owner_by(Arc::new(own)),
+            return match self.user_server_entry(spec, file) {
+                Some(entry) => Consent::of_owner_by(Arc::new(entry)),
                 None => Consent::of_owner(),
             };
         }
@@ -392,18 +395,20 @@ impl Workspace {
     /// The contents of each folder, for review by its owner.
     pub fn reviews(&self) -> Vec<Review> {
         let list = TrustList::read(&self.data);
-        let is_own_current = |folder: &Folder| {
+        let are_user_servers_current = |folder: &Folder| {
             let record = known(&list, &folder.scan.location.folder);
             let is_known = |record: &TrustRecord| {
-                own_binding::record_of(folder.own()).iter().all(|(key, now)| record.own.get(key) == Some(now))
+                user_server_binding::record_of(folder.user_servers())
+                    .iter()
+                    .all(|(key, now)| record.user_servers.get(key) == Some(now))
             };
             record.is_none_or(is_known)
         };
         let review = |folder: &Folder| Review {
-            is_own_current: is_own_current(folder),
+            are_user_servers_current: are_user_servers_current(folder),
             changes: folder.changes.clone(),
             is_here: folder.is_here,
-            ..review_folder::review(&folder.scan, &folder.status, folder.own())
+            ..review_folder::review(&folder.scan, &folder.status, folder.user_servers())
         };
         self.folders.iter().map(review).collect()
     }
@@ -430,7 +435,7 @@ impl Workspace {
 
     /// Trusts every folder in its scanned state.
     pub fn trust(&self) -> Result<(), LocalizedText> {
-        let user = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+        let home_dir = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         let mut records = BTreeMap::new();
         for folder in &self.folders {
             match &folder.status {
@@ -442,7 +447,7 @@ impl Workspace {
                 return Err(foreign(uid));
             }
             let folder_path = &folder.scan.location.folder;
-            if holds(folder_path, &self.data, user.as_deref()) {
+            if holds(folder_path, &self.data, home_dir.as_deref()) {
                 let data = self.data.display();
                 return Err(LocalizedText::new(
                     format!(
@@ -460,14 +465,17 @@ impl Workspace {
                     format!("路径 `{display}` 不是 UTF-8：请重命名文件夹，或使用 `--trust`"),
                 ));
             };
-            let own = own_binding::record_of(folder.own());
-            records.insert(path.to_owned(), TrustRecord { own, ..record(&folder.scan, &folder.digest) });
+            let user_servers = user_server_binding::record_of(folder.user_servers());
+            records.insert(
+                path.to_owned(),
+                TrustRecord { user_servers, ..record(&folder.scan, &folder.digest) },
+            );
         }
         TrustList::read(&self.data).change(|folders| {
             for (path, mut record) in records {
                 // Servers of another config that was reviewed here stay bound to what was shown then.
-                let earlier = folders.remove(&path).map(|known| known.own).unwrap_or_default();
-                record.own = earlier.into_iter().chain(record.own).collect();
+                let earlier = folders.remove(&path).map(|known| known.user_servers).unwrap_or_default();
+                record.user_servers = earlier.into_iter().chain(record.user_servers).collect();
                 folders.insert(path, record);
             }
         })
@@ -496,8 +504,8 @@ impl Workspace {
         let Some(path) = folder_path.to_str().filter(|_| same) else { return Ok(()) };
         let digest = now.digest();
         TrustList::read(&self.data).change(|folders| {
-            let own = folders.get(path).map(|known| known.own.clone()).unwrap_or_default();
-            folders.insert(path.to_owned(), TrustRecord { own, ..record(&now, &digest) });
+            let user_servers = folders.get(path).map(|known| known.user_servers.clone()).unwrap_or_default();
+            folders.insert(path.to_owned(), TrustRecord { user_servers, ..record(&now, &digest) });
         })
     }
 
@@ -514,18 +522,21 @@ fn record(scan: &Scan, digest: &str) -> TrustRecord {
         uid: files::current_user(),
         at,
         files: changes::files_of(scan),
-        own: BTreeMap::new(),
+        user_servers: BTreeMap::new(),
     }
 }
 
 impl TrustList {
     /// Whether a folder is unchanged since it was trusted.
     pub fn is_current(&self, folder: &str) -> bool {
-        let user = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+        let home_dir = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         let path = Path::new(folder);
-        let top = project(path, user.as_deref()).pop().unwrap_or_else(|| path.to_owned());
-        let location =
-            FolderLocation { folder: path.to_owned(), project: top, is_home: user.as_deref() == Some(path) };
+        let top = project(path, home_dir.as_deref()).pop().unwrap_or_else(|| path.to_owned());
+        let location = FolderLocation {
+            folder: path.to_owned(),
+            project: top,
+            is_home: home_dir.as_deref() == Some(path),
+        };
         let scan = Scan::of(location, Depth::Full);
         decide(&scan, &scan.digest(), self.folders.get(folder), false) == TrustStatus::Trusted
     }

@@ -23,8 +23,8 @@ pub struct TrustRecord {
     #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// What the owner's own servers load from the folder: a digest of the files by a digest of the entry.
-    #[serde(default)]
-    pub own: BTreeMap<String, String>,
+    #[serde(default, rename = "own")]
+    pub user_servers: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,25 +38,25 @@ const VERSION: u32 = 1;
 /// The trusted folders of a data folder.
 #[derive(Debug, Clone)]
 pub struct TrustList {
-    home: PathBuf,
+    data_dir: PathBuf,
     /// The records by canonical path.
     pub folders: BTreeMap<String, TrustRecord>,
 }
 
 impl TrustList {
     /// Reads the list of a data folder. A list that is unreadable, or that another user owns or can write to, counts as empty.
-    pub fn read(home: &Path) -> Self {
-        let file = home.join("trust.json");
+    pub fn read(data_dir: &Path) -> Self {
+        let file = data_dir.join("trust.json");
         let stored = files::read(&file).ok().flatten();
         let mine =
             stored.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
-        let mine = mine.filter(|_| is_mine(home));
+        let mine = mine.filter(|_| is_mine(data_dir));
         let stored = mine.and_then(|(bytes, _)| serde_json::from_slice::<TrustFile>(&bytes).ok());
         let folders = stored
             .filter(|stored| stored.version == VERSION)
             .map(|stored| stored.folders)
             .unwrap_or_default();
-        Self { home: home.to_owned(), folders }
+        Self { data_dir: data_dir.to_owned(), folders }
     }
 
     /// Changes the list under an advisory lock and writes it.
@@ -65,7 +65,7 @@ impl TrustList {
         edit: impl FnOnce(&mut BTreeMap<String, TrustRecord>),
     ) -> Result<(), LocalizedText> {
         let failed = |error: std::io::Error| {
-            let file = self.home.join("trust.json");
+            let file = self.data_dir.join("trust.json");
             let file = file.display();
             LocalizedText::new(
                 format!("`{file}` cannot be written: {error}"),
@@ -75,19 +75,19 @@ impl TrustList {
         let refused = |error: private_file::PrivateError| {
             LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))
         };
-        private_file::prepare(&self.home).map_err(refused)?;
-        let lock = self.home.join("trust.lock");
+        private_file::prepare(&self.data_dir).map_err(refused)?;
+        let lock = self.data_dir.join("trust.lock");
         let mut options = std::fs::OpenOptions::new();
         let lock = private_file::open_file(&lock, options.create(true).truncate(false).write(true));
         let _lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
-        let mut folders = Self::read(&self.home).folders;
+        let mut folders = Self::read(&self.data_dir).folders;
         edit(&mut folders);
         let stored = TrustFile { version: VERSION, folders };
         let text = serde_json::to_vec_pretty(&stored).map_err(|error| failed(error.into()))?;
         // A temporary file is created with mode 0600, which the rename keeps.
-        let mut new = tempfile::NamedTempFile::new_in(&self.home).map_err(failed)?;
+        let mut new = tempfile::NamedTempFile::new_in(&self.data_dir).map_err(failed)?;
         new.write_all(&text).and_then(|()| new.as_file().sync_all()).map_err(failed)?;
-        new.persist(self.home.join("trust.json")).map_err(|error| failed(error.error))?;
+        new.persist(self.data_dir.join("trust.json")).map_err(|error| failed(error.error))?;
         self.folders = stored.folders;
         Ok(())
     }
@@ -122,28 +122,28 @@ mod tests {
             uid: files::current_user(),
             at: 1,
             files: BTreeMap::new(),
-            own: BTreeMap::new(),
+            user_servers: BTreeMap::new(),
         }
     }
 
     #[test]
     fn trust_list_is_private_and_ignored_if_writable_by_others() {
-        let home = tempfile::tempdir().unwrap();
-        let home = home.path().join("data");
-        let mut list = TrustList::read(&home);
+        let data_dir = tempfile::tempdir().unwrap();
+        let data_dir = data_dir.path().join("data");
+        let mut list = TrustList::read(&data_dir);
         list.change(|folders| drop(folders.insert("/a".to_owned(), record()))).unwrap();
-        assert_eq!(TrustList::read(&home).folders.get("/a"), Some(&record()));
+        assert_eq!(TrustList::read(&data_dir).folders.get("/a"), Some(&record()));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            let file = home.join("trust.json");
+            let file = data_dir.join("trust.json");
             let mode = |file: &Path| std::fs::metadata(file).unwrap().permissions().mode() & 0o777;
-            assert_eq!((mode(&file), mode(&home)), (0o600, 0o700));
-            assert_eq!(mode(&home.join("trust.lock")), 0o600);
+            assert_eq!((mode(&file), mode(&data_dir)), (0o600, 0o700));
+            assert_eq!(mode(&data_dir.join("trust.lock")), 0o600);
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
-            assert!(TrustList::read(&home).folders.is_empty());
+            assert!(TrustList::read(&data_dir).folders.is_empty());
         }
-        std::fs::write(home.join("trust.json"), "{").unwrap();
-        assert!(TrustList::read(&home).folders.is_empty());
+        std::fs::write(data_dir.join("trust.json"), "{").unwrap();
+        assert!(TrustList::read(&data_dir).folders.is_empty());
     }
 }

@@ -26,11 +26,11 @@ pub struct Review {
     /// Programs that would be started.
     pub programs: Vec<Program>,
     /// Programs of the user's own configuration that would be started in the folder.
-    pub own_programs: Vec<Program>,
+    pub user_programs: Vec<Program>,
     /// The other servers of that configuration that depend on the folder, with the reason why trust cannot cover what they load.
-    pub own_problems: Vec<LocalizedText>,
+    pub user_program_problems: Vec<LocalizedText>,
     /// Whether what the former load is unchanged since the folder was trusted.
-    pub is_own_current: bool,
+    pub are_user_servers_current: bool,
     /// URLs that would be contacted.
     pub addresses: Vec<Address>,
     /// Settings that contain variables of the user, each with their names.
@@ -88,7 +88,7 @@ pub struct Address {
 impl Review {
     /// All variables of the user that something in the folder reads, each once.
     pub fn variables(&self) -> BTreeSet<&str> {
-        let programs = self.programs.iter().chain(&self.own_programs).flat_map(|program| &program.reads);
+        let programs = self.programs.iter().chain(&self.user_programs).flat_map(|program| &program.reads);
         let addresses = self.addresses.iter().flat_map(|address| &address.reads);
         let settings = self.reading_settings.iter().flat_map(|(_, names)| names);
         programs.chain(addresses).chain(settings).map(String::as_str).collect()

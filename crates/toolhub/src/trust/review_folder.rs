@@ -10,9 +10,9 @@ use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
 use super::bound::same;
 use super::launch_form::Scope;
-use super::own_binding::OwnLaunch;
 use super::review::{Address, Program, Review, ReviewedSkill};
 use super::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
+use super::user_server_binding::UserServerLaunch;
 use super::{TrustStatus, calling_skills, steering, workspace_scan};
 use crate::settings::Settings;
 
@@ -22,7 +22,7 @@ const MAX_SHOWN: usize = 4_000;
 const SECRET_KEYS: [&str; 5] = ["key", "secret", "password", "token", "sha256"];
 
 /// The review of a scanned folder, and of what the owner's own servers load from it.
-pub(super) fn review(scan: &Scan, status: &TrustStatus, own: &[OwnLaunch]) -> Review {
+pub(super) fn review(scan: &Scan, status: &TrustStatus, launches: &[UserServerLaunch]) -> Review {
     let mut problems = scan.problems.clone();
     let mut keep = |error: ConfigError| {
         problems.push(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)));
@@ -44,9 +44,9 @@ pub(super) fn review(scan: &Scan, status: &TrustStatus, own: &[OwnLaunch]) -> Re
         changes: Vec::new(),
         brings: scan.names(),
         programs: Vec::new(),
-        own_programs: own.iter().filter_map(|launch| own_program(launch, scan)).collect(),
-        own_problems: own.iter().filter_map(OwnLaunch::problem).collect(),
-        is_own_current: true,
+        user_programs: launches.iter().filter_map(|launch| user_server_program(launch, scan)).collect(),
+        user_program_problems: launches.iter().filter_map(UserServerLaunch::problem).collect(),
+        are_user_servers_current: true,
         addresses: Vec::new(),
         reading_settings: Vec::new(),
         settings: scan.text(CONFIG).map(flattened).unwrap_or_default(),
@@ -64,7 +64,7 @@ pub(super) fn review(scan: &Scan, status: &TrustStatus, own: &[OwnLaunch]) -> Re
         let spec = StdioSpec { command: python.clone(), ..StdioSpec::default() };
         review.programs.push(program("[skills] python", &spec, scan, &settings));
     }
-    own_addresses(&mut review, &settings);
+    addresses_of_settings(&mut review, &settings);
     texts_of_settings(&mut review, scan);
     // Both files may contain the same entry.
     review.programs.dedup();
@@ -111,7 +111,7 @@ fn program(purpose: &str, spec: &StdioSpec, scan: &Scan, settings: &Settings) ->
 }
 
 /// A server of the owner; `None` if what it loads cannot be bound.
-fn own_program(launch: &OwnLaunch, scan: &Scan) -> Option<Program> {
+fn user_server_program(launch: &UserServerLaunch, scan: &Scan) -> Option<Program> {
     let (files, scope) = launch.files.as_ref().ok()?;
     let shown = program(launch.id.as_str(), &launch.spec, scan, &Settings::default());
     Some(Program { files: files.keys().cloned().collect(), scope: *scope, ..shown })
@@ -123,7 +123,7 @@ fn names<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 /// Adds the URLs of the settings.
-fn own_addresses(review: &mut Review, settings: &Settings) {
+fn addresses_of_settings(review: &mut Review, settings: &Settings) {
     let mut add = |purpose: &str, url: Option<&String>, secret: Option<&str>| {
         let Some(url) = url else { return };
         let reads = names([url.as_str()].into_iter().chain(secret));
@@ -250,7 +250,7 @@ fn capabilities(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
         );
     }
     for (name, agent) in settings.agents.iter().filter(|(_, agent)| agent.instructions.is_some()) {
-        let text = cut(agent.instructions.as_deref().unwrap_or_default());
+        let text = with_length(agent.instructions.as_deref().unwrap_or_default());
         add(format!("the model would be told ({name}): {text}"), format!("会告诉模型（{name}）：{text}"));
     }
     let folders = manifests(scan).filter_map(|file| file.parent());
@@ -319,10 +319,15 @@ fn redacted(key: &str, value: &Value) -> String {
     let text = value.clone().decorated("", "").to_string();
     let last = key.rsplit('.').next().unwrap_or(key).to_lowercase();
     let secret = SECRET_KEYS.iter().any(|word| last.contains(word)) && value.is_str();
-    if secret && !text.contains("${") && !text.contains("://") { "\"…\"".to_owned() } else { cut(&text) }
+    if secret && !text.contains("${") && !text.contains("://") {
+        "\"…\"".to_owned()
+    } else {
+        with_length(&text)
+    }
 }
 
-fn cut(text: &str) -> String {
+/// The start of a long text, with `…` and the number of its characters.
+fn with_length(text: &str) -> String {
     let count = text.chars().count();
     if count <= MAX_SHOWN {
         return text.to_owned();

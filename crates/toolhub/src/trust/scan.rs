@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use toolhub_client_config::{StdioSpec, TransportSpec};
+use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
@@ -170,7 +171,7 @@ impl Scan {
             add(&[*part as u8]);
             files::add_to_digest(path, state, &mut add);
         }
-        hexadecimal(&all.finalize())
+        hex::encode(&all.finalize())
     }
 
     fn config(&mut self, name: &'static str, depth: Depth) {
@@ -298,8 +299,4 @@ impl Scan {
 
 fn owner_bytes(owner: Option<u32>) -> Vec<u8> {
     owner.map(|owner| owner.to_le_bytes().to_vec()).unwrap_or_default()
-}
-
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

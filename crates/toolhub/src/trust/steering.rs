@@ -130,8 +130,8 @@ const MAX_ENTRIES: usize = 2_000;
 const MAX_LEVELS: usize = 16;
 
 /// The file or folder that can change what a program of the owner runs, for display; `None` if there is none.
-pub(super) fn find_in(folder: &Path, user: Option<&Path>) -> Option<String> {
-    find_below(folder).or_else(|| find_above(folder, user))
+pub(super) fn find_in(folder: &Path, home_dir: Option<&Path>) -> Option<String> {
+    find_below(folder).or_else(|| find_above(folder, home_dir))
 }
 
 /// Checks all levels of the folder, since programs also load code from subfolders: plugins, packages, `PATH`.
@@ -174,14 +174,14 @@ fn find_below(folder: &Path) -> Option<String> {
     level.first().map(|inner| inner.display().to_string())
 }
 
-fn find_above(folder: &Path, user: Option<&Path>) -> Option<String> {
-    let mut above = folder.ancestors().skip(1).take_while(|part| Some(*part) != user);
+fn find_above(folder: &Path, home_dir: Option<&Path>) -> Option<String> {
+    let mut above = folder.ancestors().skip(1).take_while(|part| Some(*part) != home_dir);
     above.find_map(|part| {
         let named = LOADED_FROM_PARENTS.iter().map(|name| part.join(name));
         let mut named = named.filter(|file| file.symlink_metadata().is_ok());
         let git = part.join(".git");
-        let steers = || git.symlink_metadata().is_ok() && !git_folder::is_harmless(&git);
-        let found = named.next().or_else(|| steers().then(|| git.clone()));
+        let affects_tools = || git.symlink_metadata().is_ok() && !git_folder::is_harmless(&git);
+        let found = named.next().or_else(|| affects_tools().then(|| git.clone()));
         found.map(|file| file.display().to_string())
     })
 }

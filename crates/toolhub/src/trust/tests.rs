@@ -38,7 +38,7 @@ impl TestWorkspace {
     fn find(&self, run: &RunTrust) -> Workspace {
         let data = self.root.with_extension("data");
         Workspace::find(
-            &Search { here: &self.root, user: None, own_config: None, named_servers: None, data: &data },
+            &Search { here: &self.root, home_dir: None, user_config: None, named_servers: None, data: &data },
             run,
         )
     }
@@ -123,7 +123,7 @@ fn own_server_of_a_named_config_is_checked_once_per_start() {
     let data = own.path().join("data");
     let find = |named_servers, run: &RunTrust| {
         let here = &workspace.root;
-        Workspace::find(&Search { here, user: None, own_config: None, named_servers, data: &data }, run)
+        Workspace::find(&Search { here, home_dir: None, user_config: None, named_servers, data: &data }, run)
     };
     let review = RunTrust { review: true, ..RunTrust::default() };
     let spec = server("sh", &["./run.sh"], &[]);
@@ -134,12 +134,12 @@ fn own_server_of_a_named_config_is_checked_once_per_start() {
     // The review of another config does not withdraw it.
     find(None, &review).trust().unwrap();
     let consent = start();
-    let before = own_binding::CHECKS.get();
+    let before = user_server_binding::CHECKS.get();
     assert_eq!(consent.permit().unwrap().rules(), &toolhub_core::consent::StartRules::default());
-    assert_eq!(own_binding::CHECKS.get() - before, 1);
+    assert_eq!(user_server_binding::CHECKS.get() - before, 1);
     workspace.write("run.sh", "changed");
     assert!(consent.permit().is_err());
-    assert_eq!(own_binding::CHECKS.get() - before, 2);
+    assert_eq!(user_server_binding::CHECKS.get() - before, 2);
 }
 
 #[test]

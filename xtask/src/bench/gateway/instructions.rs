@@ -78,8 +78,8 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
     let plain = CallsOf { args: &[], token: "" };
     let mut counted = vec![
         (
-            "floor (bare pass-through)",
-            count("floor", &plain, &|wrap| programs.baseline_under(&upstream, wrap))?,
+            "baseline (bare pass-through)",
+            count("baseline", &plain, &|wrap| programs.baseline_under(&upstream, wrap))?,
         ),
         ("toolhub, in a session", toolhub("")?),
         ("toolhub, in a session, detail = \"sample\"", toolhub("[store]\ndetail = \"sample\"\n")?),
@@ -98,7 +98,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         counted.push((peer.name(), found));
     }
     let mut table = Table::default();
-    table.row(["server over http, 32 callers", "instructions a call", "of floor"].map(str::to_owned));
+    table.row(["server over http, 32 callers", "instructions a call", "of baseline"].map(str::to_owned));
     for (name, found) in &counted {
         table.row([(*name).to_owned(), format!("{found:.0}"), format!("{:.2}", found / counted[0].1)]);
     }

@@ -1,5 +1,5 @@
-//! The gateway beside the floor (bare pass-through) in every common case: address of the server, read-only or changing tool,
-//! stand-alone requests or sessions. The floor connects to the server at the same address. The table also shows the share of
+//! The gateway beside the baseline (bare pass-through) in every common case: address of the server, read-only or changing tool,
+//! stand-alone requests or sessions. The baseline connects to the server at the same address. The table also shows the share of
 //! calls that are stored afterwards.
 use std::{
     fs,
@@ -73,10 +73,13 @@ fn own_address() -> Option<IpAddr> {
 }
 
 pub(super) fn show(programs: &Programs) -> Result<()> {
-    println!("median of {ROUNDS} rounds of {SECONDS} s; the floor reaches the server at the same address\n");
+    println!(
+        "median of {ROUNDS} rounds of {SECONDS} s; the baseline reaches the server at the same address\n"
+    );
     let certificate = Certificate::create(&programs.folder.join("tls"))?;
     let mut table = Table::default();
-    let head = "server at|tool|client|1: floor|toolhub|of floor|32: floor|toolhub|of floor|calls/s|kept";
+    let head =
+        "server at|tool|client|1: baseline|toolhub|of baseline|32: baseline|toolhub|of baseline|calls/s|kept";
     table.row(head.split('|').map(str::to_owned));
     for address in Address::ALL {
         let Some(pair) = Pair::start(programs, address, &certificate)? else {
@@ -117,7 +120,7 @@ fn beside_peers(programs: &Programs) -> Result<()> {
     let server = json!({"type": "http", "url": upstream.url});
     let session = |tool: &str| ["session", "2025-11-25", tool].map(str::to_owned).to_vec();
     let mut subjects = vec![
-        ("floor", programs.baseline(&upstream)?, None),
+        ("baseline", programs.baseline(&upstream)?, None),
         ("toolhub", programs.gateway("matrix-beside-peers", &server)?, None),
     ];
     for peer in &programs.peers {
@@ -125,8 +128,9 @@ fn beside_peers(programs: &Programs) -> Result<()> {
         subjects.push((peer.name(), peer.serve(&folder, &server)?, Some(peer)));
     }
     let mut table = Table::default();
-    table
-        .row(["loopback, session, 32 callers", "tool", "CPU/call", "of floor", "calls/s"].map(str::to_owned));
+    table.row(
+        ["loopback, session, 32 callers", "tool", "CPU/call", "of baseline", "calls/s"].map(str::to_owned),
+    );
     for (tool, kind) in [("echo_0", "read-only"), ("change_0", "may change")] {
         let mut turns: Vec<Vec<Measurement>> = subjects.iter().map(|_| Vec::new()).collect();
         for round in 0..=ROUNDS {
@@ -185,7 +189,7 @@ fn recording(programs: &Programs) -> Result<()> {
     Ok(())
 }
 
-/// The floor and the gateway in front of the same server.
+/// The baseline and the gateway in front of the same server.
 struct Pair {
     _upstream: RunningServer,
     baseline: RunningServer,
@@ -193,7 +197,7 @@ struct Pair {
     home: PathBuf,
 }
 
-/// The results of one row: for 1 and for 32 callers, the runs of the floor and of the gateway.
+/// The results of one row: for 1 and for 32 callers, the runs of the baseline and of the gateway.
 struct Cell {
     turns: [[Vec<Measurement>; 2]; 2],
     /// Share of the calls that are stored.
@@ -216,7 +220,7 @@ impl Pair {
         };
         let whole = |line: &str| Some(line.to_owned());
         let upstream = RunningServer::start(&mut upstream, whole)?;
-        baseline.args(["floor", &upstream.url]);
+        baseline.args(["baseline", &upstream.url]);
         if address == Address::Tls {
             baseline.arg(&certificate.certificate);
         }

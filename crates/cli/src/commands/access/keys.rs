@@ -38,13 +38,13 @@ async fn record(app: &App, name: &str, change: ChangeKind) -> anyhow::Result<()>
 }
 
 fn settings(app: &App) -> anyhow::Result<Settings> {
-    Ok(Settings::read(&app.places()?)?)
+    Ok(Settings::read(&app.paths()?)?)
 }
 
 async fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
     let new = new_key(app, args)?;
     let name = new.name.as_str();
-    let secret = keys::create(&app.places()?.config, &new).map_err(|error| failed(app, &error, name))?;
+    let secret = keys::create(&app.paths()?.config, &new).map_err(|error| failed(app, &error, name))?;
     record(app, name, ChangeKind::Created).await?;
     print_secret(app, name, &secret)
 }
@@ -92,13 +92,13 @@ fn check_flags(app: &App, args: &NewKeyArgs) -> anyhow::Result<()> {
 }
 
 async fn rotate(app: &App, name: &str) -> anyhow::Result<Exit> {
-    let secret = keys::rotate(&app.places()?.config, name).map_err(|error| failed(app, &error, name))?;
+    let secret = keys::rotate(&app.paths()?.config, name).map_err(|error| failed(app, &error, name))?;
     record(app, name, ChangeKind::Updated).await?;
     print_secret(app, name, &secret)
 }
 
 fn print_secret(app: &App, name: &str, secret: &str) -> anyhow::Result<Exit> {
-    let (lang, config) = (app.lang(), app.places()?.config);
+    let (lang, config) = (app.lang(), app.paths()?.config);
     print_key(app, name, secret);
     if app.screen.json {
         return Ok(Exit::Done);
@@ -126,7 +126,7 @@ pub(crate) fn print_key(app: &App, name: &str, secret: &str) {
 }
 
 async fn revoke(app: &App, name: &str) -> anyhow::Result<Exit> {
-    let config = app.places()?.config;
+    let config = app.paths()?.config;
     keys::revoke(&config, name).map_err(|error| failed(app, &error, name))?;
     record(app, name, ChangeKind::Deleted).await?;
     if let Err(error) = app.hub().await?.forget_logins(&format!("key:{name}")).await {

@@ -88,9 +88,9 @@ pub(crate) fn options(app: &App, args: &AgentArgs, conversation: &str) -> AskOpt
 }
 
 /// An answer, and the part of it that was already printed while it was streamed.
-pub(crate) struct Given {
+pub(crate) struct StreamedAnswer {
     answer: Answer,
-    spoken: String,
+    streamed: String,
 }
 
 pub(crate) async fn answer(
@@ -98,7 +98,7 @@ pub(crate) async fn answer(
     request: &str,
     args: &AgentArgs,
     options: &AskOptions,
-) -> anyhow::Result<Given> {
+) -> anyhow::Result<StreamedAnswer> {
     if request.trim().is_empty() {
         return Err(UsageError(
             app.lang()
@@ -111,19 +111,19 @@ pub(crate) async fn answer(
     if options.model == ModelSelection::Default {
         report_missing_model_once(app, hub).await;
     }
-    let asking = RequestContext { app, all: AtomicBool::new(false) };
+    let terminal = TerminalConfirmation { app, is_all_allowed: AtomicBool::new(false) };
     let confirmation: &dyn Confirmation = match (args.yes, can_prompt(app)) {
         (true, _) => &AllowAll,
-        (false, true) => &asking,
+        (false, true) => &terminal,
         (false, false) => &DenyAll,
     };
     let streams = !app.screen.json && (args.stream || std::io::stdout().is_terminal());
-    let spoken = Mutex::new(String::new());
+    let streamed = Mutex::new(String::new());
     let on_delta = |delta: ReplyDelta| {
         if let (ReplyDelta::Text(text), true) = (delta, streams) {
             app.live.suspend();
             app.screen.delta(&text);
-            spoken.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+            streamed.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
         }
     };
     let work = async {
@@ -140,9 +140,10 @@ pub(crate) async fn answer(
     let answer = app.interruptible(work).await?;
     app.screen.hide_status();
     match answer {
-        Ok(answer) => {
-            Ok(Given { answer, spoken: spoken.into_inner().unwrap_or_else(PoisonError::into_inner) })
-        }
+        Ok(answer) => Ok(StreamedAnswer {
+            answer,
+            streamed: streamed.into_inner().unwrap_or_else(PoisonError::into_inner),
+        }),
         Err(AskError::NoModel(why)) => Err(UsageError(why.localize(app.lang())).into()),
         Err(AskError::UnknownAgent { name, .. }) => Err(UsageError(app.lang().choose(
             format!("there is no agent `{name}`: add `[agents.{name}]` to toolhub.toml"),
@@ -154,12 +155,12 @@ pub(crate) async fn answer(
 
 /// Without a model, requests are planned by rules; prints a note about that once per data folder.
 async fn report_missing_model_once(app: &App, hub: &Hub) {
-    let marker = hub.places().home.join("no-model.told");
+    let marker = hub.paths().data_dir.join("no-model.told");
     if marker.exists() || !matches!(hub.chosen_model().await, Err(NoModel::NotSetUp { .. })) {
         return;
     }
     app.screen.note(app.lang().choose(
-        "no language model is set up: requests are planned by rules. `toolhub doctor` tells how to set one up (this is said once)",
+        "no language model is set up: requests are planned by rules. `toolhub doctor` explains how to set one up (shown once)",
         "没有配置语言模型：请求按规则规划。`toolhub doctor` 说明如何配置（此提示只显示一次）",
     ));
     let _ =
@@ -171,23 +172,23 @@ fn can_prompt(app: &App) -> bool {
 }
 
 /// Prompts at the terminal before data is changed or deleted.
-struct RequestContext<'a> {
+struct TerminalConfirmation<'a> {
     app: &'a App,
     /// Whether the user agreed to all further changes of this request.
-    all: AtomicBool,
+    is_all_allowed: AtomicBool,
 }
 
-impl Confirmation for RequestContext<'_> {
+impl Confirmation for TerminalConfirmation<'_> {
     fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(async move {
-            if self.all.load(Ordering::Relaxed) {
-                return PermissionDecision::Given;
+            if self.is_all_allowed.load(Ordering::Relaxed) {
+                return PermissionDecision::Granted;
             }
             // The calls of a script may ask at the same time.
             let turn = PromptTurn::take(&self.app.screen).await;
-            if self.all.load(Ordering::Relaxed) {
+            if self.is_all_allowed.load(Ordering::Relaxed) {
                 turn.answered();
-                return PermissionDecision::Given;
+                return PermissionDecision::Granted;
             }
             self.app.live.suspend();
             let lang = self.app.lang();
@@ -206,19 +207,19 @@ impl Confirmation for RequestContext<'_> {
             let line = read_line().await.unwrap_or_default();
             turn.answered();
             match line.trim().to_lowercase().as_str() {
-                "y" | "yes" | "是" | "好" => PermissionDecision::Given,
+                "y" | "yes" | "是" | "好" => PermissionDecision::Granted,
                 "a" | "all" | "全部" => {
-                    self.all.store(true, Ordering::Relaxed);
-                    PermissionDecision::Given
+                    self.is_all_allowed.store(true, Ordering::Relaxed);
+                    PermissionDecision::Granted
                 }
-                _ => PermissionDecision::Refused,
+                _ => PermissionDecision::Denied,
             }
         })
     }
 }
 
 /// Prints an answer. Returns the exit code.
-pub(crate) fn show(app: &App, outcome: &Given, conversation: &str) -> Exit {
+pub(crate) fn show(app: &App, outcome: &StreamedAnswer, conversation: &str) -> Exit {
     let (lang, answer) = (app.lang(), &outcome.answer);
     if app.screen.json {
         let json = answer.to_json(lang).with("conversation", conversation);
@@ -228,11 +229,11 @@ pub(crate) fn show(app: &App, outcome: &Given, conversation: &str) -> Exit {
     for note in &answer.notes {
         app.screen.warn(&note.localize(lang));
     }
-    let spoken = outcome.spoken.trim_end();
-    if !spoken.is_empty() && spoken.ends_with(answer.text.trim()) {
+    let streamed = outcome.streamed.trim_end();
+    if !streamed.is_empty() && streamed.ends_with(answer.text.trim()) {
         app.screen.line("");
     } else if answer.success {
-        if !outcome.spoken.is_empty() {
+        if !outcome.streamed.is_empty() {
             app.screen.line("");
         }
         // An answer is text: removes terminal escape sequences from it.
@@ -260,7 +261,7 @@ pub(crate) fn show(app: &App, outcome: &Given, conversation: &str) -> Exit {
         let (input, output) = (answer.usage.input, answer.usage.output);
         app.screen.note(&lang.choose(
             format!("{DIM}{input} tokens read, {output} written{DIM:#}"),
-            format!("{DIM}读入 {input} 词元，写出 {output} 词元{DIM:#}"),
+            format!("{DIM}读入 {input} token，写出 {output} token{DIM:#}"),
         ));
     }
     exit(answer)

@@ -39,7 +39,7 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
         ));
     }
     let mut last = Exit::Done;
-    let mut editor = if talks { LineEditor::open(&hub.places().home) } else { None };
+    let mut editor = if talks { LineEditor::open(&hub.paths().data_dir) } else { None };
     loop {
         let line = match &mut editor {
             Some(editor) => editor.read(app).await?,

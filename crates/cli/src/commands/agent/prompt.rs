@@ -84,6 +84,6 @@ fn show(app: &App, prompt: &Prompt) {
     }
     app.screen.note(&app.lang().choose(
         format!("{tool_count} of {}, about {tokens} tokens", plural(total, "tool")),
-        format!("{total} 个工具中的 {tool_count} 个，约 {tokens} 词元"),
+        format!("{total} 个工具中的 {tool_count} 个，约 {tokens} token"),
     ));
 }

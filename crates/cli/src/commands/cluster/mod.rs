@@ -3,13 +3,13 @@
 pub(crate) mod status;
 pub(crate) mod work;
 
-use toolhub::settings::{Places, Settings};
+use toolhub::settings::{Paths, Settings};
 
 use crate::app::App;
 
 /// The settings of this machine. A cluster is of the user, never of the current folder.
-fn settings(app: &App) -> anyhow::Result<(Places, Settings)> {
-    let places = app.places()?;
-    let settings = Settings::read(&places)?;
-    Ok((places, settings))
+fn settings(app: &App) -> anyhow::Result<(Paths, Settings)> {
+    let paths = app.paths()?;
+    let settings = Settings::read(&paths)?;
+    Ok((paths, settings))
 }

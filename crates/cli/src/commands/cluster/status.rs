@@ -11,8 +11,8 @@ use crate::render::table::{Cell, lines};
 
 pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let (places, settings) = settings(app)?;
-    let status = cluster_status(&settings, &places).await;
+    let (paths, settings) = settings(app)?;
+    let status = cluster_status(&settings, &paths).await;
     let status = status.map_err(|error| UsageError(error.localize(lang)))?;
     if app.screen.json {
         app.screen.json(&status.to_json(lang).into_raw());

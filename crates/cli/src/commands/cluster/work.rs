@@ -16,7 +16,7 @@ use crate::render::trace::Trace;
 
 pub(crate) async fn run(app: &App, args: WorkArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let (places, settings) = settings(app)?;
+    let (paths, settings) = settings(app)?;
     let mut listeners: Vec<Arc<dyn EventSink>> = Vec::new();
     if app.global.trace || app.global.verbose > 0 {
         listeners.push(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
@@ -29,7 +29,7 @@ pub(crate) async fn run(app: &App, args: WorkArgs) -> anyhow::Result<Exit> {
     // Before servers are started: until then, a signal kills this process but not its servers.
     let mut stopped = StopSignal::register();
     let script_host = ScriptHost::of_current_program().ok();
-    let worker = ClusterWorker::join(places, settings, overrides, listeners, script_host).await;
+    let worker = ClusterWorker::join(paths, settings, overrides, listeners, script_host).await;
     let worker = worker.map_err(|error| UsageError(error.localize(lang)))?;
     for note in worker.notes() {
         app.screen.warn(&note.localize(lang));

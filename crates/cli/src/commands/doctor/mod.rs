@@ -91,7 +91,7 @@ async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow:
     check_config(app, hub, report);
     check_store(hub, lang, report);
     let servers = hub.servers();
-    let folder = folder_note(servers.iter().map(|view| &view.spec), hub.places());
+    let folder = folder_note(servers.iter().map(|view| &view.spec), hub.paths());
     for note in hub.notes().iter().chain(&folder).filter(|note| Some(*note) != hub.store_problem()) {
         report.add("note", CheckResult::Warning, &note.localize(lang));
     }
@@ -134,9 +134,9 @@ async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow:
 /// The config file, and the trust in the current folder.
 fn check_config(app: &App, hub: &Hub, report: &mut Report<'_>) {
     let lang = app.lang();
-    let places = hub.places();
-    let config = places.config.display();
-    let text = match places.config.is_file() {
+    let paths = hub.paths();
+    let config = paths.config.display();
+    let text = match paths.config.is_file() {
         true => lang.choose(format!("config: `{config}`"), format!("配置：`{config}`")),
         false => lang.choose(
             format!("config: defaults (no `{config}`, none is needed)"),
@@ -144,9 +144,9 @@ fn check_config(app: &App, hub: &Hub, report: &mut Report<'_>) {
         ),
     };
     report.add("config", CheckResult::Pass, &text);
-    match places.workspace.notice(app.global.config.as_deref()) {
+    match paths.workspace.notice(app.global.config.as_deref()) {
         Some(notice) => report.add("workspace", CheckResult::Warning, &notice.localize(lang)),
-        None if places.workspace.is_trusted_here() => {
+        None if paths.workspace.is_trusted_here() => {
             report.add(
                 "workspace",
                 CheckResult::Pass,
@@ -159,30 +159,30 @@ fn check_config(app: &App, hub: &Hub, report: &mut Report<'_>) {
 
 /// Whether the data folder can be used, and has room.
 fn check_store(hub: &Hub, lang: Lang, report: &mut Report<'_>) {
-    let places = hub.places();
-    let home = places.home.display();
+    let paths = hub.paths();
+    let data_dir = paths.data_dir.display();
     if let Some(problem) = hub.store_problem() {
         let problem = problem.localize(lang);
         let text = lang.choose(format!("data: {problem}"), format!("数据：{problem}"));
         report.problem("store", &text, Exit::Failed);
-    } else if let Err(error) = try_writing(&places.home) {
+    } else if let Err(error) = try_writing(&paths.data_dir) {
         let text = lang.choose(
-            format!("data: `{home}` cannot be written ({error}); free some space, or choose another folder with `--home`"),
-            format!("数据：无法写入 `{home}`（{error}）；请释放空间，或用 `--home` 换一个文件夹"),
+            format!("data: `{data_dir}` cannot be written ({error}); free some space, or choose another folder with `--home`"),
+            format!("数据：无法写入 `{data_dir}`（{error}）；请释放空间，或用 `--home` 换一个文件夹"),
         );
         report.problem("store", &text, Exit::Failed);
-    } else if let Some(free) = free_bytes(&places.home).filter(|free| *free < MIN_FREE_BYTES) {
+    } else if let Some(free) = free_bytes(&paths.data_dir).filter(|free| *free < MIN_FREE_BYTES) {
         let mib = free >> 20;
         let text = lang.choose(
-            format!("data: `{home}` has only {mib} MiB left; free some space"),
-            format!("数据：`{home}` 只剩 {mib} MiB；请释放空间"),
+            format!("data: `{data_dir}` has only {mib} MiB left; free some space"),
+            format!("数据：`{data_dir}` 只剩 {mib} MiB；请释放空间"),
         );
         report.add("store", CheckResult::Warning, &text);
     } else {
         report.add(
             "store",
             CheckResult::Pass,
-            &lang.choose(format!("data: `{home}`"), format!("数据：`{home}`")),
+            &lang.choose(format!("data: `{data_dir}`"), format!("数据：`{data_dir}`")),
         );
     }
 }
@@ -190,7 +190,7 @@ fn check_store(hub: &Hub, lang: Lang, report: &mut Report<'_>) {
 /// The native tools, and the folders that they may read.
 fn check_native(hub: &Hub, lang: Lang, report: &mut Report<'_>) {
     let native = hub.catalog().iter().filter(|entry| entry.tool.source == Source::Native).count();
-    let folders = hub.settings().folders(&hub.places().config);
+    let folders = hub.settings().folders(&hub.paths().config);
     let missing: Vec<String> = folders
         .iter()
         .filter(|folder| !folder.is_dir())
@@ -255,7 +255,7 @@ fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
             lang.choose(format!("approvals: {}", plural(count, "tool")), format!("批准：{count} 个工具"));
         report.add("approvals", CheckResult::Pass, &text);
     }
-    if let Some(names) = names_of(|entry| entry.tool.trust == ApprovalStatus::Changed) {
+    if let Some(names) = names_of(|entry| entry.tool.approval == ApprovalStatus::Changed) {
         let text = lang.choose(
             format!("changed since approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
             format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
@@ -263,7 +263,7 @@ fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
         report.add("changed", CheckResult::Warning, &text);
     }
     if let Some(names) = names_of(|entry| {
-        entry.tool.trust == ApprovalStatus::Quarantined && entry.tool.source != Source::Skill
+        entry.tool.approval == ApprovalStatus::Quarantined && entry.tool.source != Source::Skill
     }) {
         let text = lang.choose(
             format!("held back, as it is not what was approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),

@@ -24,7 +24,7 @@ pub(crate) fn check(app: &App, hub: &Hub, report: &mut Report<'_>) {
         let names = names.join(lang.choose(", ", "、"));
         let text = lang.choose(
             format!("skills that wait for your approval: {names}; see `toolhub skills show NAME`, then `toolhub skills approve NAME`"),
-            format!("等待批准的技能：{names}；见 `toolhub skills show 名称`，再用 `toolhub skills approve 名称`"),
+            format!("等待审批的技能：{names}；见 `toolhub skills show 名称`，再用 `toolhub skills approve 名称`"),
         );
         report.add("skills", CheckResult::Warning, &text);
     }
@@ -33,7 +33,7 @@ pub(crate) fn check(app: &App, hub: &Hub, report: &mut Report<'_>) {
             let (path, by) = (known.skill.file.display(), by.display());
             let text = lang.choose(
                 format!("skill `{path}` is hidden by `{by}`"),
-                format!("技能 `{path}` 被 `{by}` 遮盖"),
+                format!("技能 `{path}` 被 `{by}` 覆盖"),
             );
             report.add("skills", CheckResult::Warning, &text);
         }

@@ -14,7 +14,8 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
-use toolhub_core::text::cut;
+use toolhub_core::millis::duration_millis;
+use toolhub_core::text::truncate;
 use toolhub_core::{CallId, Localize as _, RawJson, RawObject};
 
 use crate::app::App;
@@ -116,7 +117,7 @@ pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
         Cell::from(places),
         Cell::new(milliseconds(call.took), DIM),
         Cell::new(call.start.record.as_str(), DIM),
-        Cell::from(cut(&summary, 120).unwrap_or(summary)),
+        Cell::from(truncate(&summary, 120).unwrap_or(summary)),
     ]
 }
 
@@ -162,7 +163,7 @@ pub(crate) fn as_json(app: &App, call: &CallRecord) -> RawObject {
                 .with("source", attempt.source.to_string())
                 .with("tool", attempt.tool.as_str())
                 .with("status", attempt.status.name())
-                .with("duration_ms", attempt.took.as_millis() as u64)
+                .with("duration_ms", duration_millis(attempt.took))
                 .with("error_kind", RawJson::of(&error.map(|(kind, _)| kind)))
                 .with("error", RawJson::of(&error.map(|(_, text)| text.localize(lang))))
         })
@@ -183,7 +184,7 @@ pub(crate) fn as_json(app: &App, call: &CallRecord) -> RawObject {
         .with("strategy", start.strategy.as_str())
         .with("may_change", start.may_change)
         .with("started_at", at)
-        .with("duration_ms", RawJson::of(&call.took.map(|took| took.as_millis() as u64)))
+        .with("duration_ms", RawJson::of(&call.took.map(duration_millis)))
         .with("error_kind", RawJson::of(&error.map(|(kind, _)| kind)))
         .with("error", RawJson::of(&error.map(|(_, text)| text.localize(lang))))
         .with("attempts", RawJson::of(&attempts))

@@ -3,6 +3,7 @@
 use toolhub::script_code;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 use toolhub_core::json::pretty;
+use toolhub_core::millis::duration_millis;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 
@@ -57,7 +58,7 @@ fn json_of(app: &App, found: &ArchivedCall) -> RawObject {
             .with("id", call.record.as_str())
             .with("tool", call.tool.as_str())
             .with("status", call.status.name())
-            .with("duration_ms", RawJson::of(&call.took.map(|took| took.as_millis() as u64)))
+            .with("duration_ms", RawJson::of(&call.took.map(duration_millis)))
             .with("error", RawJson::of(&call.error.as_ref().map(|error| error.localize(app.lang()))))
     };
     as_json(app, &found.call)
@@ -113,7 +114,7 @@ fn facts(app: &App, found: &ArchivedCall) -> Vec<Vec<Cell>> {
         (lang.choose("made by call", "发起调用"), parent),
         (lang.choose("caller", "调用方"), principal),
         (lang.choose("rule", "规则"), start.authorization.rule.as_deref()),
-        (lang.choose("approved by", "批准人"), start.authorization.approver.as_deref()),
+        (lang.choose("approved by", "审批人"), start.authorization.approver.as_deref()),
         (lang.choose("conversation", "对话"), start.conversation.as_deref()),
         (lang.choose("request", "请求"), start.request.as_deref()),
     ];

@@ -45,7 +45,7 @@ pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: StatsArgs) -> an
 fn table(app: &App, all: &[ToolStatistics]) {
     let lang = app.lang();
     let heading = lang.choose(
-        ["tool", "source", "tries", "success", "", "median", "p90", "p99", "last used", "14 days"],
+        ["tool", "source", "attempts", "success", "", "median", "p90", "p99", "last used", "14 days"],
         ["工具", "来源", "次数", "成功率", "", "中位数", "p90", "p99", "最近使用", "14 天"],
     );
     let width = app.screen.width();
@@ -70,7 +70,7 @@ fn table(app: &App, all: &[ToolStatistics]) {
     app.screen.note(&lang.choose(
         format!(
             "{total} {} of {}, {percent:.1}% succeeded (a call that tried two sources counts for both; times within ±20 %)",
-            if total == 1 { "try" } else { "tries" },
+            if total == 1 { "attempt" } else { "attempts" },
             plural(all.len(), "tool")
         ),
         format!(

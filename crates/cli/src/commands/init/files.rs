@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use toolhub_client_config as clients;
-use toolhub_client_config::{Client, ClientEnvironment, ConfigError, Place, Scope};
+use toolhub_client_config::{Client, ClientEnvironment, ConfigError, ConfigLocation, Scope};
 use toolhub_core::lang::LocalizedText;
 
 /// The maximum size of a client's file. The files contain settings, and in Claude Code's case also a history.
@@ -14,7 +14,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct InstalledClient {
     pub(crate) client: Client,
-    pub(crate) place: Place,
+    pub(crate) location: ConfigLocation,
 }
 
 /// The environment for files of the user: no folder counts as the current project.
@@ -23,26 +23,29 @@ pub(crate) fn client_environment() -> ClientEnvironment {
 }
 
 /// The user's files of a client, in its own order.
-pub(crate) fn user_places(client: Client, environment: &ClientEnvironment) -> Vec<Place> {
-    clients::places(client, environment).into_iter().filter(|place| place.scope == Scope::User).collect()
+pub(crate) fn user_locations(client: Client, environment: &ClientEnvironment) -> Vec<ConfigLocation> {
+    clients::config_locations(client, environment)
+        .into_iter()
+        .filter(|location| location.scope == Scope::User)
+        .collect()
 }
 
 /// The installed clients: those with a config file, or with a folder for it.
 pub(crate) fn find(environment: &ClientEnvironment) -> Vec<InstalledClient> {
     let found = |client: Client| {
-        let places = user_places(client, environment);
-        let place = places
+        let locations = user_locations(client, environment);
+        let location = locations
             .iter()
-            .find(|place| place.file.symlink_metadata().is_ok())
-            .or_else(|| places.iter().find(|place| has_folder(place, environment)))?;
-        Some(InstalledClient { client, place: place.clone() })
+            .find(|location| location.file.symlink_metadata().is_ok())
+            .or_else(|| locations.iter().find(|location| has_folder(location, environment)))?;
+        Some(InstalledClient { client, location: location.clone() })
     };
     Client::all().filter_map(found).collect()
 }
 
 /// Whether a client without a config file has a folder. The home folder itself does not count.
-fn has_folder(place: &Place, environment: &ClientEnvironment) -> bool {
-    let folder = place.client.folder(&place.file, environment);
+fn has_folder(location: &ConfigLocation, environment: &ClientEnvironment) -> bool {
+    let folder = location.client.folder(&location.file, environment);
     folder.is_some_and(|folder| Some(&folder) != environment.home.as_ref() && folder.is_dir())
 }
 
@@ -65,7 +68,7 @@ pub(crate) fn checked(file: &Path, home: Option<&Path>) -> Result<PathBuf, Confi
             format!(
                 "it is a link to `{target}`, outside of your home folder, and is not followed: edit that file yourself"
             ),
-            format!("它是指向主文件夹之外 `{target}` 的链接，不会跟随：请自行编辑该文件"),
+            format!("它是指向主目录之外 `{target}` 的链接，不会跟随：请自行编辑该文件"),
         ));
     }
     let metadata = real.metadata().map_err(failed)?;

@@ -13,7 +13,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use toolhub::settings::{Places, Settings, load_servers};
+use toolhub::settings::{Paths, Settings, load_servers};
 use toolhub_client_config::{Client, ClientEnvironment, ClientServer, ConfigError, LockedFile};
 use toolhub_core::Localize as _;
 use toolhub_core::lang::LocalizedText;
@@ -21,7 +21,7 @@ use toolhub_core::lang::LocalizedText;
 use crate::app::App;
 use crate::args::init::InitArgs;
 use crate::commands::init::files::{
-    InstalledClient, checked, client_environment, find, text_of, user_places,
+    InstalledClient, checked, client_environment, find, text_of, user_locations,
 };
 use crate::commands::init::plan::{ClientPlan, NEW_SETTINGS, Planner, same_decisions};
 use crate::commands::init::record::{FileChange, Record, Role, Run};
@@ -31,12 +31,12 @@ use crate::exit::{Exit, UsageError};
 use crate::terminal::input::read_line;
 
 pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
-    let places = app.places()?.of_user(app.global.config.as_deref()).map_err(toolhub::BuildError::from)?;
+    let paths = app.paths()?.of_user(app.global.config.as_deref()).map_err(toolhub::BuildError::from)?;
     if args.undo {
-        return undo::run(app, &places, args.dry_run);
+        return undo::run(app, &paths, args.dry_run);
     }
     // An invalid configuration must not be written to.
-    load_servers(&places, &Settings::read(&places)?)?;
+    load_servers(&paths, &Settings::read(&paths)?)?;
     let environment = client_environment();
     let found = find(&environment);
     let chosen = match choose(app, args, &environment, &found).await? {
@@ -45,13 +45,13 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
         Choice::Declined => return Ok(declined(app)),
     };
     // The file is created if a client's entry names it.
-    let config = (!args.no_connect || places.config.is_file()).then_some(places.config.as_path());
+    let config = (!args.no_connect || paths.config.is_file()).then_some(paths.config.as_path());
     let setup =
-        Setup { app, args, places: &places, environment: &environment, hub: hub_entry(app, config, None)? };
+        Setup { app, args, paths: &paths, environment: &environment, hub: hub_entry(app, config, None)? };
     let texts = |file: &Path| text_of(file).map(Option::unwrap_or_default);
-    let preview = setup.plan(&chosen, texts(&places.servers)?, texts(&places.config)?, texts);
+    let preview = setup.plan(&chosen, texts(&paths.servers)?, texts(&paths.config)?, texts);
     if args.dry_run {
-        return Ok(report::dry_run(app, &places, &preview));
+        return Ok(report::dry_run(app, &paths, &preview));
     }
     if !args.yes {
         report::show(app, &preview, true);
@@ -62,8 +62,8 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
         }
     }
     let done = setup.apply(&chosen, &preview)?;
-    let trial = trial::run(app, &setup.hub, &places).await?;
-    Ok(report::done(app, &places, &done, args.yes, &trial))
+    let trial = trial::run(app, &setup.hub, &paths).await?;
+    Ok(report::done(app, &paths, &done, args.yes, &trial))
 }
 
 fn declined(app: &App) -> Exit {
@@ -101,8 +101,8 @@ async fn choose(
         let names: Vec<&str> = found.iter().map(|found| found.client.name()).collect();
         let names = names.join(", ");
         return Err(UsageError(lang.choose(
-            format!("there is no terminal to ask at: choose with `--all` or `--client NAME` (found: {names}) and agree with `--yes`; `--dry-run` shows what would change"),
-            format!("没有终端可供询问：请用 `--all` 或 `--client 名称`（找到：{names}）选择，并用 `--yes` 同意；`--dry-run` 显示会改动什么"),
+            format!("there is no terminal for a prompt: choose with `--all` or `--client NAME` (found: {names}) and confirm with `--yes`; `--dry-run` shows what would change"),
+            format!("没有可用于提示的终端：请用 `--all` 或 `--client 名称`（找到：{names}）选择，并用 `--yes` 同意；`--dry-run` 显示会改动什么"),
         ))
         .into());
     }
@@ -136,9 +136,9 @@ fn named(
     for name in &args.client {
         let client = Client::named(name).ok_or_else(|| UsageError(name.clone()))?;
         let Some(known) = found.iter().find(|found| found.client == client) else {
-            let searched: Vec<String> = user_places(client, environment)
+            let searched: Vec<String> = user_locations(client, environment)
                 .iter()
-                .map(|place| format!("`{}`", place.file.display()))
+                .map(|location| format!("`{}`", location.file.display()))
                 .collect();
             let (title, searched) = (client.title(), searched.join(", "));
             return Err(UsageError(app.lang().choose(
@@ -165,8 +165,8 @@ fn must_agree(app: &App, args: &InitArgs) -> Result<(), UsageError> {
     Err(UsageError(
         app.lang()
             .choose(
-                "there is no terminal to ask at: add `--yes` to change the files, or `--dry-run` to see what would change",
-                "没有终端可供询问：加 `--yes` 表示同意改动文件，或用 `--dry-run` 查看会改动什么",
+                "there is no terminal for a prompt: add `--yes` to change the files, or `--dry-run` to see what would change",
+                "没有可用于提示的终端：加 `--yes` 表示同意改动文件，或用 `--dry-run` 查看会改动什么",
             )
             .to_owned(),
     ))
@@ -197,7 +197,7 @@ fn picked(line: &str, found: &[InstalledClient]) -> Option<Vec<InstalledClient>>
 struct Setup<'a> {
     app: &'a App,
     args: &'a InitArgs,
-    places: &'a Places,
+    paths: &'a Paths,
     environment: &'a ClientEnvironment,
     /// The entry of the hub.
     hub: ClientServer,
@@ -216,7 +216,7 @@ impl Setup<'_> {
             settings = NEW_SETTINGS.to_owned();
         }
         let mut planner = Planner {
-            places: self.places,
+            paths: self.paths,
             environment: self.environment,
             hub: &self.hub,
             import: !self.args.no_import,
@@ -228,9 +228,9 @@ impl Setup<'_> {
         let mut clients = Vec::new();
         for found in chosen {
             let before = (planner.servers.clone(), planner.settings.clone());
-            let plan = checked(&found.place.file, self.environment.home.as_deref())
-                .and_then(|_| text_of(&found.place.file))
-                .and_then(|text| planner.client(&found.place, &text));
+            let plan = checked(&found.location.file, self.environment.home.as_deref())
+                .and_then(|_| text_of(&found.location.file))
+                .and_then(|text| planner.client(&found.location, &text));
             if plan.is_err() {
                 (planner.servers, planner.settings) = before;
             }
@@ -244,10 +244,10 @@ impl Setup<'_> {
     /// server is in at least one of them.
     fn apply(&self, chosen: &[InstalledClient], preview: &Plan) -> anyhow::Result<Plan> {
         let (servers, settings) =
-            (LockedFile::open(&self.places.servers)?, LockedFile::open(&self.places.config)?);
+            (LockedFile::open(&self.paths.servers)?, LockedFile::open(&self.paths.config)?);
         let mut locked: Vec<(PathBuf, Result<LockedFile, ConfigError>)> = Vec::new();
         for found in chosen {
-            locked.push((found.place.file.clone(), LockedFile::open(&found.place.file)));
+            locked.push((found.location.file.clone(), LockedFile::open(&found.location.file)));
         }
         let text_of = |file: &Path| match locked.iter().find(|(locked, _)| locked == file) {
             Some((_, Ok(locked))) => Ok(locked.text().to_owned()),
@@ -258,19 +258,19 @@ impl Setup<'_> {
         self.refuse_other_decisions(preview, &mut planned)?;
         let mut changes = Vec::new();
         let own = [
-            (Role::Servers, &self.places.servers, servers.text(), &planned.servers),
-            (Role::Settings, &self.places.config, settings.text(), &planned.settings),
+            (Role::Servers, &self.paths.servers, servers.text(), &planned.servers),
+            (Role::Settings, &self.paths.config, settings.text(), &planned.settings),
         ];
         for (role, file, before, after) in own {
             self.note_change(&mut changes, role, None, file, before, after)?;
         }
         for (found, plan) in &planned.clients {
             let (Ok(plan), Some((_, Ok(locked)))) =
-                (plan, locked.iter().find(|(file, _)| *file == found.place.file))
+                (plan, locked.iter().find(|(file, _)| *file == found.location.file))
             else {
                 continue;
             };
-            let file = &found.place.file;
+            let file = &found.location.file;
             self.note_change(
                 &mut changes,
                 Role::Client,
@@ -283,16 +283,16 @@ impl Setup<'_> {
         if changes.is_empty() {
             return Ok(planned);
         }
-        let mut record = Record::read(&self.places.home)?;
+        let mut record = Record::read(&self.paths.data_dir)?;
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         record.runs.push(Run { at, files: changes });
-        record.write(&self.places.home)?;
+        record.write(&self.paths.data_dir)?;
         servers.write(&planned.servers)?;
         if settings.text() != planned.settings {
             settings.write(&planned.settings)?;
         }
         for (found, plan) in &mut planned.clients {
-            let Some((_, Ok(locked))) = locked.iter().find(|(file, _)| *file == found.place.file) else {
+            let Some((_, Ok(locked))) = locked.iter().find(|(file, _)| *file == found.location.file) else {
                 continue;
             };
             let written = plan.as_ref().map(|plan| locked.write(&plan.text));
@@ -314,7 +314,7 @@ impl Setup<'_> {
         else {
             return Ok(());
         };
-        let file = found.place.file.display();
+        let file = found.location.file.display();
         Err(UsageError(self.app.lang().choose(
             format!("`{file}` changed meanwhile, so nothing was changed: run `toolhub init` again"),
             format!("`{file}` 在此期间有改动，因此未做任何改动：请再次运行 `toolhub init`"),
@@ -361,7 +361,7 @@ pub(crate) fn undo_hint() -> LocalizedText {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_client_config::{Place, Scope};
+    use toolhub_client_config::{ConfigLocation, Scope};
 
     use super::*;
 
@@ -372,7 +372,7 @@ mod tests {
             .filter_map(Client::named)
             .map(|client| InstalledClient {
                 client,
-                place: Place { client, file: PathBuf::from("x"), scope: Scope::User },
+                location: ConfigLocation { client, file: PathBuf::from("x"), scope: Scope::User },
             })
             .collect();
         let check = |line: &str, expect: Option<&[&str]>| {

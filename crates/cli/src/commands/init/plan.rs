@@ -3,10 +3,11 @@
 //! A server is removed from its client's file only if the user's own `mcp.json` contains the same server afterwards and the
 //! client's file contains the hub; otherwise it is kept.
 
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Client, ClientEnvironment, ClientServer, ConfigError, EditError, OWN_FORMAT, Place, ReadResult, Target,
+    Client, ClientEnvironment, ClientServer, ConfigError, ConfigLocation, EditError, ReadResult,
+    TOOLHUB_FORMAT, Target,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, ServerId};
@@ -81,7 +82,7 @@ pub(crate) struct ClientPlan {
 
 /// The state of planning, shared by all clients.
 pub(crate) struct Planner<'a> {
-    pub(crate) places: &'a Places,
+    pub(crate) paths: &'a Paths,
     pub(crate) environment: &'a ClientEnvironment,
     /// The entry of the hub.
     pub(crate) hub: &'a ClientServer,
@@ -95,13 +96,17 @@ pub(crate) struct Planner<'a> {
 
 impl Planner<'_> {
     /// Plans one client, and adds its servers to the texts.
-    pub(crate) fn client(&mut self, place: &Place, text: &str) -> Result<ClientPlan, ConfigError> {
-        let format = place.client.format();
-        let found = clients::read(place, text, self.environment)?;
-        let present = clients::entries(format, &place.file, text)?;
-        let target = |text| Target { file: &place.file, text, format, replace: false };
+    pub(crate) fn client(
+        &mut self,
+        location: &ConfigLocation,
+        text: &str,
+    ) -> Result<ClientPlan, ConfigError> {
+        let format = location.client.format();
+        let found = clients::read(location, text, self.environment)?;
+        let present = clients::entries(format, &location.file, text)?;
+        let target = |text| Target { file: &location.file, text, format, replace: false };
         let (connection, with_hub) = match self.connect {
-            true => self.connection(place, &found, &target(text))?,
+            true => self.connection(location, &found, &target(text))?,
             false => {
                 let why = LocalizedText::new(
                     "its file is not changed (`--no-connect`)",
@@ -140,13 +145,13 @@ impl Planner<'_> {
                 with_hub
             }
         };
-        Ok(ClientPlan { client: place.client, connection, servers, text })
+        Ok(ClientPlan { client: location.client, connection, servers, text })
     }
 
     /// How the hub is added to a client's file, and the resulting text.
     fn connection(
         &self,
-        place: &Place,
+        location: &ConfigLocation,
         found: &[ReadResult],
         target: &Target<'_>,
     ) -> Result<(Connection, String), ConfigError> {
@@ -173,7 +178,7 @@ impl Planner<'_> {
         match clients::merge(target, std::slice::from_ref(self.hub)) {
             Ok(edited) => match edited.outcomes.first().and_then(|outcome| outcome.why.clone()) {
                 Some(why) => unchanged(Connection::No(why)),
-                None if is_used(&clients::read(place, &edited.text, self.environment)?) => {
+                None if is_used(&clients::read(location, &edited.text, self.environment)?) => {
                     Ok((Connection::Added, edited.text))
                 }
                 None => unchanged(Connection::No(left_out())),
@@ -181,7 +186,7 @@ impl Planner<'_> {
             Err(EditError::Config(error)) => Err(error),
             Err(EditError::Unsafe { why, .. }) => {
                 let (en, zh) = (why.message.localize(Lang::En), why.message.localize(Lang::Zh));
-                let name = place.client.name();
+                let name = location.client.name();
                 unchanged(Connection::No(LocalizedText::new(
                     format!("{en}: `toolhub servers export {name} --gateway` shows what to put into it"),
                     format!("{zh}：`toolhub servers export {name} --gateway` 会显示需要写入的内容"),
@@ -216,10 +221,10 @@ impl Planner<'_> {
             );
             return Ok(stays(why, summary));
         }
-        let own = clients::entries(OWN_FORMAT, &self.places.servers, &self.servers)?;
+        let own = clients::entries(TOOLHUB_FORMAT, &self.paths.servers, &self.servers)?;
         let mut left_out = server.left_out.clone();
         let is_new = match own.get(&id) {
-            Some(entry) if Some(entry) == clients::entry_of(OWN_FORMAT, &server).as_ref() => false,
+            Some(entry) if Some(entry) == clients::entry_of(TOOLHUB_FORMAT, &server).as_ref() => false,
             Some(_) => {
                 let why = LocalizedText::new(
                     format!("toolhub has another server named `{id}`: rename one of them"),
@@ -251,7 +256,7 @@ impl Planner<'_> {
     /// Adds a server to the texts. Returns the settings that were left out, or why it cannot be added.
     fn add(&mut self, server: &ClientServer) -> Result<Result<Vec<String>, LocalizedText>, ConfigError> {
         let target =
-            Target { file: &self.places.servers, text: &self.servers, format: OWN_FORMAT, replace: false };
+            Target { file: &self.paths.servers, text: &self.servers, format: TOOLHUB_FORMAT, replace: false };
         let edited = match clients::merge(&target, std::slice::from_ref(server)) {
             Ok(edited) => edited,
             Err(EditError::Config(error) | EditError::Unsafe { why: error, .. }) => return Err(error),
@@ -260,7 +265,7 @@ impl Planner<'_> {
             return Ok(Err(why));
         }
         let mut extras: Vec<ExtraSettings> = ExtraSettings::of(server).into_iter().collect();
-        self.settings = extras::written(&self.places.config, &self.settings, &mut extras, false)?;
+        self.settings = extras::written(&self.paths.config, &self.settings, &mut extras, false)?;
         self.servers = edited.text;
         Ok(Ok(extras.into_iter().flat_map(|extra| extra.left_out).collect()))
     }

@@ -59,13 +59,13 @@ pub(crate) struct FileChange {
 }
 
 impl Record {
-    pub(crate) fn path(home: &Path) -> PathBuf {
-        home.join(FILE)
+    pub(crate) fn path(data_dir: &Path) -> PathBuf {
+        data_dir.join(FILE)
     }
 
     /// Reads the record; empty if it does not exist.
-    pub(crate) fn read(home: &Path) -> Result<Self, ConfigError> {
-        let file = Self::path(home);
+    pub(crate) fn read(data_dir: &Path) -> Result<Self, ConfigError> {
+        let file = Self::path(data_dir);
         let text = match std::fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -90,8 +90,8 @@ impl Record {
     }
 
     /// Writes the record atomically; removes it if there is nothing left to undo.
-    pub(crate) fn write(&self, home: &Path) -> Result<(), ConfigError> {
-        let file = Self::path(home);
+    pub(crate) fn write(&self, data_dir: &Path) -> Result<(), ConfigError> {
+        let file = Self::path(data_dir);
         let failed = |error: std::io::Error| ConfigError::io(&file, &error);
         if self.runs.is_empty() {
             return match std::fs::remove_file(&file) {
@@ -99,7 +99,7 @@ impl Record {
                 _ => Ok(()),
             };
         }
-        private_file::create_dir(home).map_err(failed)?;
+        private_file::create_dir(data_dir).map_err(failed)?;
         let text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
         write_atomically(&file, &(text + "\n"))
     }

@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub_client_config::{Client, ClientEnvironment};
 use toolhub_core::{Lang, Localize as _, RawJson};
 
 use crate::app::App;
-use crate::commands::init::files::{InstalledClient, user_places};
+use crate::commands::init::files::{InstalledClient, user_locations};
 use crate::commands::init::plan::{ClientPlan, Connection, HUB, Placement, ServerPlan};
 use crate::commands::init::record::Record;
 use crate::commands::init::trial::Trial;
@@ -76,7 +76,7 @@ impl Plan {
             };
             json!({
                 "client": found.client.name(),
-                "file": found.place.file.to_string_lossy(),
+                "file": found.location.file.to_string_lossy(),
                 "hub": connection,
                 "why": why,
                 "servers": servers.iter().map(server).collect::<Vec<_>>(),
@@ -94,7 +94,7 @@ pub(crate) fn list(app: &App, found: &[InstalledClient]) {
         vec![
             Cell::new((at + 1).to_string(), BOLD),
             Cell::new(found.client.title(), NAME),
-            Cell::new(found.place.file.display().to_string(), DIM),
+            Cell::new(found.location.file.display().to_string(), DIM),
         ]
     };
     let rows: Vec<Vec<Cell>> = found.iter().enumerate().map(row).collect();
@@ -128,8 +128,8 @@ pub(crate) fn no_clients(app: &App, environment: &ClientEnvironment) -> Exit {
         "此计算机上没有找到 MCP 客户端；已查找：",
     ));
     let row = |client: Client| {
-        let place = user_places(client, environment).into_iter().next()?;
-        Some(vec![Cell::new(client.title(), NAME), Cell::new(place.file.display().to_string(), DIM)])
+        let location = user_locations(client, environment).into_iter().next()?;
+        Some(vec![Cell::new(client.title(), NAME), Cell::new(location.file.display().to_string(), DIM)])
     };
     let rows: Vec<Vec<Cell>> = Client::all().filter_map(row).collect();
     lines(&rows, "  ", None).iter().for_each(|line| app.screen.line(line));
@@ -137,13 +137,13 @@ pub(crate) fn no_clients(app: &App, environment: &ClientEnvironment) -> Exit {
     Exit::Done
 }
 
-pub(crate) fn dry_run(app: &App, places: &Places, planned: &Plan) -> Exit {
+pub(crate) fn dry_run(app: &App, paths: &Paths, planned: &Plan) -> Exit {
     let lang = app.lang();
     if app.screen.json {
         let report_json = json!({
             "dry_run": true,
             "clients": planned.as_json(lang),
-            "servers": places.servers.to_string_lossy(),
+            "servers": paths.servers.to_string_lossy(),
         });
         app.screen.json(&RawJson::of(&report_json));
         return planned.exit();
@@ -160,7 +160,7 @@ pub(crate) fn dry_run(app: &App, places: &Places, planned: &Plan) -> Exit {
 pub(crate) fn show(app: &App, planned: &Plan, future: bool) {
     let lang = app.lang();
     for (found, plan) in &planned.clients {
-        let (title, file) = (found.client.title(), found.place.file.display());
+        let (title, file) = (found.client.title(), found.location.file.display());
         app.screen.line(&format!("{BOLD}{title}{BOLD:#}  {DIM}{file}{DIM:#}"));
         let plan = match plan {
             Ok(plan) => plan,
@@ -211,7 +211,7 @@ fn server_row(server: &ServerPlan, lang: Lang, future: bool) -> Vec<Cell> {
 }
 
 /// Prints the changes, the result of the trial call, and the next steps.
-pub(crate) fn done(app: &App, places: &Places, planned: &Plan, shows: bool, trial: &Trial) -> Exit {
+pub(crate) fn done(app: &App, paths: &Paths, planned: &Plan, shows: bool, trial: &Trial) -> Exit {
     let lang = app.lang();
     let (imported, connected) = (planned.imported(), planned.connected());
     let mut next = Vec::new();
@@ -241,10 +241,10 @@ pub(crate) fn done(app: &App, places: &Places, planned: &Plan, shows: bool, tria
         let report_json = json!({
             "dry_run": false,
             "clients": planned.as_json(lang),
-            "servers": places.servers.to_string_lossy(),
+            "servers": paths.servers.to_string_lossy(),
             "imported": imported,
             "changed": changed,
-            "record": Record::path(&places.home).to_string_lossy(),
+            "record": Record::path(&paths.data_dir).to_string_lossy(),
             "trial": trial.as_json(),
             "next": next,
         });
@@ -255,7 +255,7 @@ pub(crate) fn done(app: &App, places: &Places, planned: &Plan, shows: bool, tria
         show(app, planned, false);
     }
     if changed {
-        let file = places.servers.display();
+        let file = paths.servers.display();
         let text = match connected.len() {
             1 => lang.choose("1 client uses toolhub".to_owned(), "1 个客户端使用 toolhub".to_owned()),
             many => {

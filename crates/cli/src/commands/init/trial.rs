@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub_client_config::{ClientServer, TransportSpec};
 use toolhub_core::RawJson;
-use toolhub_core::text::cut;
+use toolhub_core::millis::duration_millis;
+use toolhub_core::text::truncate;
 
 use crate::app::App;
 
@@ -46,17 +47,17 @@ impl Trial {
             "success": self.result.is_ok(),
             "result": result,
             "error": error,
-            "duration_ms": u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+            "duration_ms": duration_millis(self.duration),
         })
     }
 }
 
 /// Starts the hub with the entry, and calls a native tool.
-pub(crate) async fn run(app: &App, hub: &ClientServer, places: &Places) -> anyhow::Result<Trial> {
+pub(crate) async fn run(app: &App, hub: &ClientServer, paths: &Paths) -> anyhow::Result<Trial> {
     let lang = app.lang();
     app.screen.status(lang.choose("trying one call …", "正在试调用 …"));
     let started = Instant::now();
-    let work = tokio::time::timeout(TRIAL_TIMEOUT, call(hub, places));
+    let work = tokio::time::timeout(TRIAL_TIMEOUT, call(hub, paths));
     let result = match app.interruptible(work).await? {
         Ok(result) => result.map_err(|error| format!("{error:#}")),
         Err(_) => Err(lang.choose(
@@ -68,13 +69,13 @@ pub(crate) async fn run(app: &App, hub: &ClientServer, places: &Places) -> anyho
     Ok(Trial { duration: started.elapsed(), result })
 }
 
-async fn call(hub: &ClientServer, places: &Places) -> anyhow::Result<String> {
+async fn call(hub: &ClientServer, paths: &Paths) -> anyhow::Result<String> {
     let TransportSpec::Stdio(spec) = &hub.transport else { anyhow::bail!("the hub has no program") };
-    std::fs::create_dir_all(&places.home)?;
+    std::fs::create_dir_all(&paths.data_dir)?;
     let mut child = Command::new(&spec.command)
         .args(&spec.args)
         .arg("--no-servers")
-        .current_dir(&places.home)
+        .current_dir(&paths.data_dir)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -105,7 +106,7 @@ async fn last_messages(child: &mut Child) -> String {
         let _ = tokio::time::timeout(END_TIMEOUT, limited.read_to_end(&mut bytes)).await;
     }
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-    cut(&text, 600).unwrap_or(text)
+    truncate(&text, 600).unwrap_or(text)
 }
 
 async fn converse(mut stdin: ChildStdin, mut stdout: BufReader<ChildStdout>) -> anyhow::Result<String> {

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, TableLike};
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Client, ConfigError, EditError, Format, LockedFile, OWN_FORMAT, RevertResult, Target, write_atomically,
+    Client, ConfigError, EditError, Format, LockedFile, RevertResult, TOOLHUB_FORMAT, Target,
+    write_atomically,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
@@ -22,10 +23,10 @@ use crate::commands::init::report::show_undo;
 use crate::commands::init::undone_file::{UndoStatus, UndoneFile};
 use crate::exit::Exit;
 
-pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<Exit> {
+pub(crate) fn run(app: &App, paths: &Paths, dry_run: bool) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let mut record = Record::read(&places.home)?;
-    let undo = Undo { lang, dry_run, user: places.user.as_deref() };
+    let mut record = Record::read(&paths.data_dir)?;
+    let undo = Undo { lang, dry_run, user: paths.home_dir.as_deref() };
     let mut rows = Vec::new();
     let mut keep = BTreeSet::new();
     let mut left = Vec::new();
@@ -50,7 +51,7 @@ pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<E
     let complete = left.is_empty();
     record.runs = left;
     if !dry_run && !rows.is_empty() {
-        record.write(&places.home)?;
+        record.write(&paths.data_dir)?;
     }
     if app.screen.json {
         let files: Vec<RawObject> = rows.iter().map(UndoneFile::as_json).collect();
@@ -60,7 +61,7 @@ pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<E
             .with("files", RawJson::of(&files));
         app.screen.json(&json.into_raw());
     } else {
-        show_undo(app, &rows, dry_run, &Record::path(&places.home));
+        show_undo(app, &rows, dry_run, &Record::path(&paths.data_dir));
     }
     Ok(if complete { Exit::Done } else { Exit::Failed })
 }
@@ -162,7 +163,7 @@ fn format_of(role: Role, change: &FileChange) -> Result<Format, ConfigError> {
             &change.file,
             LocalizedText::new("its client is not known", "不认识其客户端"),
         )),
-        _ => Ok(OWN_FORMAT),
+        _ => Ok(TOOLHUB_FORMAT),
     }
 }
 
@@ -180,7 +181,7 @@ fn is_blank(role: Role, file: &Path, text: &str) -> bool {
     match role {
         Role::Settings => text.trim().is_empty() || text == NEW_SETTINGS,
         Role::Servers => {
-            clients::entries(OWN_FORMAT, file, text).is_ok_and(|entries| entries.is_empty())
+            clients::entries(TOOLHUB_FORMAT, file, text).is_ok_and(|entries| entries.is_empty())
                 && !text.contains("//")
         }
         Role::Client => false,

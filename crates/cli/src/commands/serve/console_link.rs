@@ -14,7 +14,7 @@ use crate::terminal::browser;
 
 /// The hub, if its replicas share a store, in which the tickets of links are then.
 pub(crate) async fn shared_hub(app: &App) -> anyhow::Result<Option<&Hub>> {
-    Ok(match Settings::read(&app.places()?)?.store.is_shared() {
+    Ok(match Settings::read(&app.paths()?)?.store.is_shared() {
         true => Some(app.hub().await?),
         false => None,
     })
@@ -29,7 +29,7 @@ pub(crate) async fn present(
 ) -> anyhow::Result<()> {
     let lang = app.lang();
     let store = hub.and_then(Hub::store).map(|store| &**store);
-    let link_text = one_time_link(&app.places()?.home, address, store).await?;
+    let link_text = one_time_link(&app.paths()?.data_dir, address, store).await?;
     let url = link_text.expose();
     if app.screen.json {
         app.screen.json(&RawObject::default().with("url", url).into_raw());

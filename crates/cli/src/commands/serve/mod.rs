@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use toolhub::keys::KeyError;
-use toolhub::settings::{DEFAULT_PROFILE, Settings, folder_note};
+use toolhub::settings::{DEFAULT_PROFILE, Paths, Settings, folder_note};
 use toolhub::{Gateways, Hub, Lang, Localize as _, NotificationBus};
 use toolhub_console::{Console, PublishedAddress};
 use toolhub_engine::similar_names;
@@ -44,32 +44,14 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         return new_token(app, name);
     }
     let notifications = NotificationBus::default();
-    let places = app.places()?;
-    if !args.stdio
-        && app.global.config.is_none()
-        && let Some(why) = places.workspace.unused_access_rules()
-    {
-        return Err(UsageError(why.localize(app.lang())).into());
-    }
-    let settings = Settings::read(&places)?;
-    if !args.stdio
-        && app.global.config.is_none()
-        && let Some(why) = places.dropped_tokens(&settings)
-    {
-        return Err(UsageError(why.localize(app.lang())).into());
-    }
+    let paths = app.paths()?;
+    let settings = read_settings(app, &args, &paths)?;
     if args.check {
         return Ok(check::run(app, settings.serve.address(args.bind)).await);
     }
-    let mut sinks = EventSinks::default();
-    if app.global.trace || app.global.verbose > 0 {
-        sinks.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
-    }
-    sinks.open_log(app, settings.serve.access_log(&places.config))?;
-    let traces = settings.telemetry.options(|name| std::env::var(name).ok());
-    sinks.open_telemetry(app, traces.map_err(|why| UsageError(why.localize(app.lang())))?);
+    let sinks = open_sinks(app, &settings, &paths)?;
     let mut builder = script_hosted(Hub::builder())
-        .places(places)
+        .paths(paths)
         .settings(settings)
         .handler(Arc::new(notifications.clone()))
         .join_cluster();
@@ -84,7 +66,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let hub = Arc::new(builder.build().await?);
     let servers = hub.servers();
-    let folder = folder_note(servers.iter().map(|view| &view.spec), hub.places());
+    let folder = folder_note(servers.iter().map(|view| &view.spec), hub.paths());
     for note in hub.notes().iter().chain(&folder).chain(&hub.unknown_names_in_rules()) {
         app.screen.warn(&note.localize(app.lang()));
     }
@@ -125,6 +107,32 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     hub.close().await;
     sinks.close().await;
     ended.map(|(exit, _)| exit)
+}
+
+/// Reads the settings. Over HTTP, access rules or tokens that are configured and would not be used are an error: without them, the
+/// gateway would be open.
+fn read_settings(app: &App, args: &ServeArgs, paths: &Paths) -> anyhow::Result<Settings> {
+    let needs_access_rules = !args.stdio && app.global.config.is_none();
+    if needs_access_rules && let Some(why) = paths.workspace.unused_access_rules() {
+        return Err(UsageError(why.localize(app.lang())).into());
+    }
+    let settings = Settings::read(paths)?;
+    if needs_access_rules && let Some(why) = paths.dropped_tokens(&settings) {
+        return Err(UsageError(why.localize(app.lang())).into());
+    }
+    Ok(settings)
+}
+
+/// Opens the receivers of events: the trace on the terminal, the access log and the telemetry.
+fn open_sinks(app: &App, settings: &Settings, paths: &Paths) -> anyhow::Result<EventSinks> {
+    let mut sinks = EventSinks::default();
+    if app.global.trace || app.global.verbose > 0 {
+        sinks.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
+    }
+    sinks.open_log(app, settings.serve.access_log(&paths.config))?;
+    let traces = settings.telemetry.options(|name| std::env::var(name).ok());
+    sinks.open_telemetry(app, traces.map_err(|why| UsageError(why.localize(app.lang())))?);
+    Ok(sinks)
 }
 
 /// Returns an error for a profile that is not configured.
@@ -217,13 +225,7 @@ async fn http(
         true => serving.with_notice(NOTICE_TIME),
         false => serving,
     };
-    let published = PublishedAddress::publish(&gateways.hub().places().home, address);
-    if let Err(error) = &published {
-        app.screen.warn(&lang.choose(
-            format!("`toolhub console` will not find this hub: {error}"),
-            format!("`toolhub console` 将找不到此 hub：{error}"),
-        ));
-    }
+    let _published = publish(app, gateways.hub(), address);
     let mut app_tasks = tokio::task::JoinSet::new();
     let following = Arc::clone(&console);
     app_tasks.spawn(async move { following.follow().await });
@@ -281,6 +283,18 @@ async fn http(
     Ok(unfinished)
 }
 
+/// Writes the address for `toolhub console`, until the result is dropped.
+fn publish(app: &App, hub: &Hub, address: SocketAddr) -> Option<PublishedAddress> {
+    let published = PublishedAddress::publish(&hub.paths().data_dir, address);
+    if let Err(error) = &published {
+        app.screen.warn(&app.lang().choose(
+            format!("`toolhub console` will not find this hub: {error}"),
+            format!("`toolhub console` 将找不到此 hub：{error}"),
+        ));
+    }
+    published.ok()
+}
+
 /// Prints the address of the gateway.
 fn announce(app: &App, address: SocketAddr, tools: usize) {
     let lang = app.lang();
@@ -291,10 +305,10 @@ fn announce(app: &App, address: SocketAddr, tools: usize) {
         app.screen.json(&json.into_raw());
     } else {
         let head = lang.choose(
-            format!("serving {} to MCP clients at", plural(tools, "tool")),
+            format!("serving {} to MCP clients at ", plural(tools, "tool")),
             format!("正在向 MCP 客户端提供 {tools} 个工具："),
         );
-        app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head} {NAME}http://{address}/mcp{NAME:#}"));
+        app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head}{NAME}http://{address}/mcp{NAME:#}"));
         if address.ip().is_unspecified() {
             let everywhere = lang.choose(
                 "from other machines: by this machine's name or address, with a token",
@@ -328,11 +342,11 @@ fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
             .choose("a token needs a name, of the person or program that uses it", "令牌需要使用者的名称");
         return Err(UsageError(why.to_owned()).into());
     }
-    let places = app.places()?;
-    if let Some(at) = Settings::read(&places)?.auth.revoked_at(name) {
+    let paths = app.paths()?;
+    if let Some(at) = Settings::read(&paths)?.auth.revoked_at(name) {
         return Err(UsageError(KeyError::Revoked(at.to_owned()).text(name).localize(lang)).into());
     }
-    let config = places.config.display();
+    let config = paths.config.display();
     let secret = secret().zip(secret()).map(|(one, other)| format!("th_{one}{other}"));
     let token = secret.context("the system has no random numbers to give")?;
     let hash = hash_of(&token);

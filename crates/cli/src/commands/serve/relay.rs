@@ -18,7 +18,7 @@ pub(crate) async fn start(
 ) -> JoinSet<()> {
     let (hub, lang) = (gateways.hub(), app.lang());
     let mut serving = JoinSet::new();
-    match HubSocket::bind(&hub.places().home).await {
+    match HubSocket::bind(&hub.paths().data_dir).await {
         Ok(socket) => {
             let relay = socket.relay(hub, LOCAL);
             serving.spawn(socket.serve(relay, stop.clone(), drain));

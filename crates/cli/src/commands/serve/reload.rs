@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use toolhub::settings::{Places, Settings};
+use toolhub::settings::{Paths, Settings};
 use toolhub::trust::RunTrust;
 use toolhub::{BuildError, Gateways, Lang, Localize as _, ServerChanges};
 use toolhub_core::ServerId;
@@ -61,7 +61,7 @@ impl ConfigWatcher {
     /// Reloads after each change while it is polled.
     pub(crate) async fn follow(mut self, gateways: Arc<Gateways>) {
         self.notes = gateways.hub().notes().to_vec();
-        let files = watched_files(gateways.hub().places());
+        let files = watched_files(gateways.hub().paths());
         let mut loaded = stamps(&files);
         let mut seen = loaded.clone();
         loop {
@@ -91,33 +91,33 @@ impl ConfigWatcher {
     }
 
     async fn apply(&self, gateways: &Gateways) -> Result<ServerChanges, LocalizedText> {
-        let places = self.places()?;
-        let before = gateways.hub().places();
-        if before.workspace.is_trusted_here() && !places.workspace.is_trusted_here() {
+        let paths = self.paths()?;
+        let before = gateways.hub().paths();
+        if before.workspace.is_trusted_here() && !paths.workspace.is_trusted_here() {
             return Err(LocalizedText::new(
                 "this folder changed since it was trusted: run `toolhub trust`",
                 "此文件夹在信任之后有改动：请运行 `toolhub trust`",
             ));
         }
-        if places.config != before.config {
-            let (old, new) = (before.config.display(), places.config.display());
+        if paths.config != before.config {
+            let (old, new) = (before.config.display(), paths.config.display());
             return Err(LocalizedText::new(
                 format!("the config file would be `{new}` instead of `{old}`: restart `toolhub serve`"),
                 format!("配置文件将由 `{old}` 变为 `{new}`：请重新启动 `toolhub serve`"),
             ));
         }
-        let settings = Settings::read(&places).map_err(|error| both(&error.into()))?;
+        let settings = Settings::read(&paths).map_err(|error| both(&error.into()))?;
         gateways.reload_access(&settings.auth).await?;
         match self.scope {
             ReloadScope::All => {
-                gateways.reload_servers(&places, &settings).await.map_err(|error| both(&error.into()))
+                gateways.reload_servers(&paths, &settings).await.map_err(|error| both(&error.into()))
             }
             ReloadScope::Access => Ok(ServerChanges::default()),
         }
     }
 
-    fn places(&self) -> Result<Places, LocalizedText> {
-        Places::find_trusting(self.config.as_deref(), self.home.as_deref(), &self.trust)
+    fn paths(&self) -> Result<Paths, LocalizedText> {
+        Paths::find_trusting(self.config.as_deref(), self.home.as_deref(), &self.trust)
             .map_err(|error| both(&error.into()))
     }
 
@@ -168,12 +168,12 @@ fn both(error: &BuildError) -> LocalizedText {
 }
 
 /// The settings, the servers, the `.mcp.json` of the current folder, and the list of trusted folders.
-fn watched_files(places: &Places) -> Vec<PathBuf> {
+fn watched_files(paths: &Paths) -> Vec<PathBuf> {
     vec![
-        places.config.clone(),
-        places.servers.clone(),
+        paths.config.clone(),
+        paths.servers.clone(),
         PathBuf::from(".mcp.json"),
-        places.home.join("trust.json"),
+        paths.data_dir.join("trust.json"),
     ]
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub::settings::{Settings, load_servers};
 use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
+use toolhub_core::shell;
 use toolhub_core::{RawJson, RawObject, ServerId, Source};
 use toolhub_mcp_client::config::{
     ServerEntry, ServerSpec, add_server, parse_servers, remove_server, set_enabled,
@@ -32,20 +33,20 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
         ))
         .into());
     }
-    let places = app.places()?;
+    let paths = app.paths()?;
     // An invalid configuration must not be written to.
-    let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
+    let (servers, _) = load_servers(&paths, &Settings::read(&paths)?)?;
     let mut actions = Vec::new();
     for entry in &entries {
         let id = entry.id.as_str();
-        let existed = servers.iter().any(|spec| spec.id.as_str() == id && spec.origin == places.servers);
-        add_server(&places.servers, entry, args.replace)?;
+        let existed = servers.iter().any(|spec| spec.id.as_str() == id && spec.origin == paths.servers);
+        add_server(&paths.servers, entry, args.replace)?;
         actions.push(if existed { "replaced" } else { "added" });
     }
-    app.keep_trust(&places, &[&places.servers]);
+    app.keep_trust(&paths, &[&paths.servers]);
     let added = || actions.iter().zip(entries.iter().map(|entry| entry.id.as_str()));
     if args.no_test || !app.screen.json {
-        added().for_each(|(action, id)| report_change(app, action, id, &places.servers));
+        added().for_each(|(action, id)| report_change(app, action, id, &paths.servers));
     }
     if args.no_test {
         return Ok(Exit::Done);
@@ -68,15 +69,15 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
             continue;
         }
         let tools: Vec<RawObject> = own.iter().map(|entry| findings::described(entry, lang)).collect();
-        let report = change(action, id, &places.servers).with("tools", RawJson::of(&tools));
+        let report = change(action, id, &paths.servers).with("tools", RawJson::of(&tools));
         let test = tests.iter().find(|test| test.id == id).map(|test| test.as_json());
         app.screen.json(&report.with("test", RawJson::of(&test)).into_raw());
     }
     for test in tests.iter().filter(|test| test.result.is_err()) {
         let id = &test.id;
         app.screen.warn(&lang.choose(
-            format!("it stays in the config; try again with `toolhub servers test {id}`, change it with `toolhub servers add --replace {id} …`, or remove it with `toolhub servers remove {id}`"),
-            format!("配置已保留；可用 `toolhub servers test {id}` 再试，用 `toolhub servers add --replace {id} …` 修改，或用 `toolhub servers remove {id}` 移除"),
+            format!("it stays in the config; try again with `toolhub servers test {0}`, change it with `toolhub servers add --replace {0} …`, or remove it with `toolhub servers remove {0}`", shell::quote(id)),
+            format!("配置已保留；可用 `toolhub servers test {0}` 再试，用 `toolhub servers add --replace {0} …` 修改，或用 `toolhub servers remove {0}` 移除", shell::quote(id)),
         ));
     }
     Ok(exit)
@@ -151,7 +152,7 @@ pub(crate) async fn remove(app: &App, args: ServerIdArgs) -> anyhow::Result<Exit
         return Err(unknown(app, hub, &args.id).into());
     };
     remove_server(&server.spec.origin, &args.id)?;
-    app.keep_trust(hub.places(), &[&server.spec.origin]);
+    app.keep_trust(hub.paths(), &[&server.spec.origin]);
     // A server without a login has nothing to revoke.
     let _ = hub.logout(&args.id).await;
     hub.forget_server(&args.id).await;
@@ -166,12 +167,12 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
         return Err(unknown(app, hub, id).into());
     };
     set_enabled(&server.spec.origin, id, on)?;
-    app.keep_trust(hub.places(), &[&server.spec.origin]);
+    app.keep_trust(hub.paths(), &[&server.spec.origin]);
     report_change(app, if on { "enabled" } else { "disabled" }, id, &server.spec.origin);
     if hub.settings().servers.iter().any(|extras| extras.id == id && extras.enabled == Some(!on)) {
-        let file = hub.places().config.display();
+        let file = hub.paths().config.display();
         app.screen.warn(&app.lang().choose(
-            format!("`enabled` of `{id}` in `{file}` says otherwise, and wins"),
+            format!("`enabled` of `{id}` in `{file}` overrides this setting"),
             format!("`{file}` 中 `{id}` 的 `enabled` 与此相反，以它为准"),
         ));
     }
@@ -227,8 +228,8 @@ fn transport(app: &App, args: &AddArgs) -> Result<TransportSpec, UsageError> {
             ..StdioSpec::default()
         })),
         (None, None) => Err(UsageError(lang.choose(
-            format!("say how to reach it: `toolhub servers add {0} -- COMMAND ARGS…` or `toolhub servers add {0} --url URL`", args.id),
-            format!("请说明如何连接：`toolhub servers add {0} -- 命令 参数…` 或 `toolhub servers add {0} --url 地址`", args.id),
+            format!("say how to reach it: `toolhub servers add {0} -- COMMAND ARGS…` or `toolhub servers add {0} --url URL`", shell::quote(&args.id)),
+            format!("请说明如何连接：`toolhub servers add {0} -- 命令 参数…` 或 `toolhub servers add {0} --url 地址`", shell::quote(&args.id)),
         ))),
     }
 }

@@ -92,21 +92,21 @@ fn target_file(app: &App, client: Client, args: &ExportArgs) -> Result<PathBuf, 
     if let Some(file) = &args.file {
         return Ok(file.clone());
     }
-    let places = clients::places(client, &ClientEnvironment::current());
-    let user = places.into_iter().find(|place| place.scope == Scope::User);
-    user.map(|place| place.file).ok_or_else(|| {
+    let locations = clients::config_locations(client, &ClientEnvironment::current());
+    let user = locations.into_iter().find(|location| location.scope == Scope::User);
+    user.map(|location| location.file).ok_or_else(|| {
         UsageError(app.lang().choose(
             "your home folder is not known: set `HOME`, or give `--file`".to_owned(),
-            "不知道你的主文件夹：请设置 `HOME`，或给出 `--file`".to_owned(),
+            "不知道你的主目录：请设置 `HOME`，或给出 `--file`".to_owned(),
         ))
     })
 }
 
 /// The selected servers as entries for clients.
 fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
-    let places = app.places()?;
-    let settings = Settings::read(&places)?;
-    let (servers, _) = load_servers(&places, &settings)?;
+    let paths = app.paths()?;
+    let settings = Settings::read(&paths)?;
+    let (servers, _) = load_servers(&paths, &settings)?;
     for requested in &args.servers {
         if !servers.iter().any(|spec| spec.id.as_str() == requested) {
             let suggestion =
@@ -137,21 +137,21 @@ fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
 
 /// Toolhub itself as a server entry, with the current options.
 fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
-    let places = app.places()?;
-    let settings = Settings::read(&places)?;
+    let paths = app.paths()?;
+    let settings = Settings::read(&paths)?;
     if let Some(profile) = &args.profile {
         known_profile(app, &settings, profile)?;
     }
     // A config named with `--config` is used without trust checks, so that later changes of a project's file would take effect
     // unnoticed.
-    if app.global.config.is_none() && places.workspace.is_bound_config() {
+    if app.global.config.is_none() && paths.workspace.is_bound_config() {
         return Err(UsageError(app.lang().choose(
             "the config in use is this project's: add `--config toolhub.toml` to export it, and later changes of it will be used without a question".to_owned(),
             "正在使用的是此项目的配置：如要导出，请加上 `--config toolhub.toml`，之后对它的改动会直接生效而不再询问".to_owned(),
         ))
         .into());
     }
-    let config = places.config.is_file().then_some(places.config.as_path());
+    let config = paths.config.is_file().then_some(paths.config.as_path());
     Ok(hub_entry(app, config, args.profile.as_deref())?)
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn hub_entry(
     if let Some(profile) = profile {
         arguments.extend(["--profile".to_owned(), profile.to_owned()]);
     }
-    let command = own_path()?.display().to_string();
+    let command = toolhub::program_path()?.display().to_string();
     Ok(ClientServer {
         id: "toolhub".to_owned(),
         transport: TransportSpec::Stdio(StdioSpec { command, args: arguments, ..StdioSpec::default() }),
@@ -181,22 +181,6 @@ pub(crate) fn hub_entry(
         left_out: Vec::new(),
         notes: Vec::new(),
     })
-}
-
-/// The path of this program: the symbolic link that it was started by, if there is one, since the link stays valid when an
-/// upgrade replaces its target.
-fn own_path() -> std::io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let invoked_as = PathBuf::from(std::env::args_os().next().unwrap_or_default());
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let mut ways: Vec<PathBuf> = match invoked_as.components().count() {
-        0 | 1 => std::env::split_paths(&paths).map(|folder| folder.join(&invoked_as)).collect(),
-        _ => vec![std::path::absolute(&invoked_as)?],
-    };
-    ways.retain(|way| {
-        way.is_absolute() && way.canonicalize().is_ok_and(|end| Some(end) == own.canonicalize().ok())
-    });
-    Ok(ways.into_iter().next().unwrap_or(own))
 }
 
 fn to_client_server(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServer {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use toolhub::settings::{ConfigError, Places, Settings, load_servers};
+use toolhub::settings::{ConfigError, Paths, Settings, load_servers};
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Action, Client, ClientEnvironment, ClientServer, EditError, LockedFile, OWN_FORMAT, Outcome, Place,
-    ReadResult, Scope, Target, TransportSpec,
+    Action, Client, ClientEnvironment, ClientServer, ConfigLocation, EditError, LockedFile, Outcome,
+    ReadResult, Scope, TOOLHUB_FORMAT, Target, TransportSpec,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, RawObject, ServerId};
@@ -20,18 +20,18 @@ use crate::commands::servers::transfer::{Report, Row, summary};
 use crate::exit::Exit;
 
 pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
-    let places = app.places()?;
+    let paths = app.paths()?;
     // An invalid configuration must not be written to.
-    let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
+    let (servers, _) = load_servers(&paths, &Settings::read(&paths)?)?;
     let environment = ClientEnvironment::current();
-    let sources = import_files::find(app, args, &environment, &places)?;
-    let (own, settings) = (LockedFile::open(&places.servers)?, LockedFile::open(&places.config)?);
-    let of_project = servers.iter().filter(|spec| spec.origin != places.servers);
+    let sources = import_files::find(app, args, &environment, &paths)?;
+    let (own, settings) = (LockedFile::open(&paths.servers)?, LockedFile::open(&paths.config)?);
+    let of_project = servers.iter().filter(|spec| spec.origin != paths.servers);
     let mut import = Import {
         app,
         args,
         dry_run: args.dry_run || (args.what.is_none() && !args.all),
-        places: &places,
+        paths: &paths,
         environment,
         of_project: of_project.map(|spec| (spec.id.as_str().to_owned(), spec.origin.clone())).collect(),
         seen: BTreeMap::new(),
@@ -45,7 +45,7 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     if !import.dry_run {
         own.write(&import.text)?;
         settings.write(&import.settings)?;
-        app.keep_trust(&places, &[&places.servers, &places.config]);
+        app.keep_trust(&paths, &[&paths.servers, &paths.config]);
     }
     import.show_reports(&reports);
     Ok(reports.iter().map(Report::exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
@@ -55,7 +55,7 @@ struct Import<'a> {
     app: &'a App,
     args: &'a ImportArgs,
     dry_run: bool,
-    places: &'a Places,
+    paths: &'a Paths,
     environment: ClientEnvironment,
     /// Servers in the project's own file.
     of_project: BTreeMap<String, PathBuf>,
@@ -68,18 +68,18 @@ struct Import<'a> {
 
 impl Import<'_> {
     /// Imports the servers of one client.
-    fn client(&mut self, client: Client, files: &[Place]) -> anyhow::Result<Report> {
-        let file = files.first().map(|place| place.file.clone()).unwrap_or_default();
+    fn client(&mut self, client: Client, files: &[ConfigLocation]) -> anyhow::Result<Report> {
+        let file = files.first().map(|location| location.file.clone()).unwrap_or_default();
         let mut report = Report { client, file, rows: Vec::new(), dry_run: self.dry_run, error: None };
-        for place in files {
-            let read = std::fs::read_to_string(&place.file)
-                .map_err(|error| ConfigError::io(&place.file, &error))
-                .and_then(|text| clients::read(place, &text, &self.environment));
+        for location in files {
+            let read = std::fs::read_to_string(&location.file)
+                .map_err(|error| ConfigError::io(&location.file, &error))
+                .and_then(|text| clients::read(location, &text, &self.environment));
             match read {
                 Ok(found) => {
                     for server in found {
-                        let mut row = self.server(server, &place.file)?;
-                        if matches!(place.scope, Scope::Project(_)) && row.is_written() {
+                        let mut row = self.server(server, &location.file)?;
+                        if matches!(location.scope, Scope::Project(_)) && row.is_written() {
                             row.outcome.notes.push(project_server_note());
                         }
                         report.rows.push(row);
@@ -108,9 +108,9 @@ impl Import<'_> {
         }
         self.seen.insert(server.id.clone(), file.to_owned());
         let target = Target {
-            file: &self.places.servers,
+            file: &self.paths.servers,
             text: &self.text,
-            format: OWN_FORMAT,
+            format: TOOLHUB_FORMAT,
             replace: self.args.replace,
         };
         let mut edited = match clients::merge(&target, std::slice::from_ref(&server)) {
@@ -134,7 +134,7 @@ impl Import<'_> {
     /// Adds the settings of a server to `toolhub.toml`.
     fn extras(&mut self, server: &ClientServer, row: &mut Row) -> anyhow::Result<()> {
         let mut extras: Vec<ExtraSettings> = ExtraSettings::of(server).into_iter().collect();
-        self.settings = extras::written(&self.places.config, &self.settings, &mut extras, self.args.replace)?;
+        self.settings = extras::written(&self.paths.config, &self.settings, &mut extras, self.args.replace)?;
         for extra in extras {
             row.settings = extra.settings;
             row.outcome.left_out.extend(extra.left_out);
@@ -186,7 +186,7 @@ impl Import<'_> {
         }
         reports.iter().for_each(|report| report.show(self.app));
         let written: usize = reports.iter().map(Report::written).sum();
-        let own = self.places.servers.display();
+        let own = self.paths.servers.display();
         let settings = reports.iter().flat_map(|report| &report.rows).any(|row| !row.settings.is_empty());
         screen.note(&match (reports.is_empty(), self.args.what.is_none() && !self.args.all) {
             (true, _) => lang.choose(
@@ -209,7 +209,7 @@ impl Import<'_> {
             ),
         });
         if settings && !self.dry_run {
-            let file = self.places.config.display();
+            let file = self.paths.config.display();
             screen.note(&lang.choose(
                 format!("their timeouts, tools and logins are in `{file}`, under `[[servers]]`"),
                 format!("其超时、工具和登录设置在 `{file}` 的 `[[servers]]` 中"),

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use toolhub::settings::{ConfigError, Places};
+use toolhub::settings::{ConfigError, Paths};
 use toolhub_client_config as clients;
-use toolhub_client_config::{Client, ClientEnvironment, Place, Scope};
+use toolhub_client_config::{Client, ClientEnvironment, ConfigLocation, Scope};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::shell;
 
 use crate::app::App;
 use crate::args::ImportArgs;
@@ -16,42 +17,44 @@ pub(crate) fn find(
     app: &App,
     args: &ImportArgs,
     environment: &ClientEnvironment,
-    places: &Places,
-) -> anyhow::Result<Vec<(Client, Vec<Place>)>> {
+    paths: &Paths,
+) -> anyhow::Result<Vec<(Client, Vec<ConfigLocation>)>> {
     let lang = app.lang();
     // Files of a project are imported only if they are named or the folder is trusted, since an import makes their servers
     // permanent servers of the user.
-    let allowed = |place: &Place| match &place.scope {
+    let allowed = |location: &ConfigLocation| match &location.scope {
         Scope::User => true,
         Scope::Project(folder) => {
-            app.run_trust().covers_run(folder) || places.workspace.has_trusted(&place.file)
+            app.run_trust().covers_run(folder) || paths.workspace.has_trusted(&location.file)
         }
     };
-    let present_files = |client: Client| -> Vec<Place> {
-        let found = clients::places(client, environment).into_iter().filter(|place| place.file.is_file());
-        let (used, left): (Vec<Place>, Vec<Place>) = found.partition(allowed);
-        for place in left {
-            let file = place.file.file_name().map(Path::new).unwrap_or(&place.file);
-            let file = place.file.strip_prefix(&environment.folder).unwrap_or(file).display();
+    let present_files = |client: Client| -> Vec<ConfigLocation> {
+        let found = clients::config_locations(client, environment)
+            .into_iter()
+            .filter(|location| location.file.is_file());
+        let (used, left): (Vec<ConfigLocation>, Vec<ConfigLocation>) = found.partition(allowed);
+        for location in left {
+            let file = location.file.file_name().map(Path::new).unwrap_or(&location.file);
+            let file = location.file.strip_prefix(&environment.folder).unwrap_or(file).display().to_string();
             app.screen.warn(&lang.choose(
-                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {file}"),
-                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {file}"),
+                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {}", shell::quote(&file)),
+                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {}", shell::quote(&file)),
             ));
         }
         used
     };
     let Some(what) = &args.what else {
         let all = Client::all().map(|client| (client, present_files(client)));
-        return Ok(all.filter(|(_, places)| !places.is_empty()).collect());
+        return Ok(all.filter(|(_, locations)| !locations.is_empty()).collect());
     };
     if let Some(client) = Client::named(what) {
         let found = present_files(client);
         if !found.is_empty() {
             return Ok(vec![(client, found)]);
         }
-        let searched = clients::places(client, environment);
+        let searched = clients::config_locations(client, environment);
         let searched: Vec<String> =
-            searched.iter().map(|place| format!("`{}`", place.file.display())).collect();
+            searched.iter().map(|location| format!("`{}`", location.file.display())).collect();
         let (title, searched) = (client.title(), searched.join(", "));
         return Err(UsageError(lang.choose(
             format!("there is no file of {title}: looked for {searched}"),
@@ -65,7 +68,7 @@ pub(crate) fn find(
     }
     let text = std::fs::read_to_string(file).map_err(|error| ConfigError::io(file, &error))?;
     match clients::detect(file, &text, environment) {
-        Some(place) => Ok(vec![(place.client, vec![place])]),
+        Some(location) => Ok(vec![(location.client, vec![location])]),
         None => Err(ConfigError::whole(
             file,
             LocalizedText::new("it contains no servers of a known client", "其中没有已知客户端的服务器"),

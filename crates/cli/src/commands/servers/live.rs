@@ -18,7 +18,7 @@ pub(crate) async fn add_live_states(app: &App, hub: &Hub, servers: &mut [ServerV
     if app.global.no_hub || specs.is_empty() {
         return;
     }
-    let live = toolhub::live_servers(&hub.places().home, &specs).await;
+    let live = toolhub::live_servers(&hub.paths().data_dir, &specs).await;
     for problem in &live.problems {
         let problem = problem.localize(lang);
         app.screen.warn(&lang.choose(
@@ -81,7 +81,7 @@ async fn restart_at_hub(app: &App, hub: &Hub, view: &ServerView) -> anyhow::Resu
 
     let lang = app.lang();
     let started = Instant::now();
-    let outcome = toolhub::restart_at_hubs(&hub.places().home, &view.spec).await.map_err(|problem| {
+    let outcome = toolhub::restart_at_hubs(&hub.paths().data_dir, &view.spec).await.map_err(|problem| {
         let problem = problem.localize(lang);
         anyhow::anyhow!(lang.choose(
             format!("the running hub did not restart it: {problem}"),

@@ -129,7 +129,7 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
 async fn logs(app: &App, id: &str) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     chosen(app, hub, vec![id.to_owned()])?;
-    let log = std::fs::read(hub.places().log_of(id)).ok();
+    let log = std::fs::read(hub.paths().log_of(id)).ok();
     show_log(app, id, log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     Ok(Exit::Done)
 }

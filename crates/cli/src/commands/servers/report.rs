@@ -1,8 +1,9 @@
 //! The state of a server as commands show it: of this run, of earlier runs, or of a running hub.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use toolhub::{Hub, ServerView};
+use toolhub_core::millis::unix_millis;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_mcp_client::last_lines;
 
@@ -125,8 +126,7 @@ impl ServerReport {
     }
 
     pub(crate) fn as_json(&self) -> RawObject {
-        let millis = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
-        let open_until = RawJson::of(&self.open_until.map(millis));
+        let open_until = RawJson::of(&self.open_until.map(unix_millis));
         RawObject::default()
             .with("id", self.id.as_str())
             .with("transport", self.transport.as_str())
@@ -140,7 +140,7 @@ impl ServerReport {
             .with("left_alone_until_ms", open_until)
             .with("peer", RawJson::of(&self.peer))
             .with("origin", self.origin.as_str())
-            .with("listed_at_ms", RawJson::of(&self.listed_at.map(millis)))
+            .with("listed_at_ms", RawJson::of(&self.listed_at.map(unix_millis)))
             .with("restarts", RawJson::of(&self.restarts))
             .with("stderr", RawJson::of(&self.stderr))
     }
@@ -182,7 +182,7 @@ fn stderr(hub: &Hub, server: &ServerView) -> Vec<String> {
     if !server.stderr.is_empty() {
         return server.stderr.clone();
     }
-    let log = std::fs::read(hub.places().log_of(server.spec.id.as_str()));
+    let log = std::fs::read(hub.paths().log_of(server.spec.id.as_str()));
     log.map(|bytes| last_lines(&bytes)).unwrap_or_default()
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use toolhub::{Hub, ServerState, ToolError};
+use toolhub_core::millis::duration_millis;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 
@@ -88,7 +89,7 @@ impl ServerTest {
             .with("tools", RawJson::of(&tested.map(|tested| tested.tools)))
             .with("version", RawJson::of(&self.version))
             .with("skipped", RawJson::of(&tested.map(|tested| &tested.skipped)))
-            .with("duration_ms", self.took.as_millis() as u64)
+            .with("duration_ms", duration_millis(self.took))
             .with("error", RawJson::of(&failure.map(|failure| &failure.text)))
             .with("error_kind", RawJson::of(&failure.map(|failure| &failure.kind)))
             .with("stderr", RawJson::of(&self.stderr))

@@ -40,7 +40,7 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
     if app.screen.json {
         app.screen.json(&RawJson::of(&json));
     } else if selected.is_empty() {
-        app.screen.note(app.lang().choose("no skill waits for approval", "没有等待批准的技能"));
+        app.screen.note(app.lang().choose("no skill waits for approval", "没有等待审批的技能"));
     }
     Ok(worst)
 }
@@ -63,7 +63,7 @@ fn matching_skill<'a>(
     let matching_skill: Vec<&RegisteredSkill> = of_name().filter(changes).collect();
     match &matching_skill[..] {
         [one] => Ok(one),
-        [] => match of_name().find(|known| known.approval != ApprovalState::Own) {
+        [] => match of_name().find(|known| known.approval != ApprovalState::NotRequired) {
             Some(known) => Ok(known),
             None => named(app, snapshot, word),
         },
@@ -103,7 +103,7 @@ async fn approve(
     yes: bool,
 ) -> anyhow::Result<(RawObject, Exit)> {
     let (lang, name) = (app.lang(), &known.skill.name);
-    if known.approval == ApprovalState::Own {
+    if known.approval == ApprovalState::NotRequired {
         if !app.screen.json {
             app.screen.note(&lang.choose(
                 format!("`{name}` is your own and asks for nothing: it needs no approval"),
@@ -198,7 +198,9 @@ async fn revoke(app: &App, hub: &Hub, known: &RegisteredSkill) -> anyhow::Result
     let revoked = hub.revoke_skill(&known.skill).await?;
     match revoked {
         true => app.screen.note(&lang.choose(
-            format!("`{name}` is no longer approved; a `toolhub serve` that runs knows within 5 seconds"),
+            format!(
+                "`{name}` is no longer approved; a running `toolhub serve` applies this within 5 seconds"
+            ),
             format!("已撤销对 `{name}` 的批准；正在运行的 `toolhub serve` 会在 5 秒内得知"),
         )),
         false => app.screen.error(lang.choose("there is no such approval", "没有这样的批准")),

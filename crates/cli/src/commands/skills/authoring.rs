@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub::Hub;
 use toolhub_core::lang::{Lang, LocalizedText};
+use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::{Finding, escape_invisible};
 use toolhub_skills::{
@@ -19,11 +20,11 @@ use crate::render::screen::{BAD, GOOD, ODD};
 
 pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let before = app.places();
+    let before = app.paths();
     let place = match (&args.place, &before) {
         (Some(place), _) => expanded(place),
-        (None, Ok(places)) => places.config.with_file_name("skills"),
-        (None, Err(_)) => app.places()?.config.with_file_name("skills"),
+        (None, Ok(paths)) => paths.config.with_file_name("skills"),
+        (None, Err(_)) => app.paths()?.config.with_file_name("skills"),
     };
     let kind = if args.tool { TemplateKind::WithTool } else { TemplateKind::Instructions };
     let folder = match create_skill(&place, &args.name, kind, lang) {
@@ -41,10 +42,16 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     app.screen.line(&file.display().to_string());
-    let (name, displayed) = (&args.name, folder.display());
+    let (name, displayed) = (&args.name, folder.display().to_string());
     app.screen.note(&lang.choose(
-        format!("write what it does into `description`, and how into the text; then `toolhub skills validate {displayed}`"),
-        format!("在 `description` 中写明用途，在正文中写明做法；然后运行 `toolhub skills validate {displayed}`"),
+        format!(
+            "write what it does into `description`, and how into the text; then `toolhub skills validate {}`",
+            shell::quote(&displayed)
+        ),
+        format!(
+            "在 `description` 中写明用途，在正文中写明做法；然后运行 `toolhub skills validate {}`",
+            shell::quote(&displayed)
+        ),
     ));
     // The skill has been created, even if the configuration is invalid.
     let Ok(hub) = app.hub().await else { return Ok(Exit::Done) };
@@ -60,9 +67,10 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     if !known.approval.may_be_used() {
         app.screen.note(&lang.choose(
             format!(
-                "it is the project's, so approve it when it is done: `toolhub skills approve {displayed}`"
+                "it is the project's, so approve it when it is done: `toolhub skills approve {}`",
+                shell::quote(&displayed)
             ),
-            format!("它属于项目，写好后请批准：`toolhub skills approve {displayed}`"),
+            format!("它属于项目，写好后请批准：`toolhub skills approve {}`", shell::quote(&displayed)),
         ));
     }
     if args.tool {
@@ -182,7 +190,7 @@ fn place_of(app: &App, path: &Path) -> Option<PathBuf> {
     if expanded_path.exists() {
         return Some(expanded_path);
     }
-    let config = app.places().ok()?.config;
+    let config = app.paths().ok()?.config;
     let config_folder = config.parent()?;
     [config_folder.join(&expanded_path), config_folder.join("skills").join(&expanded_path)]
         .into_iter()

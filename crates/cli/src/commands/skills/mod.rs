@@ -7,6 +7,7 @@ pub(crate) mod run;
 use std::path::{Path, PathBuf};
 
 use toolhub::Hub;
+use toolhub_core::shell;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::escape_invisible;
 use toolhub_engine::similar_names;
@@ -69,7 +70,7 @@ fn print(app: &App, snapshot: &Snapshot) {
         .map(|known| {
             let (word, style) = match state(known) {
                 "used" => ("", GOOD),
-                "hidden" => (lang.choose("hidden", "被遮盖"), ODD),
+                "hidden" => (lang.choose("hidden", "被覆盖"), ODD),
                 _ => (lang.choose("not approved", "未批准"), BAD),
             };
             let tools = known.skill.tools.len();
@@ -142,11 +143,11 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
             let by = by.display();
             app.screen.warn(&lang.choose(
                 format!("`{name}` in `{place}` is hidden by `{by}`"),
-                format!("`{place}` 中的 `{name}` 被 `{by}` 遮盖"),
+                format!("`{place}` 中的 `{name}` 被 `{by}` 覆盖"),
             ));
         }
         match &known.approval {
-            ApprovalState::Own | ApprovalState::Approved => {}
+            ApprovalState::NotRequired | ApprovalState::Approved => {}
             // An unreadable skill cannot be approved; the reason contains the fix.
             ApprovalState::Unreadable(why) => {
                 let why = why.localize(lang);
@@ -164,8 +165,8 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
                     false => name.clone().into_owned(),
                 };
                 app.screen.warn(&lang.choose(
-                    format!("`{name}` is not used: {why}; see `toolhub skills show {word}`, then `toolhub skills approve {word}`"),
-                    format!("`{name}` 未启用：{why}；见 `toolhub skills show {word}`，再用 `toolhub skills approve {word}`"),
+                    format!("`{name}` is not used: {why}; see `toolhub skills show {0}`, then `toolhub skills approve {0}`", shell::quote(&word)),
+                    format!("`{name}` 未启用：{why}；见 `toolhub skills show {0}`，再用 `toolhub skills approve {0}`", shell::quote(&word)),
                 ));
             }
         }
@@ -252,7 +253,7 @@ fn described(known: &RegisteredSkill, lang: Lang) -> RawObject {
 pub(crate) fn shadows(tool: &str, lang: Lang) -> String {
     lang.choose(
         format!("its tool `{tool}` shadows the native tool `{tool}`, and is called in its place"),
-        format!("其工具 `{tool}` 遮盖了同名的内置工具 `{tool}`，会代替它被调用"),
+        format!("其工具 `{tool}` 覆盖了同名的内置工具 `{tool}`，会代替它被调用"),
     )
 }
 

@@ -1,6 +1,7 @@
 //! `toolhub skills run`: runs a tool of one skill, regardless of other tools with the same name.
 
 use toolhub::{Coercion, Source, ToolCall, ToolError};
+use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson};
 use toolhub_skills::{RegisteredSkill, Severity};
 
@@ -37,7 +38,7 @@ pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> 
     };
     let mut requested = ToolCall::new(name.as_str(), arguments);
     requested.coercion = Coercion::On;
-    requested.among = Some([Source::Skill].into());
+    requested.sources = Some([Source::Skill].into());
     requested.timeout = args.timeout.map(|span| span.0);
     let outcome = app.interruptible(hub.call(requested)).await?;
     call::show(app, &outcome);
@@ -82,8 +83,11 @@ fn chosen(
     }
     Err(UsageError(match (all.is_empty(), requested) {
         (true, _) => lang.choose(
-            format!("the skill `{name}` has no tools, only instructions: read them with `toolhub skills show {name}`"),
-            format!("技能 `{name}` 没有工具，只有说明：用 `toolhub skills show {name}` 查看"),
+            format!(
+                "the skill `{name}` has no tools, only instructions: read them with `toolhub skills show {}`",
+                shell::quote(name)
+            ),
+            format!("技能 `{name}` 没有工具，只有说明：用 `toolhub skills show {}` 查看", shell::quote(name)),
         ),
         (false, Some(requested)) => lang.choose(
             format!("the skill `{name}` has no tool `{requested}`: it has {list}"),

@@ -4,7 +4,7 @@ pub(crate) mod state;
 
 use std::path::Path;
 
-use toolhub::settings::Places;
+use toolhub::settings::Paths;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::app::App;
@@ -13,18 +13,18 @@ use crate::render::screen::{BOLD, DIM, NAME};
 use crate::render::table::{Cell, lines};
 
 /// Whether settings or servers exist.
-fn is_configured(places: &Places) -> bool {
+fn is_configured(paths: &Paths) -> bool {
     let of_project =
-        [".mcp.json", "toolhub.toml"].iter().any(|name| places.workspace.has_trusted(Path::new(name)));
-    of_project || places.config.is_file() || places.servers.is_file()
+        [".mcp.json", "toolhub.toml"].iter().any(|name| paths.workspace.has_trusted(Path::new(name)));
+    of_project || paths.config.is_file() || paths.servers.is_file()
 }
 
 pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     let lang = app.lang();
     // Without a configuration, the notice about the folder is omitted, since nothing of the folder is used.
     let (config, home) = (app.global.config.as_deref(), app.global.home.as_deref());
-    let places = Places::find_trusting(config, home, &app.run_trust());
-    if config.is_some() || places.is_ok_and(|places| is_configured(&places)) {
+    let paths = Paths::find_trusting(config, home, &app.run_trust());
+    if config.is_some() || paths.is_ok_and(|paths| is_configured(&paths)) {
         return state::run(app).await;
     }
     if app.screen.json {

@@ -3,6 +3,7 @@
 
 use toolhub::{Hub, ServerView};
 use toolhub_core::call_log::{CallQuery, CallRecord};
+use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 
 use crate::app::App;
@@ -54,7 +55,7 @@ impl State {
             waiting_skills: waiting,
             calls: calls.unwrap_or_default(),
             running: running_hubs(hub).await,
-            is_set_up: Record::path(&hub.places().home).is_file(),
+            is_set_up: Record::path(&hub.paths().data_dir).is_file(),
         }
     }
 
@@ -84,8 +85,8 @@ impl State {
         }
         if let Some(id) = failed {
             next.push(step(
-                format!("see why `{id}` fails: toolhub servers test {id}"),
-                format!("查看 `{id}` 失败的原因：toolhub servers test {id}"),
+                format!("see why `{id}` fails: toolhub servers test {}", shell::quote(id.as_str())),
+                format!("查看 `{id}` 失败的原因：toolhub servers test {}", shell::quote(id.as_str())),
             ));
         }
         if first("new").is_some() {
@@ -128,7 +129,7 @@ impl State {
 
 #[cfg(unix)]
 async fn running_hubs(hub: &Hub) -> usize {
-    toolhub::running_hubs(&hub.places().home).await
+    toolhub::running_hubs(&hub.paths().data_dir).await
 }
 
 #[cfg(not(unix))]
@@ -161,7 +162,7 @@ fn as_json(app: &App, hub: &Hub, state: &State) -> RawObject {
     RawObject::default()
         .with("version", env!("CARGO_PKG_VERSION"))
         .with("configured", true)
-        .with("config", hub.places().config.to_string_lossy().into_owned())
+        .with("config", hub.paths().config.to_string_lossy().into_owned())
         .with("servers", RawJson::of(&servers))
         .with("tools", tools.into_raw())
         .with("skills", skills.into_raw())
@@ -172,7 +173,7 @@ fn as_json(app: &App, hub: &Hub, state: &State) -> RawObject {
 
 fn show(app: &App, hub: &Hub, state: &State) {
     let (lang, screen) = (app.lang(), &app.screen);
-    let (version, config) = (env!("CARGO_PKG_VERSION"), hub.places().config.display());
+    let (version, config) = (env!("CARGO_PKG_VERSION"), hub.paths().config.display());
     screen.line(&format!("{BOLD}toolhub{BOLD:#} {version}  {DIM}{config}{DIM:#}"));
     let head = |text: String| screen.line(&format!("{BOLD}{text}{BOLD:#}"));
     head(

@@ -13,15 +13,16 @@ use toolhub::held_calls::{HeldCall, HeldState};
 use toolhub::keys::KeyError;
 use toolhub::settings::{RevokedKey, TokenSettings};
 use toolhub_core::audit::AuditKind;
+use toolhub_core::millis::unix_millis;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::access::{
-    AuditArgs, AuditCommand, AuditExportArgs, AuditShowArgs, KeysArgs, KeysCommand, NewKeyArgs, WaitingArgs,
-    WaitingCommand,
+    AuditArgs, AuditCommand, AuditExportArgs, AuditShowArgs, HeldCallsArgs, HeldCallsCommand, KeysArgs,
+    KeysCommand, NewKeyArgs,
 };
 use crate::commands::access::audit::{self, ShownRecord};
-use crate::commands::access::{keys, waiting};
+use crate::commands::access::{held_calls, keys};
 use crate::commands::history::principal_id;
 use crate::commands::through_hub::refuse_options;
 use crate::commands::through_hub::servers::time;
@@ -52,10 +53,7 @@ struct RemoteHeldCall {
 
 impl From<RemoteHeldCall> for HeldCall {
     fn from(call: RemoteHeldCall) -> Self {
-        let millis = |text: &str| {
-            let since = time(text).unwrap_or(UNIX_EPOCH).duration_since(UNIX_EPOCH).unwrap_or_default();
-            u64::try_from(since.as_millis()).unwrap_or_default()
-        };
+        let millis = |text: &str| unix_millis(time(text).unwrap_or(UNIX_EPOCH));
         let by = call.decided_by.unwrap_or_default();
         let state = match call.state.as_str() {
             "approved" => HeldState::Approved { by },
@@ -63,7 +61,7 @@ impl From<RemoteHeldCall> for HeldCall {
             "expired" => HeldState::Expired,
             "used" => HeldState::Used { by },
             "withdrawn" => HeldState::Withdrawn,
-            _ => HeldState::Waiting,
+            _ => HeldState::Held,
         };
         Self {
             id: call.id,
@@ -84,18 +82,18 @@ impl From<RemoteHeldCall> for HeldCall {
     }
 }
 
-pub(crate) async fn waiting(app: &App, api: &HubApi, args: &WaitingArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn held_calls(app: &App, api: &HubApi, args: &HeldCallsArgs) -> anyhow::Result<Exit> {
     match &args.command {
         None => {
             let query = [("all", if args.all { "true" } else { "false" })];
             let page: Page<RemoteHeldCall> = api.get(&ApiPath::new("waiting"), &query).await?;
             // The API has the newest first, the command the oldest.
             let calls: Vec<HeldCall> = page.items.into_iter().rev().map(HeldCall::from).collect();
-            waiting::print(app, &calls);
+            held_calls::print(app, &calls);
             Ok(Exit::Done)
         }
-        Some(WaitingCommand::Approve(call)) => decide(app, api, &call.id, true).await,
-        Some(WaitingCommand::Deny(call)) => decide(app, api, &call.id, false).await,
+        Some(HeldCallsCommand::Approve(call)) => decide(app, api, &call.id, true).await,
+        Some(HeldCallsCommand::Deny(call)) => decide(app, api, &call.id, false).await,
     }
 }
 
@@ -104,7 +102,7 @@ async fn decide(app: &App, api: &HubApi, id: &str, approved: bool) -> anyhow::Re
     let path = ApiPath::item("waiting", id, verb)?;
     match api.post::<RemoteHeldCall>(&path, RawObject::default()).await {
         Ok(call) => {
-            waiting::print_decision(app, &call.into(), approved);
+            held_calls::print_decision(app, &call.into(), approved);
             Ok(Exit::Done)
         }
         // As the local command, which reports the state of the call as wrong usage.

@@ -58,7 +58,7 @@ async fn dispatch(app: &App, api: &HubApi, command: Option<Command>) -> anyhow::
         Some(Command::History(args)) => history::run(app, &Archive::Remote(api), args).await,
         Some(Command::Result(args)) => history::result::run(app, &Archive::Remote(api), args).await,
         Some(Command::Stats(args)) => history::stats::run(app, &Archive::Remote(api), args).await,
-        Some(Command::Waiting(args)) => access::waiting(app, api, &args).await,
+        Some(Command::Waiting(args)) => access::held_calls(app, api, &args).await,
         Some(Command::Audit(args)) => access::audit(app, api, args).await,
         Some(Command::Keys(args)) => access::keys(app, api, &args).await,
         // Texts that are the same everywhere.

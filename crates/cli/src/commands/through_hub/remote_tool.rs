@@ -1,6 +1,7 @@
 //! Tools as a hub offers them to the principal of a key.
 
 use serde::Deserialize;
+use toolhub_core::shell;
 use toolhub_core::tool::{ApprovalStatus, Hints, ToolDefinition};
 use toolhub_core::{RawJson, Source, Tool};
 use toolhub_engine::Catalog;
@@ -39,7 +40,7 @@ impl RemoteTool {
         let mut tool = Tool::new(source.clone(), definition);
         tool.owner_hints = self.hints;
         tool.tags.clone_from(&self.tags);
-        tool.trust = match self.approval.as_str() {
+        tool.approval = match self.approval.as_str() {
             "approved" => ApprovalStatus::Approved,
             "changed" => ApprovalStatus::Changed,
             "quarantined" => ApprovalStatus::Quarantined,
@@ -73,8 +74,8 @@ pub(crate) fn chosen_source<'a>(
     found.map(|source| Some(source.as_str())).ok_or_else(|| {
         let (name, known) = (&tool.name, tool.sources.join(", "));
         UsageError(app.lang().choose(
-            format!("the hub does not offer `{name}` of `{requested}` under this name: it is of {known}; `toolhub --hub URL tools --source {requested}` lists the names"),
-            format!("hub 没有以此名称提供 `{requested}` 的 `{name}`：它来自 {known}；可用 `toolhub --hub URL tools --source {requested}` 查看名称"),
+            format!("the hub does not offer `{name}` of `{requested}` under this name: it is of {known}; `toolhub --hub URL tools --source {}` lists the names", shell::quote(requested)),
+            format!("hub 没有以此名称提供 `{requested}` 的 `{name}`：它来自 {known}；可用 `toolhub --hub URL tools --source {}` 查看名称", shell::quote(requested)),
         ))
     })
 }

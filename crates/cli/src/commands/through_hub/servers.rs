@@ -216,7 +216,7 @@ pub(crate) async fn enable(app: &App, api: &HubApi, id: &str, on: bool) -> anyho
     report_change(app, if on { "enabled" } else { "disabled" }, id, server.origin.as_ref());
     if server.is_enabled() != on {
         app.screen.warn(&app.lang().choose(
-            format!("`enabled` of `{id}` in the hub's toolhub.toml says otherwise, and wins"),
+            format!("`enabled` of `{id}` in the hub's toolhub.toml overrides this setting"),
             format!("hub 的 toolhub.toml 中 `{id}` 的 `enabled` 与此相反，以它为准"),
         ));
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use toolhub::Hub;
 use toolhub_core::approval::Approval;
+use toolhub_core::millis::unix_millis;
+use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 use toolhub_engine::Entry;
@@ -14,7 +16,7 @@ use crate::app::App;
 use crate::args::{ApproveArgs, ShowArgs};
 use crate::commands::servers::report::ago;
 use crate::commands::servers::unknown;
-use crate::commands::tools::diff::{difference, millis, show_difference};
+use crate::commands::tools::diff::{difference, show_difference};
 use crate::commands::tools::{first_line, named};
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
@@ -39,7 +41,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
     let mut left = Vec::new();
     let length = if args.tool.is_some() { Length::Whole } else { Length::FirstLine };
     for entry in &selected {
-        let before = entry.tool.trust;
+        let before = entry.tool.approval;
         let change = change(hub, entry);
         if !app.screen.json {
             present(app, entry, &change, length);
@@ -131,14 +133,19 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
     let of_servers: Vec<&Arc<Entry>> =
         found.iter().filter(|entry| matches!(entry.tool.source, Source::Server(_))).collect();
     let is_changed = |entry: &&&Arc<Entry>| {
-        matches!(entry.tool.trust, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
+        matches!(entry.tool.approval, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
     };
     let changed: Vec<&Arc<Entry>> = of_servers.iter().filter(is_changed).copied().collect();
     match (&of_servers[..], &changed[..]) {
-        ([], _) if found.iter().any(|entry| entry.tool.source == Source::Skill) => Err(UsageError(lang.choose(
-            format!("`{tool}` belongs to a skill, which is approved as a whole: `toolhub skills approve {tool}`"),
-            format!("`{tool}` 属于技能，须整体批准：`toolhub skills approve {tool}`"),
-        ))),
+        ([], _) if found.iter().any(|entry| entry.tool.source == Source::Skill) => {
+            Err(UsageError(lang.choose(
+                format!(
+                    "`{tool}` belongs to a skill, which is approved as a whole: `toolhub skills approve {}`",
+                    shell::quote(tool)
+                ),
+                format!("`{tool}` 属于技能，须整体批准：`toolhub skills approve {}`", shell::quote(tool)),
+            )))
+        }
         ([], _) => Err(UsageError(lang.choose(
             format!("`{tool}` is built in and needs no approval"),
             format!("`{tool}` 是内置工具，无需批准"),
@@ -158,7 +165,7 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
 
 /// The changes since the last approval; empty without changes or without an approval.
 fn change(hub: &Hub, entry: &Entry) -> String {
-    let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.trust != ApprovalStatus::Approved);
+    let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.approval != ApprovalStatus::Approved);
     approval.map(|old| difference(&old.definition, entry.tool.definition.raw())).unwrap_or_default()
 }
 
@@ -173,7 +180,7 @@ enum Length {
 fn present(app: &App, entry: &Entry, change: &str, length: Length) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let trust_label =
-        findings::trust_label(tool.trust, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));
+        findings::trust_label(tool.approval, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));
     let (name, style) = (escape_invisible(tool.name().as_str()), NAME);
     app.screen.line(&format!("{style}{name}{style:#} {DIM}({}){DIM:#}  {trust_label}", tool.source));
     let text = match length {
@@ -185,7 +192,7 @@ fn present(app: &App, entry: &Entry, change: &str, length: Length) {
         app.screen.line(&format!("  {line}"));
     }
     show_difference(app, change, "  ");
-    if tool.trust != ApprovalStatus::Approved {
+    if tool.approval != ApprovalStatus::Approved {
         findings::show(app, entry.findings(), "  ");
     }
 }
@@ -206,7 +213,7 @@ fn list(app: &App, hub: &Hub) {
     let (lang, catalog) = (app.lang(), hub.catalog());
     let trust_of = |approval: &Approval| {
         let mut named = catalog.named(approval.tool.as_str());
-        named.find(|entry| entry.tool.source == approval.source).map(|entry| entry.tool.trust)
+        named.find(|entry| entry.tool.source == approval.source).map(|entry| entry.tool.approval)
     };
     let all = hub.approvals();
     if app.screen.json {
@@ -217,7 +224,7 @@ fn list(app: &App, hub: &Hub) {
                     .with("tool", approval.tool.as_str())
                     .with("source", approval.source.to_string())
                     .with("digest", approval.version.as_str())
-                    .with("approved_at_ms", millis(approval.at))
+                    .with("approved_at_ms", unix_millis(approval.at))
                     .with("trust", RawJson::of(&trust_of(approval).map(ApprovalStatus::name)))
                     .with("definition", approval.definition.clone())
             })

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use toolhub::{Hub, Outcome, Request, Route, ToolCall, ToolError, ToolOutput};
 use toolhub_core::outcome::AttemptRecord;
+use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{CallBy, CallId, Localize as _, RawJson, Source, ToolName, json};
 use toolhub_engine::definition_scan::escape_invisible;
@@ -98,12 +99,12 @@ async fn call(
     given: Option<RawJson>,
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();
-    let (source, among) = source_filter(hub, target.tool, args.source.as_deref());
+    let (source, sources) = source_filter(hub, target.tool, args.source.as_deref());
     // The type of a value such as `5` depends on the schema, so the tool is resolved before the pairs are parsed.
     let schema = if target.pairs.is_empty() {
         RawJson::empty_object()
     } else {
-        let request = Request { by: target.by, source, among, ..Request::named(target.tool) };
+        let request = Request { by: target.by, source, sources, ..Request::named(target.tool) };
         match hub.explain_within(request, time_left(app, args)).await {
             Ok(route) => schema_for(&route, &target.pairs),
             Err(error) => return Ok(failed(target.tool, error, started)),
@@ -120,7 +121,7 @@ async fn call(
     };
     let mut call = ToolCall::new(target.tool, arguments).with_coercion();
     call.by = target.by;
-    (call.source, call.among) = (source.map(str::to_owned), among.map(Into::into));
+    (call.source, call.sources) = (source.map(str::to_owned), sources.map(Into::into));
     call.timeout = time_left(app, args);
     call.request.clone_from(&args.request);
     let mut outcome = hub.call(call.clone()).await;
@@ -161,11 +162,11 @@ fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
     for attempt in &outcome.attempts {
         let (name, source) = (&attempt.tool, &attempt.source);
         let mut named = catalog.named(name.as_str());
-        if named.any(|entry| entry.tool.source == *source && entry.tool.trust == ApprovalStatus::Changed) {
+        if named.any(|entry| entry.tool.source == *source && entry.tool.approval == ApprovalStatus::Changed) {
             let name = escape_invisible(name.as_str());
             app.screen.warn(&app.lang().choose(
-                format!("`{name}` of {source} changed since it was approved; see `toolhub tools diff {name} --source {source}`"),
-                format!("{source} 的 `{name}` 在批准后有改动；见 `toolhub tools diff {name} --source {source}`"),
+                format!("`{name}` of {source} changed since it was approved; see `toolhub tools diff {0} --source {1}`", shell::quote(&name), shell::quote(&source.to_string())),
+                format!("{source} 的 `{name}` 在批准后有改动；见 `toolhub tools diff {0} --source {1}`", shell::quote(&name), shell::quote(&source.to_string())),
             ));
         }
     }

@@ -1,9 +1,8 @@
 //! `toolhub tools diff`: changes of a tool's definition since it was approved or previously listed.
 
-use std::time::SystemTime;
-
 use similar::TextDiff;
 use toolhub_core::approval::Approval;
+use toolhub_core::millis::unix_millis;
 use toolhub_core::ports::ToolVersion;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source, ToolDefinition, json};
@@ -27,14 +26,14 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
     };
     // Prefers a changed tool, even if a call would use another one.
     let changed = |trust| matches!(trust, ApprovalStatus::Changed | ApprovalStatus::Quarantined);
-    let one = found.iter().find(|entry| changed(entry.tool.trust)).or(found.first());
+    let one = found.iter().find(|entry| changed(entry.tool.approval)).or(found.first());
     let Some(entry) = one else { return Ok(Exit::Failed) };
     let tool = &entry.tool;
     let mut history = Vec::new();
     if let Source::Server(server) = &tool.source {
         history = hub.history_of(server, &args.tool).await?;
     }
-    let approval = hub.approval_of(tool).filter(|_| changed(tool.trust));
+    let approval = hub.approval_of(tool).filter(|_| changed(tool.approval));
     let change = Change { definition: &tool.definition, approval, history: &history };
     if app.screen.json {
         app.screen.json(&change.as_json(tool.source.to_string()));
@@ -62,11 +61,6 @@ pub(crate) fn show_difference(app: &App, difference: &str, indent: &str) {
     }
 }
 
-pub(crate) fn millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// A tool's definition and its previous versions.
 struct Change<'a> {
     definition: &'a ToolDefinition,
@@ -91,15 +85,15 @@ impl Change<'_> {
             .map(|one| {
                 RawObject::default()
                     .with("version", one.version.as_str())
-                    .with("first_seen_ms", millis(one.first_seen))
-                    .with("last_seen_ms", millis(one.last_seen))
+                    .with("first_seen_ms", unix_millis(one.first_seen))
+                    .with("last_seen_ms", unix_millis(one.last_seen))
                     .with("definition", one.definition.clone())
             })
             .collect();
         let approved = self.approval.as_ref().map(|approval| {
             RawObject::default()
                 .with("digest", approval.version.as_str())
-                .with("approved_at_ms", millis(approval.at))
+                .with("approved_at_ms", unix_millis(approval.at))
                 .with("definition", approval.definition.clone())
         });
         RawObject::default()

@@ -35,8 +35,8 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
         (Some(capability), _) => (CallBy::Capability, capability.as_str()),
         (None, tool) => (CallBy::Name, tool.as_deref().unwrap_or_default()),
     };
-    let (source, among) = source_filter(hub, tool, args.source.as_deref());
-    let request = Request { by, source, among, arguments: given.as_ref(), ..Request::named(tool) };
+    let (source, sources) = source_filter(hub, tool, args.source.as_deref());
+    let request = Request { by, source, sources, arguments: given.as_ref(), ..Request::named(tool) };
     match app.interruptible(hub.explain(request)).await? {
         Ok(mut route) => {
             route.reasons.extend(in_place_of_builtin(hub, &route));

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhub::{Hub, Request};
+use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source, ToolError, json};
 use toolhub_engine::definition_scan::escape_invisible;
@@ -119,8 +120,11 @@ fn warn_of_failures(app: &App, hub: &Hub) {
         if let (Some(why), None) = (list.known_problem(), list.listed_at) {
             let why = why.localize(lang);
             app.screen.warn(&lang.choose(
-                format!("the tools of `{id}` are not known: {why}; see `toolhub servers test {id}`"),
-                format!("`{id}` 的工具未知：{why}；见 `toolhub servers test {id}`"),
+                format!(
+                    "the tools of `{id}` are not known: {why}; see `toolhub servers test {}`",
+                    shell::quote(id.as_str())
+                ),
+                format!("`{id}` 的工具未知：{why}；见 `toolhub servers test {}`", shell::quote(id.as_str())),
             ));
         }
         for skipped in list.skipped.iter().map(|skipped| skipped.localize(lang)) {
@@ -173,16 +177,16 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
         found.peek().is_some().then(|| findings::names(found, lang))
     };
     if let Some(names) = names_of(|entry| {
-        entry.tool.source == Source::Skill && entry.tool.trust == ApprovalStatus::Quarantined
+        entry.tool.source == Source::Skill && entry.tool.approval == ApprovalStatus::Quarantined
     }) {
         app.screen.warn(&lang.choose(
             format!("of skills that wait for your approval: {names}; see `toolhub skills list`"),
-            format!("所属技能等待批准：{names}；见 `toolhub skills list`"),
+            format!("所属技能等待审批：{names}；见 `toolhub skills list`"),
         ));
     }
     if let Some(names) = names_of(|entry| {
         entry.tool.source != Source::Skill
-            && matches!(entry.tool.trust, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
+            && matches!(entry.tool.approval, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
     }) {
         app.screen.warn(&lang.choose(
             format!("changed since approved: {names}; see `toolhub tools diff TOOL`"),
@@ -191,7 +195,7 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
     }
     if let Some(names) = names_of(|entry| portable(entry.tool.definition.raw()).is_err()) {
         app.screen.warn(&lang.choose(
-            format!("not offered to clients of the gateway: {names}; `toolhub doctor` says why"),
+            format!("not offered to clients of the gateway: {names}; `toolhub doctor` shows why"),
             format!("不会提供给网关的客户端：{names}；原因见 `toolhub doctor`"),
         ));
     }
@@ -310,7 +314,7 @@ fn describe_as_text(app: &App, entry: &Entry, also: &[String]) {
         app.screen.line(&format!("{}{}", lang.choose("good for: ", "适用于："), entry.tags().join(", ")));
     }
     app.screen.line(&format!("{}{}", lang.choose("version: ", "版本："), definition.version()));
-    if let Some(trust_label) = findings::trust_label(tool.trust, lang) {
+    if let Some(trust_label) = findings::trust_label(tool.approval, lang) {
         app.screen.line(&format!("{}{trust_label}", lang.choose("trust:   ", "信任：")));
     }
     if !also.is_empty() {

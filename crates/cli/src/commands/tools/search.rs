@@ -132,7 +132,7 @@ impl SearchReport {
         } else if let (Some(percent), false) = (percent, self.hits.is_empty()) {
             app.screen.note(&lang.choose(
                 format!("confidence {percent}% that the best one fits"),
-                format!("第一个合适的置信度为 {percent}%"),
+                format!("首个结果的匹配置信度：{percent}%"),
             ));
         }
     }

@@ -340,8 +340,7 @@ impl ErrorHead {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let is_unprocessed = is_unprocessed(ResponseTo { url, status, headers });
         let effect = if is_unprocessed { Effect::None } else { Effect::Unknown };
-        let retry_after =
-            header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+        let retry_after = header("retry-after").and_then(|text| toolhub_http1::retry_after(&text));
         let location = header("location");
         let leads_away = location
             .as_deref()

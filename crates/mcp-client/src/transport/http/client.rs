@@ -12,6 +12,8 @@ use url::{Origin, Url};
 
 use toolhub_mcp_wire::McpError;
 
+use super::connect::{is_refused, refused_text};
+
 /// Returns the client; built on first use.
 pub(crate) fn client() -> Result<Client, McpError> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
@@ -100,6 +102,9 @@ pub(crate) fn send_error(error: &reqwest::Error, url: &Url) -> McpError {
             format!("{host}:{port} answers without TLS: write `http://` instead of `https://` in its url"),
             format!("{host}:{port} 不使用 TLS：请把 url 中的 `https://` 改为 `http://`"),
         ));
+    }
+    if error.is_connect() && is_refused(error) {
+        return McpError::connect(refused_text(&format!("{host}:{port}"), &root_cause(error)));
     }
     if error.is_connect() || error.is_builder() {
         McpError::connect(cause)

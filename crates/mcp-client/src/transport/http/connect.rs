@@ -19,13 +19,16 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service as _;
 
+use toolhub_core::lang::LocalizedText;
 use toolhub_oauth::http_client::{CONNECT_TIMEOUT, root_cause};
 
 /// The reason for a failed connection.
 #[derive(Debug)]
 pub(super) enum ConnectError {
-    /// The server cannot be reached.
-    Unreachable(String),
+    /// Nothing listens at the address; the cause.
+    Refused(String),
+    /// The server cannot be reached for another reason.
+    Unreachable(LocalizedText),
     /// The TLS handshake failed. Nothing was sent; the general client may support the server's HTTP version, or report the
     /// certificate error.
     Tls,
@@ -43,8 +46,14 @@ impl Stream {
     pub(super) async fn connect(uri: &Uri) -> Result<Self, ConnectError> {
         let connecting = connector().call(uri.clone());
         let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
-            Ok(stream) => stream.map_err(|error| ConnectError::Unreachable(root_cause(&error)))?,
-            Err(_) => return Err(ConnectError::Unreachable("it does not answer".to_owned())),
+            Ok(stream) => stream.map_err(|error| match is_refused(&error) {
+                true => ConnectError::Refused(root_cause(&error)),
+                false => ConnectError::Unreachable(root_cause(&error).into()),
+            })?,
+            Err(_) => {
+                let cause = LocalizedText::new("it does not answer", "没有响应");
+                return Err(ConnectError::Unreachable(cause));
+            }
         };
         let stream = TokioIo::into_inner(stream);
         if uri.scheme_str() != Some("https") {
@@ -74,6 +83,27 @@ impl Stream {
             }
         }
     }
+}
+
+/// Whether a connection failed because nothing listens at the address.
+pub(super) fn is_refused(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let cause_of_io = cause.downcast_ref::<io::Error>();
+        if cause_of_io.is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}
+
+/// What to do if nothing listens at an address.
+pub(super) fn refused_text(host_and_port: &str, cause: &str) -> LocalizedText {
+    LocalizedText::new(
+        format!("nothing listens at {host_and_port}: start the server, or correct its URL ({cause})"),
+        format!("{host_and_port} 没有程序在监听：请启动该服务器，或更正其网址（{cause}）"),
+    )
 }
 
 impl AsyncRead for Stream {

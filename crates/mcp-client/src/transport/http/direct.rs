@@ -19,7 +19,7 @@ use reqwest::{Body, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
 use toolhub_core::io_thread::PerIoThread;
-use toolhub_core::lang::LocalizedText;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::read_buffer::with_read_buffer;
 use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{CachedResponse, Framing, FramingError, Part, ResponseHead, write_content_length};
@@ -28,7 +28,7 @@ use toolhub_oauth::http_client::root_cause;
 use url::Url;
 
 use super::answer::{read_body, too_large};
-use super::connect::{ConnectError, Stream, has_proxy};
+use super::connect::{ConnectError, Stream, has_proxy, refused_text};
 use crate::transport::MAX_RESULT_BYTES;
 
 /// Maximum number of idle connections per I/O thread, and the idle timeout.
@@ -69,7 +69,7 @@ struct HttpConnection {
 }
 
 /// A response.
-pub(super) enum Answer {
+pub(super) enum DirectResponse {
     /// The complete response, and its connection.
     Whole(ResponseHead, Bytes, ReusableConnection),
     /// The head, and the body as a stream.
@@ -92,7 +92,7 @@ impl ReusableConnection {
     }
 }
 
-impl Answer {
+impl DirectResponse {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::Whole(head, ..) => head.status,
@@ -358,8 +358,15 @@ impl DirectClient {
     async fn connect(&self) -> Result<Option<HttpConnection>, McpError> {
         match Stream::connect(&self.uri).await {
             Ok(stream) => Ok(Some(HttpConnection { stream, unread: BytesMut::new(), used: Instant::now() })),
-            Err(ConnectError::Unreachable(why)) => {
-                Err(McpError::connect(LocalizedText::from(format!("{why} ({})", self.host_and_port))))
+            Err(ConnectError::Refused(cause)) => {
+                Err(McpError::connect(refused_text(&self.host_and_port, &cause)))
+            }
+            Err(ConnectError::Unreachable(cause)) => {
+                let address = &self.host_and_port;
+                Err(McpError::connect(LocalizedText::new(
+                    format!("{} ({address})", cause.localize(Lang::En)),
+                    format!("{}（{address}）", cause.localize(Lang::Zh)),
+                )))
             }
             Err(ConnectError::Tls) => {
                 self.disabled.store(true, Ordering::Relaxed);
@@ -374,7 +381,7 @@ impl DirectClient {
         self: &Arc<Self>,
         mut head: WriteBuffer,
         body: &str,
-    ) -> Result<Option<Answer>, McpError> {
+    ) -> Result<Option<DirectResponse>, McpError> {
         if self.disabled.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -410,14 +417,14 @@ impl DirectClient {
         self.answer(connection).await.map(Some).map_err(|error| self.with_host(error))
     }
 
-    async fn answer(self: &Arc<Self>, mut connection: HttpConnection) -> Result<Answer, McpError> {
+    async fn answer(self: &Arc<Self>, mut connection: HttpConnection) -> Result<DirectResponse, McpError> {
         let head = connection.head(self).await?;
         if !head.plain_json {
             return Box::pin(self.read_other_answer(head, connection)).await;
         }
         let body = connection.body(head.body).await?;
         let reusable = ReusableConnection::of(head.reusable, connection);
-        Ok(Answer::Whole(head, body, reusable))
+        Ok(DirectResponse::Whole(head, body, reusable))
     }
 
     /// Reads a response that is not plain JSON.
@@ -425,21 +432,21 @@ impl DirectClient {
         self: &Arc<Self>,
         head: ResponseHead,
         mut connection: HttpConnection,
-    ) -> Result<Answer, McpError> {
+    ) -> Result<DirectResponse, McpError> {
         let headers = head.headers();
         let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let endless = b"text/event-stream";
         if kind.get(..endless.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(endless)) {
             let pool = head.reusable.then(|| Arc::clone(self));
             let streaming_body = StreamingBody { connection: Some(connection), framing: head.body, pool };
-            return Ok(Answer::Stream(response(&head, Body::wrap(streaming_body))));
+            return Ok(DirectResponse::Stream(response(&head, Body::wrap(streaming_body))));
         }
         let body = connection.body(head.body).await?;
         if headers.contains_key(CONTENT_ENCODING) {
-            return Ok(Answer::Stream(decompress(response(&head, Body::from(body))).await?));
+            return Ok(DirectResponse::Stream(decompress(response(&head, Body::from(body))).await?));
         }
         let reusable = ReusableConnection::of(head.reusable, connection);
-        Ok(Answer::Whole(head, body, reusable))
+        Ok(DirectResponse::Whole(head, body, reusable))
     }
 
     /// Adds host and port to an error.

@@ -32,7 +32,7 @@ use client::client_for;
 use client::header_map;
 use client::parse_url;
 use client::send_error;
-use direct::{Answer, DirectClient, MAX_INLINE_BODY_BYTES};
+use direct::{DirectClient, DirectResponse, MAX_INLINE_BODY_BYTES};
 use request_head::RequestHead;
 
 /// How often the pause before the GET stream is reopened doubles while the server cannot be reached: 500 ms to 32 s.
@@ -152,7 +152,7 @@ impl Transport for Http {
             }
             let awaited = AwaitedRequest { id: request.id, listener: request.listener };
             let answer = match answer {
-                Answer::Whole(head, body, reusable) if head.plain_json => {
+                DirectResponse::Whole(head, body, reusable) if head.plain_json => {
                     let answer = self.inner.parse_answer(awaited, &body);
                     // The connection is reused only after a matching response: a mismatch means that requests and responses are
                     // out of step.
@@ -194,7 +194,8 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         // A modern server detects the closed stream; a legacy one needs a notification (2025-11-25, utilities/cancellation).
         let Some(id) = self.id.filter(|_| !self.http.inner.is_modern()) else { return };
-        let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
+        let params =
+            RawObject::default().with("requestId", id).with("reason", "the caller cancelled the request");
         let body = wire::notification("notifications/cancelled", &params);
         let inner = Arc::clone(&self.http.inner);
         self.http.inner.spawn_with_timeout(async move {
@@ -284,7 +285,11 @@ impl Inner {
     }
 
     /// Posts one message; an error status is an error. `outgoing` is the request, or `None` for notifications and responses.
-    async fn post(&self, body: String, outgoing: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
+    async fn post(
+        &self,
+        body: String,
+        outgoing: Option<&OutgoingRequest<'_>>,
+    ) -> Result<DirectResponse, McpError> {
         let without_token = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.has_no_token());
         if let Some(direct) = self.direct.as_ref().filter(|_| without_token) {
             let body_capacity = if body.len() <= MAX_INLINE_BODY_BYTES { body.len() } else { 0 };
@@ -302,16 +307,16 @@ impl Inner {
                     _ => None,
                 };
                 return match again {
-                    Some(response) => self.checked(response, outgoing).await.map(Answer::Stream),
+                    Some(response) => self.checked(response, outgoing).await.map(DirectResponse::Stream),
                     None => {
                         let id = outgoing.map(|request| request.id);
                         let response = answer.into_response();
-                        Box::pin(self.error_status(response, &self.url, id)).await.map(Answer::Stream)
+                        Box::pin(self.error_status(response, &self.url, id)).await.map(DirectResponse::Stream)
                     }
                 };
             }
         }
-        Box::pin(self.post_general(body, outgoing)).await.map(Answer::Stream)
+        Box::pin(self.post_general(body, outgoing)).await.map(DirectResponse::Stream)
     }
 
     /// The request that posts a message with the general client.

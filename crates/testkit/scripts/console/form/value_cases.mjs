@@ -34,8 +34,19 @@ export const cases = {
         await form.open(object({ a: { type: "string" } }, { required: ["a"] }));
         await form.setValue("{}");
         await form.expect("{}");
+        assert.equal(await form.checkbox("Send: a").isVisible(), false);
         await form.field("a").pressSequentially("x");
         await form.expect('{"a":"x"}');
+        assert.equal(await form.checkbox("Send: a").isVisible(), false);
+    },
+
+    "a required list that a value does not have is filled in": async (form) => {
+        await form.open(object({ l: { type: "array", items: { type: "string" } } }, { required: ["l"] }));
+        await form.setValue("{}");
+        await form.expect("{}");
+        await form.checkbox("Fill in: l").click();
+        await form.expect('{"l":[]}');
+        assert.equal(await form.checkbox("Fill in: l").isVisible(), false);
     },
 
     "numbers are sent as typed": async (form) => {

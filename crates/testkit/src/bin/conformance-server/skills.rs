@@ -2,7 +2,7 @@
 
 use rmcp::model::{CustomRequest, ErrorCode, ErrorData, JsonObject, Resource};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
+use toolhub_core::hex;
 
 /// The extension's name among the capabilities.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/skills";
@@ -77,7 +77,7 @@ fn entry() -> Value {
     let resources: Vec<Value> = files()
         .iter()
         .map(|(path, text)| {
-            let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+            let digest = hex::sha256(text.as_bytes());
             json!({"uri": uri(path), "digest": format!("sha256:{digest}"), "size": text.len()})
         })
         .collect();

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::load::CallMode;
 
 const USAGE: &str = "usage: gateway-load upstream-http TOOLS [ADDRESS] | upstream-https TOOLS ADDRESS CERTIFICATE KEY | \
-                     upstream-stdio TOOLS | issuer AUDIENCE | floor URL [CERTIFICATE] | \
+                     upstream-stdio TOOLS | issuer AUDIENCE | baseline URL [CERTIFICATE] | \
                      load URL CALLERS SECONDS [MANNER] | list URL TIMES [MANNER] | pipe CALLERS SECONDS PROGRAM [ARGUMENT…] | \
                      soak PROGRAM FOLDER SECONDS SEED; MANNER is `alone TOOL` or `session VERSION TOOL`; `load` sends the token \
                      in LOAD_TOKEN, if it is set";
@@ -33,8 +33,8 @@ async fn main() -> Result<()> {
         }
         ["upstream-stdio", tools] => upstream::stdio(tools.parse()?),
         ["issuer", audience] => issuer::run(audience).await,
-        ["floor", url] => baseline::run(url, None).await,
-        ["floor", url, certificate] => baseline::run(url, Some(certificate)).await,
+        ["baseline", url] => baseline::run(url, None).await,
+        ["baseline", url, certificate] => baseline::run(url, Some(certificate)).await,
         ["load", url, callers, seconds, mode @ ..] => {
             load::run(url, callers.parse()?, seconds.parse()?, CallMode::of(mode)?).await
         }

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::{load::report, wire};
 
 #[derive(Deserialize)]
-struct Answer {
+struct Response {
     id: u64,
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn run(program: &str, arguments: &[&str], callers: u64, seconds
         line.clear();
         ensure!(output.read_line(&mut line).await? > 0, "the program has ended");
         ensure!(line.contains("hello hello hello"), "wrong answer: {line}");
-        let Answer { id } = serde_json::from_str(&line)?;
+        let Response { id } = serde_json::from_str(&line)?;
         match under_way.remove(&id) {
             Some(started) => times.push(started.elapsed()),
             None => bail!("an answer to nothing: {line}"),

@@ -1,9 +1,9 @@
 //! The programs of the benchmark `openai`: a model server that streams tokens at a given pace, a proxy that copies its streams,
 //! and clients that measure streams and check their texts.
 
+mod baseline;
 mod chunked;
 mod client;
-mod floor;
 mod model;
 mod plan;
 
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::client::{Api, Load};
 
-const USAGE: &str = "usage: openai-load model | floor MODEL_ADDRESS | load URL chat|responses CLIENTS REQUESTS TOKENS PAUSE_MICROS | \
+const USAGE: &str = "usage: openai-load model | baseline MODEL_ADDRESS | load URL chat|responses CLIENTS REQUESTS TOKENS PAUSE_MICROS | \
                      hold URL chat|responses CLIENTS";
 
 #[tokio::main(flavor = "current_thread")]
@@ -20,7 +20,7 @@ async fn main() -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["model"] => model::serve().await,
-        ["floor", address] => floor::serve(address).await,
+        ["baseline", address] => baseline::serve(address).await,
         ["load", url, api, clients, requests, tokens, pause] => {
             let plan = plan::Plan { tokens: tokens.parse()?, pause_micros: pause.parse()?, hold_millis: 0 };
             let load = Load {

@@ -1,19 +1,23 @@
 //! The page of held calls.
 
 use maud::{Markup, html};
-use toolhub_core::{Lang, Localize as _, Role};
+use toolhub_access::may_decide_held_calls;
+use toolhub_core::{Lang, Localize as _};
 
 use super::json_view;
 use super::layout::{Frame, state, time};
 use super::servers::fact;
-use crate::api::waiting::{self, Held};
+use crate::api::held_calls::{self, Held};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 
-pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
     let all = context.query.get("all") == Some("true");
-    let held = waiting::visible(context, all).await?;
-    let title = frame.text("Waiting", "待批准");
+    let held = held_calls::visible(context, all).await?;
+    let title = frame.text("Waiting", "待审批");
     let decides = decides(context);
     let content = html! {
         h1 { (title) }
@@ -26,7 +30,7 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         }
         @if held.is_empty() {
             div.empty {
-                p { (frame.text("No call waits for a decision.", "没有等待决定的调用。")) }
+                p { (frame.text("No call waits for a decision.", "没有待审批的调用。")) }
                 p.muted { (frame.text(
                     "A rule with `effect = \"ask\"` in `[[auth.rules]]` holds calls until a person decides.",
                     "`[[auth.rules]]` 中 `effect = \"ask\"` 的规则会暂停调用，直到有人决定。",
@@ -39,21 +43,24 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
 }
 
 /// One held call in any state: the page that clients open for their users.
-pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
-    let held = waiting::visible(context, true).await?;
+pub(crate) async fn item(
+    context: &ConsoleContext<'_>,
+    frame: &Frame<'_>,
+) -> Result<(String, Markup), Problem> {
+    let held = held_calls::visible(context, true).await?;
     let Some(call) = held.iter().find(|call| call.id == context.id()) else {
         return Err(Problem::not_found(
             "no held call that you may see has this reference; it may have expired",
-            "没有您可以查看的、具有此编号的待批准调用；它可能已过期",
+            "没有你可以查看的、具有此编号的待审批调用；它可能已过期",
         ));
     };
     let content = html! {
-        p.crumbs { a href=(frame.link("waiting")) { (frame.text("Waiting", "待批准")) } }
-        h1 { (frame.text("Held call", "待批准的调用")) }
+        p.crumbs { a href=(frame.link("waiting")) { (frame.text("Waiting", "待审批")) } }
+        h1 { (frame.text("Held call", "待审批的调用")) }
         @if call.state == "waiting" && !decides(context) {
             p { (frame.text(
                 "An approver has to decide. This page shows the decision when you reload it; your client goes on by itself, or repeats the call.",
-                "须由审批人决定。刷新本页可查看决定；您的客户端会自动继续，或重新发起调用。",
+                "须由审批人决定。刷新本页可查看决定；你的客户端会自动继续，或重新发起调用。",
             )) }
         }
         (card(frame, call, decides(context)))
@@ -61,8 +68,8 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     Ok((call.tool.clone(), content))
 }
 
-fn decides(context: &Context<'_>) -> bool {
-    context.has_role(Role::Approver) || context.has_role(Role::Owner)
+fn decides(context: &ConsoleContext<'_>) -> bool {
+    may_decide_held_calls(context.principal().roles)
 }
 
 fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
@@ -91,7 +98,7 @@ fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
                 }
             }
             @if decides && call.state == "waiting" && !call.may_approve {
-                p.muted { (frame.text("This is your own call: another approver has to decide.", "这是您自己的调用：须由其他审批人决定。")) }
+                p.muted { (frame.text("This is your own call: another approver has to decide.", "这是你自己的调用：须由其他审批人决定。")) }
             }
             @if !is_complete {
                 p.problem { (frame.text(

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use toolhub_client_config::{StdioSpec, TransportSpec};
 use toolhub_core::ServerId;
+use toolhub_core::hex;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::parse_servers;
 
@@ -15,11 +16,11 @@ use super::launch::LaunchSite;
 use super::launch_form::Scope;
 use super::location::FolderLocation;
 use super::record::TrustList;
-use super::scan::{CONFIG, hexadecimal};
+use super::scan::CONFIG;
 use crate::settings::Settings;
 
 /// The reviewed state of a trusted folder.
-pub(super) struct OwnBinding {
+pub(super) struct UserServerBinding {
     pub(super) location: FolderLocation,
     /// The data folder, which contains the list of trusted folders.
     pub(super) data: PathBuf,
@@ -31,7 +32,7 @@ thread_local! {
     pub(super) static CHECKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-impl OwnBinding {
+impl UserServerBinding {
     /// Whether the files that an entry loads are those that were reviewed. The list is read again: the owner may have trusted a
     /// change meanwhile, or revoked the trust.
     pub(super) fn covers(&self, spec: &StdioSpec) -> bool {
@@ -39,22 +40,24 @@ impl OwnBinding {
         CHECKS.set(CHECKS.get() + 1);
         let list = TrustList::read(&self.data);
         let record = self.location.folder.to_str().and_then(|folder| list.folders.get(folder));
-        let Some(known) = record.and_then(|record| record.own.get(&key_of(spec))) else { return false };
+        let Some(known) = record.and_then(|record| record.user_servers.get(&key_of(spec))) else {
+            return false;
+        };
         let site = LaunchSite::of(&self.location);
-        site.own_launch_files(spec).is_ok_and(|(files, _)| digest_of(&files) == *known)
+        site.user_server_files(spec).is_ok_and(|(files, _)| digest_of(&files) == *known)
     }
 }
 
 /// An entry of the owner's own configuration, and what it loads from the folder.
 #[derive(Debug)]
-pub(super) struct OwnLaunch {
+pub(super) struct UserServerLaunch {
     pub(super) id: ServerId,
     pub(super) spec: StdioSpec,
     pub(super) files: Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText>,
 }
 
 /// The stdio servers of a file of the owner, with the variables that the settings beside it pass to them.
-pub(super) fn own_servers(file: &Path) -> Vec<(ServerId, StdioSpec)> {
+pub(super) fn user_servers(file: &Path) -> Vec<(ServerId, StdioSpec)> {
     let text_of = |file: &Path| String::from_utf8(files::read(file).ok()??.0).ok();
     let Some(text) = text_of(file) else { return Vec::new() };
     let servers = parse_servers(file, &text).unwrap_or_default();
@@ -72,16 +75,19 @@ pub(super) fn own_servers(file: &Path) -> Vec<(ServerId, StdioSpec)> {
 }
 
 /// What the servers load from a folder.
-pub(super) fn launches(servers: Vec<(ServerId, StdioSpec)>, location: &FolderLocation) -> Vec<OwnLaunch> {
+pub(super) fn launches(
+    servers: Vec<(ServerId, StdioSpec)>,
+    location: &FolderLocation,
+) -> Vec<UserServerLaunch> {
     let site = LaunchSite::of(location);
     let launch = |(id, spec): (ServerId, StdioSpec)| {
-        let files = site.own_launch_files(&spec);
-        OwnLaunch { id, spec, files }
+        let files = site.user_server_files(&spec);
+        UserServerLaunch { id, spec, files }
     };
     servers.into_iter().map(launch).collect()
 }
 
-impl OwnLaunch {
+impl UserServerLaunch {
     /// Why what it loads cannot be bound, and what to do; `None` if it can be.
     pub(super) fn problem(&self) -> Option<LocalizedText> {
         let why = self.files.as_ref().err()?;
@@ -98,7 +104,7 @@ impl OwnLaunch {
 }
 
 /// The entries and the digests of their files, for the record of the folder. What cannot be bound is left out.
-pub(super) fn record_of(launches: &[OwnLaunch]) -> BTreeMap<String, String> {
+pub(super) fn record_of(launches: &[UserServerLaunch]) -> BTreeMap<String, String> {
     let bound = launches.iter().filter_map(|launch| {
         let (files, _) = launch.files.as_ref().ok()?;
         Some((key_of(&launch.spec), digest_of(files)))
@@ -110,7 +116,7 @@ pub(super) fn record_of(launches: &[OwnLaunch]) -> BTreeMap<String, String> {
 fn key_of(spec: &StdioSpec) -> String {
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes());
     let entry = serde_json::json!([spec.command, spec.args, spec.env, cwd]);
-    hexadecimal(&Sha256::digest(entry.to_string().as_bytes()))
+    hex::sha256(entry.to_string().as_bytes())
 }
 
 fn digest_of(files: &BTreeMap<PathBuf, FileState>) -> String {
@@ -121,5 +127,5 @@ fn digest_of(files: &BTreeMap<PathBuf, FileState>) -> String {
             all.update(bytes);
         });
     }
-    hexadecimal(&all.finalize())
+    hex::encode(&all.finalize())
 }

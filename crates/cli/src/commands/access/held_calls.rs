@@ -5,11 +5,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use toolhub::held_calls::{Decider, HeldCall, HeldCalls, HeldState};
 use toolhub::settings::Settings;
 use toolhub_core::audit::HeldCallDecision;
-use toolhub_core::text::cut;
+use toolhub_core::text::truncate;
 use toolhub_core::{Localize as _, Principal, RawJson, RawObject};
 
 use crate::app::App;
-use crate::args::access::{WaitingArgs, WaitingCommand};
+use crate::args::access::{HeldCallsArgs, HeldCallsCommand};
 use crate::commands::history::local as local_time;
 use crate::exit::{Exit, UsageError};
 use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
@@ -18,26 +18,26 @@ use crate::render::table::{Cell, lines};
 /// The number of characters of the arguments in a list.
 const MAX_ARGUMENTS: usize = 200;
 
-pub(crate) async fn run(app: &App, args: &WaitingArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, args: &HeldCallsArgs) -> anyhow::Result<Exit> {
     match &args.command {
         None => list(app, args.all).await,
-        Some(WaitingCommand::Approve(call)) => decide(app, &call.id, true).await,
-        Some(WaitingCommand::Deny(call)) => decide(app, &call.id, false).await,
+        Some(HeldCallsCommand::Approve(call)) => decide(app, &call.id, true).await,
+        Some(HeldCallsCommand::Deny(call)) => decide(app, &call.id, false).await,
     }
 }
 
 /// The held calls: in the data folder, which needs no hub, or in the store that hubs share.
 async fn held_calls(app: &App) -> anyhow::Result<HeldCalls> {
-    let places = app.places()?;
-    match Settings::read(&places)?.store.is_shared() {
+    let paths = app.paths()?;
+    match Settings::read(&paths)?.store.is_shared() {
         true => Ok(app.hub().await?.held_calls()),
-        false => Ok(HeldCalls::in_folder(&places.home)),
+        false => Ok(HeldCalls::in_folder(&paths.data_dir)),
     }
 }
 
 async fn list(app: &App, all: bool) -> anyhow::Result<Exit> {
     let mut calls = held_calls(app).await?.list().await?;
-    calls.retain(|call| all || call.state == HeldState::Waiting);
+    calls.retain(|call| all || call.state == HeldState::Held);
     print(app, &calls);
     Ok(Exit::Done)
 }
@@ -50,7 +50,7 @@ pub(crate) fn print(app: &App, calls: &[HeldCall]) {
         return;
     }
     if calls.is_empty() {
-        app.screen.note(app.lang().choose("no call waits for approval", "没有等待批准的调用"));
+        app.screen.note(app.lang().choose("no call waits for approval", "没有等待审批的调用"));
         return;
     }
     let rows: Vec<Vec<Cell>> = calls.iter().map(|call| row(app, call)).collect();
@@ -65,7 +65,7 @@ pub(crate) fn print(app: &App, calls: &[HeldCall]) {
 
 async fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let settings = Settings::read(&app.places()?)?;
+    let settings = Settings::read(&app.paths()?)?;
     let local = Principal::local();
     // The person at this machine is the owner; with keys or identity providers there are others.
     let decider = Decider { principal: &local, is_alone: !settings.auth.is_required() };
@@ -103,7 +103,7 @@ pub(crate) fn print_decision(app: &App, call: &HeldCall, approved: bool) {
 
 fn row(app: &App, call: &HeldCall) -> Vec<Cell> {
     let style = match &call.state {
-        HeldState::Waiting => ODD,
+        HeldState::Held => ODD,
         HeldState::Approved { .. } => GOOD,
         HeldState::Denied { .. } => BAD,
         HeldState::Expired | HeldState::Used { .. } | HeldState::Withdrawn => DIM,
@@ -115,7 +115,7 @@ fn row(app: &App, call: &HeldCall) -> Vec<Cell> {
         Cell::new(call.state.label().localize(app.lang()), style),
         Cell::from(call.principal.clone()),
         Cell::new(call.tool.as_str(), NAME),
-        Cell::from(cut(arguments, MAX_ARGUMENTS).unwrap_or_else(|| arguments.to_owned())),
+        Cell::from(truncate(arguments, MAX_ARGUMENTS).unwrap_or_else(|| arguments.to_owned())),
     ]
 }
 

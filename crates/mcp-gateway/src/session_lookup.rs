@@ -44,15 +44,15 @@ pub(super) enum SessionUse {
     Continuation,
 }
 
-/// A response instead of a session.
-pub(super) enum Instead {
+/// The response to a request that this replica does not serve with a session.
+pub(super) enum EarlyReply {
     /// The response of another replica.
     Reply(Reply),
     /// A refusal.
     Error(u16, RpcError),
 }
 
-impl Instead {
+impl EarlyReply {
     /// The response to a request.
     pub(super) fn for_request(self, id: &RawJson) -> Reply {
         match self {
@@ -102,10 +102,10 @@ impl Gateway {
         incoming: Incoming<'_>,
         usage: SessionUse,
         forwarded: (RequestMethod, Bytes),
-    ) -> Result<Arc<Session>, Instead> {
+    ) -> Result<Arc<Session>, EarlyReply> {
         let Some(id) = incoming.headers.session() else {
             let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
-            return Err(Instead::Error(400, RpcError::new(INVALID_REQUEST, how)));
+            return Err(EarlyReply::Error(400, RpcError::new(INVALID_REQUEST, how)));
         };
         match self.sessions.get(id, incoming.principal) {
             Some(session) => Ok(session),
@@ -121,29 +121,29 @@ impl Gateway {
         incoming: Incoming<'_>,
         usage: SessionUse,
         forwarded: (RequestMethod, Bytes),
-    ) -> Result<Arc<Session>, Instead> {
+    ) -> Result<Arc<Session>, EarlyReply> {
         let principal = incoming.principal;
-        let resumable = self.session_ids.verify(id, principal).await.ok_or_else(Instead::not_found)?;
+        let resumable = self.session_ids.verify(id, principal).await.ok_or_else(EarlyReply::not_found)?;
         if !self.session_ids.refresh(principal, &resumable.stamp).await {
-            return Err(Instead::unavailable("the store of the sessions cannot be read"));
+            return Err(EarlyReply::unavailable("the store of the sessions cannot be read"));
         }
         if self.session_ids.is_ended(principal, &resumable.stamp) {
-            return Err(Instead::not_found());
+            return Err(EarlyReply::not_found());
         }
         if let (Some(state), Some(issuer)) = (self.session_ids.record().shared(), resumable.replica) {
-            let unreadable = |_| Instead::unavailable("the store of the sessions cannot be read");
+            let unreadable = |_| EarlyReply::unavailable("the store of the sessions cannot be read");
             let since = Instant::now();
             loop {
                 let mut owner = self.session_owners.find(&**state, id, issuer).await.map_err(unreadable)?;
                 if owner == OwnerReplica::Ended {
                     // Streams and questions have ended with their replica: the client begins anew (2025-11-25, transports).
                     if usage == SessionUse::Continuation {
-                        return Err(Instead::not_found());
+                        return Err(EarlyReply::not_found());
                     }
                     owner = self.session_owners.adopt(&**state, id, issuer).await.map_err(unreadable)?;
                 }
                 match owner {
-                    OwnerReplica::Own => break,
+                    OwnerReplica::This => break,
                     OwnerReplica::Other(replica) if self.link.get().is_some() && !incoming.is_forwarded => {
                         let (method, body) = forwarded.clone();
                         let sent = self.send_to(replica, incoming, method, body).await;
@@ -156,18 +156,18 @@ impl Gateway {
                             Err(LinkError::Unreachable) if since.elapsed() < OWNER_TIMEOUT => {
                                 tokio::time::sleep(OWNER_RETRY_INTERVAL).await;
                             }
-                            sent => return Err(sent.map_or_else(Instead::of_link, Instead::Reply)),
+                            sent => return Err(sent.map_or_else(EarlyReply::of_link, EarlyReply::Reply)),
                         }
                     }
                     // Without a link every replica serves requests; what began elsewhere cannot be continued here.
                     OwnerReplica::Other(_) if usage == SessionUse::Request && !incoming.is_forwarded => break,
                     OwnerReplica::Other(_) | OwnerReplica::Ended => {
-                        return Err(Instead::unavailable("another replica owns this session"));
+                        return Err(EarlyReply::unavailable("another replica owns this session"));
                     }
                 }
             }
         }
-        self.rebuild_session(id, principal, resumable).ok_or_else(Instead::not_found)
+        self.rebuild_session(id, principal, resumable).ok_or_else(EarlyReply::not_found)
     }
 
     /// Sends a request to another replica, once.

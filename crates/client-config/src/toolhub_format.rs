@@ -7,7 +7,8 @@ use crate::syntax::Syntax;
 use crate::transport::TransportSpec;
 
 /// The format of toolhub's own `mcp.json`.
-pub const OWN_FORMAT: Format = Format { disables: true, syntax: Syntax::Json, path: &["mcpServers"], write };
+pub const TOOLHUB_FORMAT: Format =
+    Format { disables: true, syntax: Syntax::Json, path: &["mcpServers"], write };
 
 /// Settings that belong into `[[servers]]` are not written here.
 fn write(server: &ClientServer) -> WriteResult {

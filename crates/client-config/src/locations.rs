@@ -7,7 +7,7 @@ use crate::environment::{ClientEnvironment, Scope, System};
 
 /// A configuration file of a client.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct ConfigLocation {
     /// The client.
     pub client: Client,
     /// The file; it need not exist.
@@ -44,16 +44,16 @@ impl ClientEnvironment {
 }
 
 /// The files of a client: project files first, since clients prefer them, then the user's, the default one first.
-pub fn places(client: Client, environment: &ClientEnvironment) -> Vec<Place> {
+pub fn config_locations(client: Client, environment: &ClientEnvironment) -> Vec<ConfigLocation> {
     let user = client.program().user_files(environment);
     let folder = &environment.folder;
     // In the home folder both may be the same file, which then counts as the user's.
     let project = client.program().project_file().map(|path| folder.join(path));
     let project = project.filter(|file| !user.iter().any(|own| same(own, file)));
-    let project = project.map(|file| Place { client, file, scope: Scope::Project(folder.clone()) });
+    let project = project.map(|file| ConfigLocation { client, file, scope: Scope::Project(folder.clone()) });
     project
         .into_iter()
-        .chain(user.into_iter().map(|file| Place { client, file, scope: Scope::User }))
+        .chain(user.into_iter().map(|file| ConfigLocation { client, file, scope: Scope::User }))
         .collect()
 }
 
@@ -72,9 +72,9 @@ mod tests {
     }
 
     fn check(client: Client, environment: &ClientEnvironment, expect: &[&str]) {
-        let found: Vec<String> = places(client, environment)
+        let found: Vec<String> = config_locations(client, environment)
             .iter()
-            .map(|place| place.file.to_string_lossy().replace('\\', "/"))
+            .map(|location| location.file.to_string_lossy().replace('\\', "/"))
             .collect();
         assert_eq!(found, expect, "{client:?} {:?}", environment.system);
     }
@@ -128,7 +128,7 @@ mod tests {
         std::fs::create_dir_all(&package).unwrap();
         let local = folder.path().to_str().unwrap();
         let windows = environment(System::Windows, &[("APPDATA", "/a"), ("LOCALAPPDATA", local)]);
-        let found = places(named("claude-desktop"), &windows);
+        let found = config_locations(named("claude-desktop"), &windows);
         assert_eq!(found[0].file, package.join("claude_desktop_config.json"));
         assert_eq!(found.len(), 2);
     }

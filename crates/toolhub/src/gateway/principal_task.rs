@@ -8,13 +8,13 @@ use toolhub_mcp_client::Server;
 pub(super) const MAX_TASKS: usize = 4_096;
 
 /// A task of a principal.
-pub(super) struct OwnTask {
+pub(super) struct PrincipalTask {
     pub(super) task: Arc<str>,
-    pub(super) place: TaskPlace,
+    pub(super) location: TaskLocation,
 }
 
 /// Where a task can be reached.
-pub(super) enum TaskPlace {
+pub(super) enum TaskLocation {
     /// At this server.
     Here(Arc<Server>),
     /// At a child process of another hub, which still runs.
@@ -23,7 +23,7 @@ pub(super) enum TaskPlace {
     EndedHub,
 }
 
-impl TaskPlace {
+impl TaskLocation {
     /// The server, if this hub can reach it.
     pub(super) fn server(&self) -> Option<&Arc<Server>> {
         match self {

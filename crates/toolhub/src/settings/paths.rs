@@ -13,22 +13,22 @@ use crate::trust::{RunTrust, Search, Workspace};
 
 /// The locations of the files.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct Paths {
     /// The settings file, which need not exist.
     pub config: PathBuf,
     /// The servers file next to the settings, which need not exist.
     pub servers: PathBuf,
     /// The data folder.
-    pub home: PathBuf,
+    pub data_dir: PathBuf,
     /// The user's home folder, which may contain skills.
-    pub user: Option<PathBuf>,
+    pub home_dir: Option<PathBuf>,
     /// The workspace of the current folder, which is used only if it is trusted. Empty by default.
     pub workspace: Workspace,
 }
 
 /// Why the locations cannot be determined.
 #[derive(Debug, thiserror::Error)]
-pub enum PlacesError {
+pub enum PathsError {
     /// The user has no home folder.
     #[error("your home folder is not known: set `HOME`, or give `--home` and `--config`")]
     NoHome,
@@ -37,60 +37,75 @@ pub enum PlacesError {
     NoConfig(PathBuf),
 }
 
-impl Places {
+impl Paths {
     /// The folders that tools never read: the data folder, and the user's own config folder, whose `mcp.json` may contain
     /// secrets.
     pub fn private_folders(&self) -> Vec<PathBuf> {
         let own = etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("toolhub"));
-        std::iter::once(self.home.clone()).chain(own).collect()
+        std::iter::once(self.data_dir.clone()).chain(own).collect()
+    }
+
+    /// The command-line options for a program that uses these locations from any folder. A config file of a trusted folder is left
+    /// out: named in an option, it would be used without trust checks.
+    pub fn options(&self) -> std::io::Result<Vec<String>> {
+        let config = (self.config.is_file() && !self.workspace.is_bound_config()).then_some(&self.config);
+        let default = etcetera::choose_base_strategy().ok().map(|base| base.data_dir().join("toolhub"));
+        let data_dir = Some(&self.data_dir).filter(|folder| Some(*folder) != default.as_ref());
+        let mut options = Vec::new();
+        for (option, path) in [("--config", config), ("--home", data_dir)] {
+            if let Some(path) = path {
+                options.extend([option.to_owned(), std::path::absolute(path)?.display().to_string()]);
+            }
+        }
+        Ok(options)
     }
 
     /// The file of the vectors that a sentence encoder computes for tools.
     pub fn vectors(&self) -> PathBuf {
-        self.home.join("vectors.bin")
+        self.data_dir.join("vectors.bin")
     }
 
     /// The file with the last stderr lines of a server.
     pub fn log_of(&self, server: &str) -> PathBuf {
         let safe: String =
             server.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' }).collect();
-        self.home.join("logs").join(format!("{safe}.stderr"))
+        self.data_dir.join("logs").join(format!("{safe}.stderr"))
     }
 
     /// The locations for these options; defaults apply to the others. The contents of the current folder are used only if it is
     /// on the user's list of trusted folders.
-    pub fn find(config: Option<&Path>, home: Option<&Path>) -> Result<Self, PlacesError> {
-        Self::find_trusting(config, home, &RunTrust::default())
+    pub fn find(config: Option<&Path>, data_dir: Option<&Path>) -> Result<Self, PathsError> {
+        Self::find_trusting(config, data_dir, &RunTrust::default())
     }
 
     /// Like [`Self::find`], with folders that are trusted for this run. A config file that is named explicitly is used wherever
     /// it is, with the `mcp.json` next to it.
     pub fn find_trusting(
         config: Option<&Path>,
-        home: Option<&Path>,
+        data_dir: Option<&Path>,
         run: &RunTrust,
-    ) -> Result<Self, PlacesError> {
+    ) -> Result<Self, PathsError> {
         let base_strategy = etcetera::choose_base_strategy().ok();
-        let base_strategy = || base_strategy.as_ref().ok_or(PlacesError::NoHome);
-        let home = match home {
+        let base_strategy = || base_strategy.as_ref().ok_or(PathsError::NoHome);
+        let data_dir = match data_dir {
             Some(folder) => folder.to_owned(),
             None => base_strategy()?.data_dir().join("toolhub"),
         };
         let own = base_strategy().ok().map(|base_strategy| base_strategy.config_dir().join("toolhub"));
-        let user = std::env::home_dir();
+        let home_dir = std::env::home_dir();
         let named = match config {
             Some(file) if file.is_file() => Some(file.to_owned()),
             Some(file) if file.is_dir() => Some(file.join("toolhub.toml")),
-            Some(file) => return Err(PlacesError::NoConfig(file.to_owned())),
+            Some(file) => return Err(PathsError::NoConfig(file.to_owned())),
             None => None,
         };
         let named_servers = named.as_ref().map(|file| file.with_file_name("mcp.json"));
         let search = Search {
             here: Path::new("."),
-            user: user.as_deref(),
-            own_config: own.as_deref(),
+            home_dir: home_dir.as_deref(),
+            user_config: own.as_deref(),
             named_servers: named_servers.as_deref(),
-            data: &home,
+            data: &data_dir,
         };
         let mut workspace = Workspace::find(&search, run);
         let config = match named {
@@ -101,16 +116,16 @@ impl Places {
             }
             None => base_strategy()?.config_dir().join("toolhub").join("toolhub.toml"),
         };
-        Ok(Self { servers: config.with_file_name("mcp.json"), config, home, user, workspace })
+        Ok(Self { servers: config.with_file_name("mcp.json"), config, data_dir, home_dir, workspace })
     }
 
     /// Uses the user's own config instead of the project's, unless `explicit` names one.
-    pub fn of_user(mut self, explicit: Option<&Path>) -> Result<Self, PlacesError> {
+    pub fn of_user(mut self, explicit: Option<&Path>) -> Result<Self, PathsError> {
         if explicit.is_none() {
-            let base_strategy = etcetera::choose_base_strategy().map_err(|_| PlacesError::NoHome)?;
+            let base_strategy = etcetera::choose_base_strategy().map_err(|_| PathsError::NoHome)?;
             self.config = base_strategy.config_dir().join("toolhub").join("toolhub.toml");
             self.servers = self.config.with_file_name("mcp.json");
-            self.workspace.leave_config();
+            self.workspace.disable_project_config();
         }
         Ok(self)
     }
@@ -129,7 +144,7 @@ impl Places {
             let own = own.display();
             LocalizedText::new(
                 format!("not started: your own config `{own}` requires tokens, and `toolhub.toml` of this folder, which is used in its place, has none: add `[[auth.tokens]]` to it, or name a config with `--config`"),
-                format!("未启动：您自己的配置 `{own}` 要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请在其中加入 `[[auth.tokens]]`，或用 `--config` 指定配置"),
+                format!("未启动：你自己的配置 `{own}` 要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请在其中加入 `[[auth.tokens]]`，或用 `--config` 指定配置"),
             )
         })
     }

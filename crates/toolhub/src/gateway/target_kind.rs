@@ -5,7 +5,7 @@ use toolhub_skills::use_skill_definition;
 
 /// How a call of a target is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TargetKind {
     /// By the engine, like any tool.
     Plain,
     /// `search_tools`, restricted to the tools of the profile.
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     SkillScript,
 }
 
-impl Kind {
+impl TargetKind {
     pub(super) fn of(tool: &Tool) -> Self {
         match (&tool.source, tool.name().as_str()) {
             (Source::Native, "search_tools") => Self::Search,

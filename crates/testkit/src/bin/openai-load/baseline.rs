@@ -1,4 +1,4 @@
-//! The floor: a proxy that copies the bytes of each connection to the model server and back, and reads nothing of them.
+//! The baseline: a proxy that copies the bytes of each connection to the model server and back, and reads nothing of them.
 
 use anyhow::Result;
 use tokio::io::copy_bidirectional;

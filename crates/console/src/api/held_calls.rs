@@ -7,14 +7,15 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub::held_calls::{DecideError, Decider, HeldCall, HeldState};
+use toolhub_access::may_decide_held_calls;
 use toolhub_core::audit::HeldCallDecision;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{RawJson, Role, Roles};
+use toolhub_core::{RawJson, Role};
 use toolhub_server::Authenticator as _;
 
 use super::{Page, timestamp};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// A held call.
@@ -45,43 +46,42 @@ pub(crate) struct Held {
     pub(crate) may_approve: bool,
 }
 
-pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let all = context.query.flag("all")?;
     Ok(json(StatusCode::OK, &Page { items: visible(context, all).await?, next: None }))
 }
 
 /// The held calls that the principal may see.
-pub(crate) async fn visible(context: &Context<'_>, all: bool) -> Result<Vec<Held>, Problem> {
-    let deciders: Roles = [Role::Approver, Role::Owner].into_iter().collect();
-    let sees_all = context.has_role(deciders);
+pub(crate) async fn visible(context: &ConsoleContext<'_>, all: bool) -> Result<Vec<Held>, Problem> {
     let principal = context.principal();
+    let sees_all = may_decide_held_calls(principal.roles);
     // Those of others are read only for principals that may see them.
     let reads_others = sees_all || context.reads_all_calls();
     let owner = (!reads_others).then(|| &**principal.id());
     let mut calls = context.hub().held_calls().list_of(owner).await?;
     calls.retain(|call| {
-        let is_waiting = call.state == HeldState::Waiting;
+        let is_held = call.state == HeldState::Held;
         let is_own = call.principal == **principal.id();
         // Decided calls are history: their arguments are for their callers, those who decided, and auditors.
         let was_decided_here = call.state.decided_by() == Some(&**principal.id());
-        let may_read = match is_waiting {
+        let may_read = match is_held {
             true => sees_all && principal.may_use_profile(&call.profile),
             false => was_decided_here || context.reads_all_calls(),
         };
-        (all || is_waiting) && (is_own || may_read)
+        (all || is_held) && (is_own || may_read)
     });
     Ok(calls.iter().rev().map(|call| held(context, call)).collect())
 }
 
-fn is_alone(context: &Context<'_>) -> bool {
+fn is_alone(context: &ConsoleContext<'_>) -> bool {
     !context.gateways.access().is_required()
 }
 
-fn held(context: &Context<'_>, call: &HeldCall) -> Held {
+fn held(context: &ConsoleContext<'_>, call: &HeldCall) -> Held {
     let at = |ms: u64| timestamp(SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
     let principal = context.principal();
     let is_own = call.principal == **principal.id();
-    let may_decide = context.has_role([Role::Approver, Role::Owner].into_iter().collect::<Roles>());
+    let may_decide = may_decide_held_calls(principal.roles);
     let may_approve_own = is_alone(context) && principal.roles.contains(Role::Owner);
     Held {
         id: call.id.clone(),
@@ -101,17 +101,17 @@ fn held(context: &Context<'_>, call: &HeldCall) -> Held {
         decided_by: call.state.decided_by().map(str::to_owned),
         at: at(call.at_ms),
         expires: at(call.expires_ms),
-        may_approve: call.state == HeldState::Waiting && may_decide && (!is_own || may_approve_own),
+        may_approve: call.state == HeldState::Held && may_decide && (!is_own || may_approve_own),
     }
 }
 
-pub(crate) async fn decide(context: &Context<'_>, approved: bool) -> Result<Response<Body>, Problem> {
+pub(crate) async fn decide(context: &ConsoleContext<'_>, approved: bool) -> Result<Response<Body>, Problem> {
     let (id, hub) = (context.id(), context.hub());
     let decider = Decider { principal: context.principal(), is_alone: is_alone(context) };
     let call = hub.held_calls().decide(id, approved, decider).await.map_err(|error| {
         let (status, kind) = match &error {
             DecideError::Unknown => (StatusCode::NOT_FOUND, "not-found"),
-            DecideError::NotWaiting(_) => (StatusCode::CONFLICT, "not-waiting"),
+            DecideError::NotHeld(_) => (StatusCode::CONFLICT, "not-waiting"),
             DecideError::NotApprover | DecideError::OwnCall => (StatusCode::FORBIDDEN, "forbidden"),
             DecideError::Io(_) => (StatusCode::INTERNAL_SERVER_ERROR, "io"),
         };

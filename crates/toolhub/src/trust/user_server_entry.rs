@@ -12,8 +12,8 @@ use toolhub_core::consent::{StartFolder, StartRules, WorkFolder};
 use toolhub_core::lang::LocalizedText;
 
 use super::entry_text::filled;
-use super::own_binding::OwnBinding;
 use super::steering;
+use super::user_server_binding::UserServerBinding;
 
 /// Variables that contain the current folder, or the one before it.
 const FOLDER_VARIABLES: [&str; 3] = ["PWD", "OLDPWD", "INIT_CWD"];
@@ -54,20 +54,20 @@ impl Restriction {
 }
 
 /// A server of the owner's own configuration in the folder of a project.
-pub(super) struct OwnEntry {
+pub(super) struct UserServerEntry {
     pub(super) id: ServerId,
     pub(super) stdio: StdioSpec,
     pub(super) here: PathBuf,
-    pub(super) user: Option<PathBuf>,
+    pub(super) home_dir: Option<PathBuf>,
     /// The root of the project, whose programs are not found by `PATH`.
     pub(super) project: PathBuf,
     /// The folder in which the empty folders are created.
     pub(super) neutral: PathBuf,
     /// The reviewed state of a trusted folder; `None` if it is not trusted.
-    pub(super) binding: Option<OwnBinding>,
+    pub(super) binding: Option<UserServerBinding>,
 }
 
-impl StartFolder for OwnEntry {
+impl StartFolder for UserServerEntry {
     fn start_folder(&self) -> Result<StartRules, LocalizedText> {
         // Once only: every file of the project may have to be read.
         if self.is_reviewed() {
@@ -86,10 +86,10 @@ impl StartFolder for OwnEntry {
     }
 }
 
-impl OwnEntry {
+impl UserServerEntry {
     /// The file of the current folder that can change what a program runs; `None` if it contains only data.
     pub(super) fn steering_file(&self) -> Option<String> {
-        steering::find_in(&self.here, self.user.as_deref())
+        steering::find_in(&self.here, self.home_dir.as_deref())
     }
 
     /// The consequence for this entry, if `steering` is such a file, unless the folder is trusted and what the entry loads from it
@@ -105,7 +105,7 @@ impl OwnEntry {
 
     /// The root of the project, unless it contains the user's home, whose programs are the user's own.
     fn excluded(&self) -> Option<Arc<Path>> {
-        let is_above_home = self.user.as_ref().is_some_and(|user| user.starts_with(&self.project));
+        let is_above_home = self.home_dir.as_ref().is_some_and(|home| home.starts_with(&self.project));
         (!is_above_home).then(|| self.project.clone().into())
     }
 
@@ -161,7 +161,7 @@ impl OwnEntry {
     /// Whether a text names the current folder by a variable, or by a variable whose value is a path in it.
     fn refers_to_folder(&self, text: &str) -> bool {
         // A path in an ancestor of the home folder, such as `/`, says nothing.
-        let above_home = self.user.as_ref().is_some_and(|user| user.starts_with(&self.here));
+        let above_home = self.home_dir.as_ref().is_some_and(|home| home.starts_with(&self.here));
         references(text).iter().any(|name| {
             let leads_here = |value: std::ffi::OsString| {
                 let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
@@ -193,14 +193,14 @@ fn is_relative_path(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn entry(stdio: StdioSpec) -> OwnEntry {
+    fn entry(stdio: StdioSpec) -> UserServerEntry {
         let folder = |path: &str| PathBuf::from(path);
-        OwnEntry {
+        UserServerEntry {
             id: ServerId::new("a"),
             stdio,
             here: folder("/clone"),
             project: folder("/clone"),
-            user: None,
+            home_dir: None,
             neutral: folder("/neutral"),
             binding: None,
         }

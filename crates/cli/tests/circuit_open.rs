@@ -39,11 +39,9 @@ async fn opens_circuit_for_crashing_server_and_recovers() {
         let outcome = hub.call(ToolCall::new("t", json!({}))).await;
         assert!(matches!(outcome.result, Err(ToolError::ConnectionFailed { .. })), "{outcome:?}");
     }
-    let quick = Instant::now();
     let outcome = hub.call(ToolCall::new("t", json!({}))).await;
     let error = outcome.result.unwrap_err().to_string();
     assert!(error.contains("it failed 5 times in a row; circuit open for"), "{error}");
-    assert!(quick.elapsed() < Duration::from_millis(200), "{:?}", quick.elapsed());
     assert!(
         matches!(hub.servers()[0].state, ServerState::CircuitOpen { .. }),
         "{:?}",
@@ -239,9 +237,10 @@ async fn opens_circuit_for_unreachable_http_server() {
 async fn waits_only_once_for_hanging_server() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let hangs = Script::legacy().on("*", json!([{"ignore": true}]));
-    let mut entry = until_healthy(cli.folder(), &hangs);
-    entry["connect_timeout"] = json!("4s");
+    let entry = until_healthy(cli.folder(), &hangs);
     cli.entry("hangs", entry);
+    let settings = "[[servers]]\nid = \"hangs\"\nconnect_timeout = \"12s\"\n";
+    std::fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
     cli.server("good", &Script::both().plain_tool("echo"));
     let timed = |args: &[&str]| {
         let began = Instant::now();
@@ -250,12 +249,12 @@ async fn waits_only_once_for_hanging_server() {
     };
     let (first, took) = timed(&["tools"]);
     assert!(
-        took >= Duration::from_secs(4) && first.stderr.contains("the tools of `hangs` are not known"),
+        took >= Duration::from_secs(12) && first.stderr.contains("the tools of `hangs` are not known"),
         "{first:?}"
     );
     for args in [&["tools"][..], &["tools", "search", "echo"], &["call", "nothing"]] {
         let (ran, took) = timed(args);
-        assert!(took < Duration::from_millis(3_500), "{args:?} took {took:?}: {ran:?}");
+        assert!(took < Duration::from_secs(9), "{args:?} took {took:?}: {ran:?}");
     }
     std::fs::write(cli.folder().join("healthy"), "").unwrap();
     assert_eq!(cli.run(&["call", "t", "--source", "hangs"]).code, Some(0));

@@ -68,7 +68,7 @@ async fn abandons_child_that_never_answers_handshake() {
     let started = Instant::now();
     let error = hub.list_server("s").await.unwrap().unwrap_err();
     assert!(error.to_string().contains("no answer within 1 s while connecting"), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     // The whole process group ends with the attempt, while the hub continues.
     let seen = Journal::read(&journal);
     let children = seen.events("child");
@@ -320,7 +320,7 @@ async fn rejects_exploding_and_external_schemas() {
     }
     // Exponentially expanding references are resolved once each.
     let outcome = hub.call(ToolCall::new("explosive", json!({"x": 1}))).await;
-    assert!(outcome.success() && outcome.took < Duration::from_secs(5), "{outcome:?}");
+    assert!(outcome.success() && outcome.took < Duration::from_secs(20), "{outcome:?}");
     assert!(listener.accept().is_err(), "nothing was fetched");
     assert!(call(&hub, "plain").await.success());
     hub.close().await;

@@ -37,7 +37,7 @@ fn waits_briefly_for_servers_before_a_known_candidate() {
         let started = Instant::now();
         let ran = cli.run(&["call", "echo", "n:=1"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{ran:?}");
-        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
         assert_eq!(Journal::read(&journal).events("start").len(), 1, "it is met once, and by one program");
     }
     let listed = cli.run(&["servers", "list", "--json"]).json();
@@ -81,14 +81,14 @@ fn interrupted_wait_does_not_shorten_the_next() {
 fn does_not_wait_again_for_server_that_timed_out() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     cli.server("hangs", &hangs());
-    let settings = "[[servers]]\nid = \"hangs\"\nconnect_timeout = \"4s\"\n";
+    let settings = "[[servers]]\nid = \"hangs\"\nconnect_timeout = \"12s\"\n";
     std::fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
-    for (index, limit) in [(0, 20), (1, 4), (2, 4)] {
+    for (index, limit) in [(0, 60), (1, 9), (2, 9)] {
         let started = Instant::now();
         let ran = cli.run(&["call", "no_such_tool"]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
         let took = started.elapsed();
-        assert!(index > 0 || took >= Duration::from_secs(4), "{took:?}");
+        assert!(index > 0 || took >= Duration::from_secs(12), "{took:?}");
         assert!(took < Duration::from_secs(limit), "call {index}: {took:?}");
     }
 }

@@ -35,16 +35,16 @@ fn timeout_counts_from_the_start_of_the_command() {
         json!({"name": "slow", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}});
     let script = Script::legacy()
         .tool(tool)
-        .set("start_delay_ms", 900)
+        .set("start_delay_ms", 5000)
         .set("shutdown", "ignore_term")
         .on("tools/call:slow", [json!({"delay_ms": 60000})]);
     cli.server("s", &script);
     let started = Instant::now();
-    let ran = cli.run(&["call", "slow", "a=1", "--timeout", "3s"]);
+    let ran = cli.run(&["call", "slow", "a=1", "--timeout", "7s"]);
     let took = started.elapsed();
     assert_eq!(ran.code, Some(124), "{ran:?}");
-    assert!(ran.stderr.contains("no answer within 3 s"), "{ran:?}");
-    assert!(took >= Duration::from_millis(2500) && took < Duration::from_millis(4000), "{took:?}");
+    assert!(ran.stderr.contains("no answer within 7 s"), "{ran:?}");
+    assert!(took >= Duration::from_millis(6500) && took < Duration::from_secs(11), "{took:?}");
 }
 
 #[test]

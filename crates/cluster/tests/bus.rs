@@ -58,14 +58,13 @@ async fn requests_to_nothing_certainly_have_no_effect() {
     let server = NatsServer::start();
     let bus = connect(&server).await;
     for message in [Bytes::from_static(b"small"), Bytes::from(vec![0; 2 << 20])] {
-        let began = Instant::now();
+        // The server refuses it at once; without its answer the error would be a timeout.
         let error = match bus.request("test.call.nothing", message).await {
             Ok(mut replies) => replies.next(LIMIT).await.unwrap_err(),
             Err(error) => error,
         };
         assert!(matches!(error, BusError::NoResponders), "{error:?}");
         assert_eq!(error.effect(), Effect::None);
-        assert!(began.elapsed() < Duration::from_secs(1));
     }
 }
 

@@ -94,7 +94,7 @@ async fn worker_that_was_frozen_past_its_lease_is_fenced() {
     // It notices, and ends its own process before it does anything.
     let since = Instant::now();
     while !frozen.servers().is_empty() {
-        assert!(since.elapsed() < Duration::from_secs(3), "{}", frozen.stderr());
+        assert!(since.elapsed() < Duration::from_secs(10), "{}", frozen.stderr());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(succeeded(&client.append("at the second").await));
@@ -150,7 +150,7 @@ async fn result_that_nats_lost_is_reported_as_unknown_soon() {
     };
     let (answer, restarted) = tokio::join!(client.call("append", json!({"id": "lost", "ms": 700})), faults);
     assert_eq!(effect(&answer), Some("unknown"), "{answer}");
-    assert!(restarted.elapsed() < Duration::from_secs(8), "{:?}", restarted.elapsed());
+    assert!(restarted.elapsed() < Duration::from_secs(12), "{:?}", restarted.elapsed());
     assert_eq!(counts(cluster.ran()).get("lost"), Some(&1));
     // Calls that still run when the connection is back arrive.
     let faults = async {

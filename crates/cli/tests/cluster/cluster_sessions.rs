@@ -307,7 +307,7 @@ async fn revoked_key_ends_a_stream_at_another_replica() {
         .unwrap();
     let since = Instant::now();
     while ended.next().await.is_some() {}
-    assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
     for replica in [&one, &other] {
         assert_eq!(ann.status(replica, &call(1, "append", json!({"id": "revoked"}))).await, 401);
     }
@@ -331,7 +331,7 @@ async fn changed_tools_are_announced_to_sessions_at_every_replica() {
                 break;
             }
         }
-        assert!(since.elapsed() < Duration::from_secs(5), "{index} {:?}", since.elapsed());
+        assert!(since.elapsed() < Duration::from_secs(15), "{index} {:?}", since.elapsed());
     }
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
     for replica in [&one, &other] {

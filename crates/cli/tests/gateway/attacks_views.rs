@@ -120,12 +120,12 @@ async fn override_without_a_server_has_one_holder() {
 #[tokio::test]
 async fn override_without_a_server_waits_for_a_slow_earlier_one() {
     let settings = format!(
-        "{PLAIN}[profiles.default.overrides.pay]\nname = \"transfer\"\narguments = {{ account = \"own\" }}\n"
+        "{PLAIN}[profiles.default.overrides.pay]\nname = \"transfer\"\narguments = {{ account = \"own\" }}\n[[servers]]\nid = \"good\"\nconnect_timeout = \"1s\"\n"
     );
     let mut cli = hub(&settings);
     let good = Script::both().plain_tool("pay").journal(cli.folder().join("good.journal"));
     let slow = good.clone().set("start_delay_ms", 600_000).write(cli.folder());
-    cli.entry("good", json!({"command": binary(), "args": ["stdio", slow], "connect_timeout": "1s"}));
+    cli.entry("good", json!({"command": binary(), "args": ["stdio", slow]}));
     with_tools(&mut cli, "other", &["pay", "look"]);
     let serving = Serving::start(cli);
     for era in ERAS {

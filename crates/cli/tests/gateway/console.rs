@@ -332,7 +332,7 @@ async fn events_name_what_changed() {
     await_text(&mut later, "\"calls\"").await;
     let began = std::time::Instant::now();
     serving.stop();
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 async fn await_id(stream: &mut Response, mut read: String) -> String {

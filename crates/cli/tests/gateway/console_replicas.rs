@@ -19,7 +19,7 @@ use crate::serving::{Serving, hub};
 /// The name under which a load balancer offers all replicas.
 const HOST: &str = "hub.example";
 /// How long the end of a session may take to reach the other replicas.
-const END_TIMEOUT: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Two replicas with data folders of their own.
 struct Replicas {

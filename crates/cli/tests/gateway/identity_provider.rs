@@ -301,7 +301,7 @@ async fn expired_and_future_tokens_are_refused() {
     assert_eq!(connection.status(), Some(200));
     let since = Instant::now();
     while connection.status() == Some(200) {
-        assert!(since.elapsed() < Duration::from_secs(4), "the connection still accepts the token");
+        assert!(since.elapsed() < Duration::from_secs(20), "the connection still accepts the token");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(KeptConnection::open(&gateway.serving, &token).status(), Some(401));

@@ -37,13 +37,13 @@ async fn prompts(client: &RawClient) -> (Vec<String>, Vec<String>) {
 async fn names_pending_list_and_notifies_when_it_arrives() {
     let mut cli = hub("");
     cli.server("quick", &with_prompt("quick", 0));
-    cli.server("slow", &with_prompt("slow", 9_000));
+    cli.server("slow", &with_prompt("slow", 18_000));
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
     let mut stream = client.listen().await;
     let since = Instant::now();
     assert_eq!(prompts(&client).await, (vec!["quick".to_owned()], vec!["slow".to_owned()]));
-    assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(15), "{:?}", since.elapsed());
     stream.until(CHANGED).await;
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;
@@ -54,19 +54,24 @@ async fn names_pending_list_and_notifies_when_it_arrives() {
 
 #[tokio::test]
 async fn a_server_that_never_answers_delays_one_request() {
-    let mut cli = hub("");
+    let mut cli = hub("[[servers]]\nid = \"mute\"\nconnect_timeout = \"2s\"\n");
     cli.server("quick", &with_prompt("quick", 0));
     let mute = Script::both().plain_tool("of_mute").on("prompts/list", json!([{"ignore": true}]));
     let script = mute.write(cli.folder());
-    cli.entry("mute", json!({"command": binary(), "args": [script], "connect_timeout": "2s"}));
+    cli.entry("mute", json!({"command": binary(), "args": [script]}));
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     let incomplete = (vec!["quick".to_owned()], vec!["mute".to_owned()]);
     assert_eq!(prompts(&client).await, incomplete);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let since = Instant::now();
-    assert_eq!(prompts(&client).await, incomplete);
-    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    // The shortest of three: other programs may delay one of them.
+    let mut shortest = Duration::MAX;
+    for _ in 0..3 {
+        let since = Instant::now();
+        assert_eq!(prompts(&client).await, incomplete);
+        shortest = shortest.min(since.elapsed());
+    }
+    assert!(shortest < Duration::from_secs(1), "{shortest:?}");
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ async fn shutdown_finishes_running_calls_and_refuses_new_ones() {
     assert_eq!(last, Some(json!("listen")));
     let since = Instant::now();
     assert_eq!(serving.ended().await, Some(0), "{}", serving.stderr());
-    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
 }
 
 /// A call that never ends does not block the shutdown; its server and its client are notified, and the log contains the number
@@ -103,7 +103,7 @@ async fn shutdown_has_a_deadline() {
         }
         assert_eq!(last.unwrap_or_else(|| panic!("{era:?}: no error"))["code"], -32000);
         assert_eq!(serving.ended().await, Some(0), "{}", serving.stderr());
-        assert!(since.elapsed() < Duration::from_secs(8), "{era:?}: {:?}", since.elapsed());
+        assert!(since.elapsed() < Duration::from_secs(25), "{era:?}: {:?}", since.elapsed());
         await_cancelled(&journal, 2).await;
         assert!(serving.stderr().contains("cut off: 2"), "{}", serving.stderr());
     }

@@ -242,7 +242,7 @@ pub(crate) async fn every_store_notices_changes(database: Database) {
         let (changed, written) = tokio::join!(other.changed(&known), changing);
         let changed = changed.unwrap();
         assert_eq!(changed.changed_since(&known), [part]);
-        assert!(written.elapsed() < Duration::from_secs(1), "{part:?}: {:?}", written.elapsed());
+        assert!(written.elapsed() < Duration::from_secs(8), "{part:?}: {:?}", written.elapsed());
         known = changed;
     }
     // What changes nothing is no change.
@@ -261,7 +261,7 @@ pub(crate) async fn stores_are_alive_while_they_are_open(database: Database) {
     let closed = other.replica();
     drop(other);
     let since = Instant::now();
-    for (ended, limit) in [(closed, 2), (ReplicaId(7), 10)] {
+    for (ended, limit) in [(closed, 8), (ReplicaId(7), 20)] {
         while one.is_alive(ended).await.unwrap() {
             assert!(since.elapsed() < Duration::from_secs(limit), "{ended} has ended");
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -95,10 +95,12 @@ fn full(workspace: &Workspace, options: &Options) -> Result<()> {
             ignored_tests::run_possible(workspace)
         }));
     }
-    if everything && allowed {
+    if everything {
         steps.push(Step::skippable("small model", "cargo xtask e2e-model --small", || {
             e2e_model::check_client_libraries(workspace)
         }));
+    }
+    if everything && allowed {
         steps.push(Step::new("features", "cargo xtask features", || features::check(workspace)));
     }
     run_all(steps)

@@ -16,7 +16,7 @@ use toolhub_core::{Lang, Localize as _};
 use toolhub_mcp_gateway::secret;
 use toolhub_server::{Authenticator as _, hash_of};
 
-use super::server_edit::check_editable;
+use super::server_edit::{check_editable, text_of};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
 use crate::route::json;
@@ -228,11 +228,7 @@ fn current_text(context: &ConsoleContext<'_>) -> Result<String, Problem> {
     if check_editable(context, &paths.config).is_err() {
         return Ok(paths.text(&paths.config)?.unwrap_or_default());
     }
-    match std::fs::read_to_string(&paths.config) {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(error.into()),
-    }
+    Ok(text_of(&paths.config)?)
 }
 
 /// The text without its secrets.

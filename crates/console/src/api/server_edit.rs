@@ -93,6 +93,14 @@ impl From<ConfigError> for Problem {
     }
 }
 
+/// The text of a file of the settings; empty if there is no file.
+pub(super) fn text_of(file: &Path) -> std::io::Result<String> {
+    match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        text => text,
+    }
+}
+
 pub(crate) async fn add(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let new: NewServer = context.json()?;
     let entries = entries(&new)?;
@@ -109,7 +117,7 @@ pub(crate) async fn add(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
     check_editable(context, file)?;
     // The file as a whole may contain secrets of other servers: only the new entries are shown.
     let added_lines = entry_lines(&with_entries("", &entries)?);
-    let before = std::fs::read_to_string(file).unwrap_or_default();
+    let before = text_of(file)?;
     let other_servers = parse_servers(file, &before)?.len();
     with_entries(&before, &entries)?;
     let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();

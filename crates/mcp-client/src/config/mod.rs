@@ -8,6 +8,7 @@ mod permitted;
 mod program;
 mod read;
 mod spec;
+mod unread;
 
 pub use edit::{ServerEntry, add_server, remove_server, set_enabled};
 pub(crate) use identity::LaunchIdentity;
@@ -15,3 +16,4 @@ pub(crate) use permitted::{Permit, Permitted, permitted_stdio};
 pub use program::find_executable;
 pub use read::{parse_servers, read_servers};
 pub use spec::{Credentials, Instances, ServerSpec};
+pub use unread::{ENTRY_MEMBERS, UnreadMember, unread_members};

@@ -186,6 +186,12 @@ pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<LocalizedText> {
     found.notes
 }
 
+/// The keys of `[[servers]]` beside its `id`.
+pub(super) fn server_keys() -> impl Iterator<Item = &'static str> + Clone {
+    let keys = TABLES.into_iter().find(|(table, _)| *table == "servers").map_or(&[][..], |(_, keys)| keys);
+    keys.iter().copied().filter(|key| *key != "id")
+}
+
 /// The only table that has a key.
 fn table_of(key: &str) -> Option<&'static str> {
     let tables = TABLES.into_iter().chain([("serve.limits", &SERVE_LIMITS[..])]);

@@ -18,6 +18,7 @@ mod script;
 mod search;
 mod serve;
 mod server_entry;
+mod server_members;
 mod servers;
 mod size;
 mod skills;

@@ -8,6 +8,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::{Credentials, ServerSpec, parse_servers};
 
 use super::paths::Paths;
+use super::server_members::member_notes;
 use super::toml::{ServerExtras, Settings};
 use crate::process_sandbox::Sandbox;
 use crate::trust::Restriction;
@@ -19,7 +20,11 @@ pub fn load_servers(
 ) -> Result<(Vec<ServerSpec>, Vec<LocalizedText>), ConfigError> {
     let mut notes = settings.notes.clone();
     let mut servers = match paths.text(&paths.servers)? {
-        Some(text) => parse_servers(&paths.servers, &text)?,
+        Some(text) => {
+            let servers = parse_servers(&paths.servers, &text)?;
+            notes.extend(member_notes(&paths.servers, &text, &paths.config));
+            servers
+        }
         None => Vec::new(),
     };
     for spec in shared_servers(paths)? {

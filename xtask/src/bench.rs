@@ -14,6 +14,7 @@ mod sandbox;
 mod script;
 mod search;
 mod servers;
+mod size;
 
 use anyhow::Result;
 
@@ -106,6 +107,14 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "search",
         about: "ranking quality and cost; `--data DIR` names the sets, `--json` prints numbers",
         run: search::run,
+    },
+    Benchmark {
+        name: "size",
+        about: "how much of the packaged program its parts take",
+        run: |workspace, args| {
+            no_arguments(args)?;
+            size::run(workspace)
+        },
     },
     Benchmark {
         name: "servers",

@@ -15,7 +15,7 @@ use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::McpError;
 use toolhub_mcp_wire::wire::{self, Incoming, MessageError};
 
-use super::fair_semaphore::FairSemaphore;
+use super::dynamic_threshold_semaphore::DynamicThresholdSemaphore;
 use super::{Inbox, Listener, OutgoingRequest, progress_token};
 
 /// Maximum number of requests in flight; others wait.
@@ -99,7 +99,7 @@ impl<O> Shared<O> {
 pub(crate) struct MuxHandle<O> {
     shared: Arc<Shared<O>>,
     /// Limits the requests in flight.
-    fair_semaphore: FairSemaphore,
+    semaphore: DynamicThresholdSemaphore,
     _closing: DropGuard,
 }
 
@@ -115,9 +115,9 @@ impl<O: MessageSink> MuxHandle<O> {
         let shared = Arc::new(Shared { sink, in_flight: Mutex::default(), open: AtomicBool::new(true) });
         let closing = CancellationToken::new();
         let handle_dropped = closing.clone();
-        let fair_semaphore = FairSemaphore::new(MAX_PENDING);
+        let semaphore = DynamicThresholdSemaphore::new(MAX_PENDING);
         let mux = Mux { shared: Arc::clone(&shared), handle_dropped, inbox, server_requests: JoinSet::new() };
-        (Self { shared, fair_semaphore, _closing: closing.drop_guard() }, mux)
+        (Self { shared, semaphore, _closing: closing.drop_guard() }, mux)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -132,7 +132,7 @@ impl<O: MessageSink> MuxHandle<O> {
         closed_error: impl Fn() -> McpError + Send + 'a,
     ) -> BoxFuture<'a, Result<RawJson, McpError>> {
         Box::pin(async move {
-            let _permit = self.fair_semaphore.take(request.principal).await;
+            let _permit = self.semaphore.take(request.principal).await;
             let (reply, answer) = oneshot::channel();
             let (id, listener) = (request.id, request.listener.cloned());
             let sent = self

@@ -327,14 +327,7 @@ impl Target {
         let Some((connection, _)) = connection else { return Err(expired()) };
         let began = self.instance.failure_mark();
         let result = connection.request(request).await;
-        if matches!(result, Err(McpError::SessionExpired { .. })) {
-            self.instance.discard(&connection);
-        }
-        let lost = matches!(result, Err(McpError::Lost { .. }));
-        match lost && self.instance.still_responds(&connection).await {
-            true => self.instance.record_outcome(began, None),
-            false => self.instance.record_outcome(began, result.as_ref().err()),
-        }
+        self.instance.record_relayed(&connection, began, &result).await;
         result
     }
 }

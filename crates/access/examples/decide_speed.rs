@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use serde_json::json;
-use toolhub_access::{Action, Decision, PermissionCache, Permissions, Resource, RuleSet, RuleSpec, decide};
+use toolhub_access::{Action, Decision, PermissionCache, Permissions, Resource, RuleSet, RuleSpec};
 use toolhub_core::principal::{Origin, PrincipalKind};
 use toolhub_core::{Principal, RawJson, Role, Source};
 
@@ -90,7 +90,9 @@ fn run(mixture: Mixture, specs: Vec<RuleSpec>) {
     }
     measure("decide without a cache, Call", 2_000, &|position| {
         request(position, &mut |number, resource| {
-            drop(black_box(decide(&rules, &principals[number], Action::Call, resource)));
+            let principal = &principals[number];
+            let permissions = rules.for_principal(principal);
+            drop(black_box(permissions.decide_for(principal.id(), Action::Call, resource)));
         });
     });
 }

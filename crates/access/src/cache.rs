@@ -55,7 +55,7 @@ impl PermissionCache {
         entries.insert(principal, permissions)
     }
 
-    /// Decides as [`decide`](crate::decide) does.
+    /// Decides by the kept permissions, as [`Permissions::decide_for`] does.
     pub fn decide(&self, principal: &Principal, action: Action<'_>, resource: &Resource<'_>) -> Decision {
         self.permissions(principal).decide_for(principal.id(), action, resource)
     }

@@ -72,7 +72,7 @@ impl Localize for RuleExplanation {
     }
 }
 
-/// Explains the decision that [`decide`](crate::decide) makes.
+/// Explains the decision of [`Permissions::decide_for`](crate::Permissions::decide_for).
 pub fn explain(
     rules: &RuleSet,
     principal: &Principal,

@@ -1,7 +1,7 @@
 //! Decides which principal may see and call which tool. Pure: rules in, decision out; no I/O.
 //!
 //! [`Permissions::decide_for`] is the only place that decides. Listing, search, calls, resources, prompts, skills, the JSON API
-//! and the command line use it with an [`Action`] and a [`Resource`]; [`decide`] is its short form for tests and examples.
+//! and the command line use it with an [`Action`] and a [`Resource`].
 //!
 //! - The principal's roles come first, then its profiles, then the rules.
 //! - `forbid` beats `ask`, which beats `allow`; the order of the rules has no influence. If there is any rule, an item
@@ -10,19 +10,21 @@
 //! - Uncertainty never grants: see [`RuleSpec`] for letter case, missing hints and unreadable arguments.
 //!
 //! ```
-//! use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec, decide};
+//! use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec};
 //! use toolhub_core::{Principal, Role, Source};
 //!
 //! let spec: RuleSpec = serde_json::from_str(r#"{"effect": "allow", "tools": ["excel__*"]}"#).unwrap();
 //! let rules = RuleSet::compile(vec![spec]).unwrap();
 //! let mut ci = Principal::of_key("ci");
 //! ci.roles = Role::Caller.into();
+//! let permissions = rules.for_principal(&ci);
 //! let source = Source::from_name("excel");
 //! let write = Resource::tool(&source, &["write_cell"]);
-//! assert!(matches!(decide(&rules, &ci, Action::Call, &write), Decision::Allow { rule: Some(_) }));
+//! let decision = permissions.decide_for(ci.id(), Action::Call, &write);
+//! assert!(matches!(decision, Decision::Allow { rule: Some(_) }));
 //! let source = Source::from_name("mail");
 //! let send = Resource::tool(&source, &["send"]);
-//! assert_eq!(decide(&rules, &ci, Action::See, &send), Decision::Forbid { rule: None });
+//! assert_eq!(permissions.decide_for(ci.id(), Action::See, &send), Decision::Forbid { rule: None });
 //! ```
 
 mod abilities;
@@ -44,8 +46,6 @@ mod schema_subset;
 mod spec;
 mod spellings;
 
-use toolhub_core::Principal;
-
 pub use self::abilities::{DECIDERS, may_decide_changed_tools, may_decide_held_calls};
 pub use self::cache::PermissionCache;
 pub use self::decision::{Decision, RuleId};
@@ -56,14 +56,3 @@ pub use self::request::{Action, ItemKind, Resource, tool_names};
 pub use self::rule::Mismatch;
 pub use self::rule_set::RuleSet;
 pub use self::spec::{HintSpec, RuleEffect, RuleError, RuleSpec};
-
-/// Decides whether the principal may do this. Examines every rule for the principal first; a program that decides
-/// often uses [`PermissionCache::decide`], which returns the same.
-pub fn decide(
-    rules: &RuleSet,
-    principal: &Principal,
-    action: Action<'_>,
-    resource: &Resource<'_>,
-) -> Decision {
-    rules.for_principal(principal).decide_for(principal.id(), action, resource)
-}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::wire::WAITING_TIMEOUT;
+use crate::cluster_protocol::WAITING_TIMEOUT;
 
 /// How long the id of a request is kept after its end. A request must begin within a shorter time.
 const ID_RETENTION: Duration = Duration::from_secs(60);

@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use toolhub_core::error::Effect;
 
 use crate::bus::{BusError, Replies};
+use crate::cluster_protocol;
 use crate::liveness::{LOST_AFTER, Liveness};
 use crate::replica::OpenRequest;
-use crate::wire;
 
 /// The other side must have begun a request within this time.
 pub(crate) const ACCEPT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -63,7 +63,7 @@ impl Exchange {
             match self.replies.next(CHECK_INTERVAL).await {
                 Ok(Some(reply)) => {
                     self.received = Instant::now();
-                    return wire::read(&reply).ok_or(BusError::Unreadable);
+                    return cluster_protocol::read(&reply).ok_or(BusError::Unreadable);
                 }
                 Ok(None) => return Err(BusError::Incomplete),
                 Err(BusError::Silent(_)) if has_ended => return Err(BusError::Gap),

@@ -4,6 +4,7 @@
 pub mod bus;
 mod calls;
 mod clock;
+mod cluster_protocol;
 mod exchange;
 mod liveness;
 mod membership;
@@ -11,7 +12,6 @@ pub mod peer;
 mod replica;
 #[cfg(test)]
 mod test_store;
-mod wire;
 mod worker;
 
 pub use replica::{JoinOptions, Replica};

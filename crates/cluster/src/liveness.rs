@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::bus::Bus;
-use crate::wire::{self, Beat, Subjects};
+use crate::cluster_protocol::{self, Beat, Subjects};
 
 /// Interval of the signs of life.
 pub(crate) const BEAT_INTERVAL: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ impl Liveness {
     pub(crate) async fn run(self: Arc<Self>, bus: Bus, own: String, scripts: impl Fn() -> Option<u32>) {
         let subjects = Subjects(&bus);
         let subject = subjects.beat(&own);
-        let beat = || wire::write(&Beat { member: own.clone(), scripts: scripts() }, b"");
+        let beat = || cluster_protocol::write(&Beat { member: own.clone(), scripts: scripts() }, b"");
         loop {
             let Ok(mut beats) = bus.subscribe(&subjects.beats()).await else {
                 tokio::time::sleep(BEAT_INTERVAL).await;
@@ -69,7 +69,7 @@ impl Liveness {
                 tokio::select! {
                     event = beats.next() => match event {
                         Some(event) => {
-                            if let Some((beat, _)) = wire::read(&event.payload) {
+                            if let Some((beat, _)) = cluster_protocol::read(&event.payload) {
                                 self.heard(beat);
                             }
                         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject, ToolDefinition, TraceContext};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
-use toolhub_mcp_wire::wire::{self, Meta, Modern, RequestContent};
+use toolhub_mcp_wire::jsonrpc::{self, Meta, Modern, RequestContent};
 use toolhub_mcp_wire::{Era, McpError, headers};
 
 use crate::request_origin::{InFlightRequests, RequestOrigin};
@@ -88,8 +88,11 @@ impl Channel {
             }
         };
         let name = name.as_deref();
-        let body =
-            wire::request(id, RequestContent { method, call: name.zip(arguments.as_ref()), params }, &meta);
+        let body = jsonrpc::request(
+            id,
+            RequestContent { method, call: name.zip(arguments.as_ref()), params },
+            &meta,
+        );
         drop(meta);
         let listener = listener.as_ref();
         let repeat = *repeat;
@@ -105,7 +108,7 @@ impl Channel {
     }
 
     pub(crate) async fn notify(&self, method: &str) -> Result<(), McpError> {
-        self.transport.notify(wire::notification(method, &RawObject::default())).await
+        self.transport.notify(jsonrpc::notification(method, &RawObject::default())).await
     }
 }
 

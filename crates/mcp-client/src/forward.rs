@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolhub_core::error::Effect;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::{Era, McpError};
@@ -38,20 +37,21 @@ impl Server {
         let mut connection = server.connection().await?;
         let began = server.failure_mark();
         let mut result = send_forwarded(&connection, &forwarded).await;
-        if let Err(McpError::SessionExpired { effect }) = &result {
-            server.discard(&connection);
-            // A request that may have side effects is repeated only if the server certainly did not process it.
-            if *effect == Effect::None || repeat_of(&forwarded.method) == Repeat::Safe {
-                connection = server.connection().await?;
-                result = send_forwarded(&connection, &forwarded).await;
+        if let Err(McpError::SessionExpired { effect }) = result
+            && server.discard_expired(&connection, effect, repeat_of(&forwarded.method))
+        {
+            connection = server.connection().await?;
+            result = send_forwarded(&connection, &forwarded).await;
+        }
+        let failure = match result.as_ref().err() {
+            Some(error)
+                if forwarded.caller.as_ref().is_some_and(|caller| caller.principal_id().is_some()) =>
+            {
+                server.counted_failure(&connection, error).await
             }
-        }
-        let has_principal = forwarded.caller.as_ref().is_some_and(|caller| caller.principal_id().is_some());
-        let lost = matches!(result, Err(McpError::Lost { .. }));
-        match lost && has_principal && server.still_responds(&connection).await {
-            true => server.record_outcome(began, None),
-            false => server.record_outcome(began, result.as_ref().err()),
-        }
+            error => error,
+        };
+        server.record_outcome(began, failure);
         result
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use toolhub_core::error::Effect;
 use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
 use toolhub_mcp_wire::McpError;
 
@@ -43,26 +42,23 @@ impl McpHost {
         let repeat = if tool.hints().may_repeat() { Repeat::Safe } else { Repeat::IfUnprocessed };
         let options = CallOptions { listener: forwarder, origin, repeat };
         let mut result = connection.call_tool(&tool.definition, arguments, &options).await;
-        if let Err(McpError::SessionExpired { effect }) = &result {
-            server.discard(&connection);
-            // A call with side effects is repeated only if the server certainly did not process it.
-            if *effect == Effect::None || repeat == Repeat::Safe {
-                // Rarely used futures are boxed, to keep the common one small.
-                result = Box::pin(async {
-                    let connection = server.connection().await?;
-                    connection.call_tool(&tool.definition, arguments, &options).await
-                })
-                .await;
-            }
-        }
-        if matches!(result, Err(McpError::Lost { .. }))
-            && context.caller.as_ref().is_some_and(|caller| caller.principal_id().is_some())
-            && Box::pin(server.still_responds(&connection)).await
+        if let Err(McpError::SessionExpired { effect }) = result
+            && server.discard_expired(&connection, effect, repeat)
         {
-            in_use.end(began, None);
-            return result;
+            // Rarely used futures are boxed, to keep the common one small.
+            result = Box::pin(async {
+                let connection = server.connection().await?;
+                connection.call_tool(&tool.definition, arguments, &options).await
+            })
+            .await;
         }
-        in_use.end(began, result.as_ref().err());
+        let failure = match result.as_ref().err() {
+            Some(error) if context.caller.as_ref().is_some_and(|caller| caller.principal_id().is_some()) => {
+                Box::pin(server.counted_failure(&connection, error)).await
+            }
+            error => error,
+        };
+        in_use.end(began, failure);
         result
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::era::{LEGACY, MODERN, client_info};
-use toolhub_mcp_wire::wire::{Meta, Modern};
+use toolhub_mcp_wire::jsonrpc::{Meta, Modern};
 use toolhub_mcp_wire::{Era, McpError};
 
 use crate::connection::{Channel, McpRequest, ServerInfo};

@@ -4,6 +4,7 @@
 mod breaker;
 pub mod config;
 mod connection;
+mod failed_request;
 mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

@@ -32,9 +32,6 @@ use crate::server_status::{
 use crate::subscription_stream::keep_subscribed;
 use crate::transport::StderrRing;
 
-/// How long the probe waits for an answer before a failure opens the circuit.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Interval at which `Server::drain` checks for requests in flight.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -334,13 +331,6 @@ impl Server {
     /// The current mark, for a request that starts now.
     pub(crate) fn failure_mark(&self) -> FailureMark {
         self.lock_status().failure_mark()
-    }
-
-    /// After a lost request that would open the circuit for all callers, probes whether the server still answers. Over HTTP a
-    /// lost request does not end the connection: the arguments of one caller may be the cause, which must not block the others.
-    pub(crate) async fn still_responds(&self, connection: &Connection) -> bool {
-        let opens = self.lock_status().breaker.opens_with_next_failure();
-        opens && connection.is_open() && connection.responds(PROBE_TIMEOUT).await
     }
 
     /// Records the outcome of a request that started at `began`.

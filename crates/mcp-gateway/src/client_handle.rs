@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use toolhub_core::caller::{Caller, ClientResponse};
 use toolhub_core::{BoxFuture, Principal, RawJson, RawObject, TraceContext};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
-use toolhub_mcp_wire::{Era, wire};
+use toolhub_mcp_wire::{Era, jsonrpc};
 
 use crate::ABORTED;
 use crate::budget::PrincipalHandle;
@@ -61,7 +61,7 @@ impl PendingClientRequests {
         let (reply, answer) = oneshot::channel();
         self.open().insert(id, reply);
         let _guard = PendingRequestGuard { server_requests: self, id };
-        let text = wire::server_request(id, method, params);
+        let text = jsonrpc::server_request(id, method, params);
         client_handle.queue.push(QueuedMessage::Message(text));
         client_handle.wait_for(answer).await
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::fuzzing::{Members, repeated_key};
 use toolhub_mcp_wire::headers::encode;
-use toolhub_mcp_wire::{Era, wire};
+use toolhub_mcp_wire::{Era, jsonrpc};
 
 use crate::client_handle::ClientInfo;
 use crate::event_log::{StreamId, parse_event_id};
@@ -65,7 +65,7 @@ pub fn gateway_messages(data: &[u8]) {
             is_method(&method);
             assert_eq!(member("params"), params.as_ref().map(RawJson::get));
             is_object(&one_line(notification(&method, params.as_ref())));
-            is_object(&one_line(wire::server_request(7, &method, params.as_ref())));
+            is_object(&one_line(jsonrpc::server_request(7, &method, params.as_ref())));
         }
         Message::Response { id, answer } => {
             assert_eq!(member("id").and_then(|actual| serde_json::from_str(actual).ok()), Some(id));

@@ -9,11 +9,11 @@ use serde_json::value::RawValue;
 use toolhub_core::caller::ClientResponse;
 use toolhub_core::json::{MAX_DEPTH, key_problem, too_deep};
 use toolhub_core::{RawJson, RawObject};
+use toolhub_mcp_wire::jsonrpc::MAX_ID_BYTES;
 use toolhub_mcp_wire::scan::{self, CheckedScan};
-use toolhub_mcp_wire::wire::MAX_ID_BYTES;
 
 use crate::rpc_error::{INVALID_REQUEST, PARSE_ERROR, RpcError};
-pub(crate) use toolhub_mcp_wire::wire::on_one_line as one_line;
+pub(crate) use toolhub_mcp_wire::jsonrpc::on_one_line as one_line;
 
 /// A message of a client.
 #[derive(Debug)]

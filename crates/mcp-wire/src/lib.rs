@@ -8,10 +8,10 @@ mod error;
 pub mod fuzzing;
 pub mod headers;
 pub mod io_thread;
+pub mod jsonrpc;
 mod length_prefixed;
 mod offer;
 pub mod scan;
-pub mod wire;
 
 pub use era::Era;
 pub use error::McpError;

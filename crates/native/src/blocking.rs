@@ -1,7 +1,7 @@
 //! Runs blocking work on a bounded number of threads, shared fairly among callers. Dropping the future cancels the
 //! work.
 
-mod fair_semaphore;
+mod per_caller_semaphore;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use toolhub_core::{CallContext, ToolError};
 
-use self::fair_semaphore::{CallerKey, FairSemaphore};
+use self::per_caller_semaphore::{CallerKey, PerCallerSemaphore};
 
 /// Threads for reading files: per caller, and in total. They mostly wait for I/O.
 const FILE_SLOTS: (usize, usize) = (16, 64);
@@ -50,14 +50,14 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    fn slots(self) -> &'static FairSemaphore {
+    fn slots(self) -> &'static PerCallerSemaphore {
         // One caller may use every core; others still get a slot, and the scheduler shares the cores.
-        static CPU: LazyLock<FairSemaphore> = LazyLock::new(|| {
+        static CPU: LazyLock<PerCallerSemaphore> = LazyLock::new(|| {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            FairSemaphore::new(cores, 2 * cores)
+            PerCallerSemaphore::new(cores, 2 * cores)
         });
-        static FILES: LazyLock<FairSemaphore> =
-            LazyLock::new(|| FairSemaphore::new(FILE_SLOTS.0, FILE_SLOTS.1));
+        static FILES: LazyLock<PerCallerSemaphore> =
+            LazyLock::new(|| PerCallerSemaphore::new(FILE_SLOTS.0, FILE_SLOTS.1));
         match self {
             Self::Cpu => &CPU,
             Self::Files => &FILES,

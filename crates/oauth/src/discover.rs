@@ -4,8 +4,8 @@ use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::era::MODERN;
-use toolhub_mcp_wire::wire;
-use toolhub_mcp_wire::wire::{Meta, Modern, RequestContent};
+use toolhub_mcp_wire::jsonrpc;
+use toolhub_mcp_wire::jsonrpc::{Meta, Modern, RequestContent};
 use url::Url;
 
 use crate::binding::IssuerPolicy;
@@ -65,7 +65,7 @@ pub(crate) async fn fetch_challenge(
         .header(ACCEPT, "application/json, text/event-stream")
         .header("MCP-Protocol-Version", version)
         .header("Mcp-Method", "server/discover")
-        .body(wire::request(1, content, &meta));
+        .body(jsonrpc::request(1, content, &meta));
     let response = send(request, server).await?;
     let refused = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     Ok(Challenge::bearer(response.headers()).filter(|_| refused))

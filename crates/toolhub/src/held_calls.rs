@@ -308,6 +308,30 @@ pub struct Decider<'a> {
     pub is_alone: bool,
 }
 
+impl Decider<'_> {
+    /// Whether the principal may approve a call, and the call still waits for a decision.
+    pub fn may_approve(self, call: &HeldCall) -> bool {
+        call.state == HeldState::Held && self.check(call, true).is_ok()
+    }
+
+    /// Checks whether the principal may approve or deny a call, whatever its state.
+    fn check(self, call: &HeldCall, approved: bool) -> Result<(), DecideError> {
+        let Self { principal, is_alone } = self;
+        if !may_decide_held_calls(principal.roles) {
+            return Err(DecideError::NotApprover);
+        }
+        // A call of a profile that the principal may not use does not exist for it.
+        if !principal.may_use_profile(&call.profile) {
+            return Err(DecideError::Unknown);
+        }
+        let is_own = **principal.id() == *call.principal;
+        if approved && is_own && !(is_alone && principal.roles.contains(Role::Owner)) {
+            return Err(DecideError::OwnCall);
+        }
+        Ok(())
+    }
+}
+
 /// Why a decision was not accepted.
 #[derive(Debug)]
 pub enum DecideError {
@@ -439,22 +463,11 @@ impl HeldCalls {
         decider: Decider<'_>,
     ) -> Result<HeldCall, DecideError> {
         let call = self.get(id).await.map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
-        let Decider { principal, is_alone } = decider;
-        if !may_decide_held_calls(principal.roles) {
-            return Err(DecideError::NotApprover);
-        }
-        // A call of a profile that the principal may not use does not exist for it.
-        if !principal.may_use_profile(&call.profile) {
-            return Err(DecideError::Unknown);
-        }
-        let is_own = **principal.id() == *call.principal;
-        if approved && is_own && !(is_alone && principal.roles.contains(Role::Owner)) {
-            return Err(DecideError::OwnCall);
-        }
+        decider.check(&call, approved)?;
         if call.state != HeldState::Held {
             return Err(DecideError::NotHeld(call.state));
         }
-        let by = principal.id().to_string();
+        let by = decider.principal.id().to_string();
         let decision = StoredDecision { approved, by, at_ms: unix_millis(SystemTime::now()) };
         let stored = match &self.storage {
             Storage::Files(files) => files.store_decision(id, &decision),

@@ -1,10 +1,10 @@
 //! Attempts to use what a rule forbids. Each one is a single decision with its expected result.
 
 use serde_json::json;
-use toolhub_access::{Action, ItemKind, Resource, decide};
+use toolhub_access::{Action, ItemKind, Resource};
 use toolhub_core::{Hints, Principal, Role, Source};
 
-use crate::support::{caller, decide_call, decide_tool, key, person, rules, word};
+use crate::support::{caller, decide, decide_call, decide_tool, key, person, rules, word};
 
 #[test]
 fn a_prohibition_wins_in_any_position() {

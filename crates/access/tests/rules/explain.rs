@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolhub_access::{Action, Decision, Mismatch, Resource, RuleEffect, RuleSet, decide, explain};
+use toolhub_access::{Action, Decision, Mismatch, Resource, RuleEffect, RuleSet, explain};
 use toolhub_core::Source;
 use toolhub_core::lang::{Lang, Localize as _};
 use toolhub_core::{Principal, Role};
 
 use crate::generate;
-use crate::support::{caller, key, person, raw, rules};
+use crate::support::{caller, decide, key, person, raw, rules};
 
 #[test]
 fn names_the_first_selector_that_differs() {

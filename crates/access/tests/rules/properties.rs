@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use proptest::prelude::*;
-use toolhub_access::{Action, Decision, PermissionCache, Resource, RuleEffect, RuleSet, RuleSpec, decide};
+use toolhub_access::{Action, Decision, PermissionCache, Resource, RuleEffect, RuleSet, RuleSpec};
 use toolhub_core::{Principal, RawJson, Roles};
 
 use crate::generate::{ACTIONS, ARGUMENTS, Request, principal, request, rule, rules};
 use crate::reference::{self, Expected};
+use crate::support::decide;
 
 fn compile(specs: &[RuleSpec]) -> RuleSet {
     RuleSet::compile(specs.to_vec()).unwrap()

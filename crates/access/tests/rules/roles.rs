@@ -1,9 +1,9 @@
 //! What each role permits, without rules.
 
-use toolhub_access::{Action, ItemKind, Resource, RuleSet, decide};
+use toolhub_access::{Action, ItemKind, Resource, RuleSet};
 use toolhub_core::{Principal, Role, Source};
 
-use crate::support::key;
+use crate::support::{decide, key};
 
 #[test]
 fn each_role_permits_its_actions_only() {

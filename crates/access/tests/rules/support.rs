@@ -1,7 +1,7 @@
 //! Short constructors for rules and principals.
 
 use serde_json::Value;
-use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec, decide};
+use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec};
 use toolhub_core::principal::{Origin, PrincipalKind};
 use toolhub_core::{Principal, RawJson, Role, Roles, Source};
 
@@ -31,6 +31,16 @@ pub(crate) fn person(subject: &str, scopes: &[&str]) -> Principal {
 
 pub(crate) fn raw(text: &str) -> RawJson {
     RawJson::parse(text).unwrap()
+}
+
+/// The decision for a principal, without a cache.
+pub(crate) fn decide(
+    rules: &RuleSet,
+    principal: &Principal,
+    action: Action<'_>,
+    resource: &Resource<'_>,
+) -> Decision {
+    rules.for_principal(principal).decide_for(principal.id(), action, resource)
 }
 
 /// The decision about a tool `server` / `name` as one word: `allow`, `ask`, `forbid`, or `scope a b`.

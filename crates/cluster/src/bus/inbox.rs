@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 
 /// Maximum number of frames of one request that wait to be read. Enough for the messages of a window
-/// (`wire::WINDOW_BYTES`) and the largest message after them.
+/// (`cluster_protocol::WINDOW_BYTES`) and the largest message after them.
 const MAX_WAITING: usize = 512;
 
 /// What arrived for a request.

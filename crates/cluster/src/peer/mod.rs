@@ -18,10 +18,10 @@ pub use serve::{PeerParts, PeerService};
 
 use crate::bus::BusError;
 use crate::clock::millis;
+use crate::cluster_protocol::{self, PROTOCOL, REPORT_BYTES, Subjects, WAITING_INTERVAL};
 use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
 use crate::replica::OpenRequest;
 use crate::replica::{Replica, Shared, member_id};
-use crate::wire::{self, PROTOCOL, REPORT_BYTES, Subjects, WAITING_INTERVAL};
 
 /// How often a running request is reported to its sender.
 const RUNNING_INTERVAL: Duration = WAITING_INTERVAL;
@@ -72,9 +72,9 @@ enum PeerMessage {
     },
     /// The sender does not wait any more.
     Cancel { id: String },
-    /// See [`wire::Waiting`].
+    /// See [`cluster_protocol::Waiting`].
     Waiting { ids: Vec<String> },
-    /// What the sender has taken of the answer altogether, as the sum of [`wire::window_cost`].
+    /// What the sender has taken of the answer altogether, as the sum of [`cluster_protocol::window_cost`].
     Taken { id: String, cost: u64 },
 }
 
@@ -139,7 +139,8 @@ impl Peers {
         let (envelope, stream) = (envelope.clone(), kind == AnswerKind::Endless);
         let member = member_id(&envelope.to);
         let open = OpenRequest::new(shared, subject, &envelope.id);
-        let message = wire::write(&PeerMessage::Request { envelope, renewed: true, stream }, sealed);
+        let message =
+            cluster_protocol::write(&PeerMessage::Request { envelope, renewed: true, stream }, sealed);
         // Before the request is sent: dropping this future may happen after that.
         let mut answer = PeerAnswer {
             shared: Arc::clone(shared),
@@ -211,7 +212,7 @@ impl PeerAnswer {
                 PeerReply::Running => exchange.accept(),
                 PeerReply::Part => {
                     exchange.accept();
-                    self.taken = self.taken.saturating_add(wire::window_cost(&body));
+                    self.taken = self.taken.saturating_add(cluster_protocol::window_cost(&body));
                     if self.taken - self.reported >= REPORT_BYTES {
                         self.report().await;
                     }
@@ -230,7 +231,7 @@ impl PeerAnswer {
         self.reported = self.taken;
         let message = PeerMessage::Taken { id: self.open.id.to_string(), cost: self.taken };
         // It has no answer. It is sent again if it is lost.
-        let _ = self.shared.bus.request(&self.open.subject, wire::write(&message, b"")).await;
+        let _ = self.shared.bus.request(&self.open.subject, cluster_protocol::write(&message, b"")).await;
     }
 }
 
@@ -238,7 +239,7 @@ impl Drop for PeerAnswer {
     fn drop(&mut self) {
         if !self.is_over {
             let cancel = PeerMessage::Cancel { id: self.open.id.to_string() };
-            self.shared.send_later(self.open.subject.clone(), wire::write(&cancel, b""));
+            self.shared.send_later(self.open.subject.clone(), cluster_protocol::write(&cancel, b""));
         }
     }
 }

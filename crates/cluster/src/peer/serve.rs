@@ -15,8 +15,8 @@ use toolhub_core::BoxFuture;
 use super::{PeerEnvelope, PeerMessage, PeerReply, Peers, RUNNING_INTERVAL};
 use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
 use crate::calls::{HandledRequest, HandledRequests};
+use crate::cluster_protocol::{self, EndedRequests, PROTOCOL, Subjects, WINDOW_BYTES};
 use crate::replica::member_id;
-use crate::wire::{self, EndedRequests, PROTOCOL, Subjects, WINDOW_BYTES};
 
 /// Maximum number of requests of other replicas that run at the same time, apart from streams.
 const MAX_REQUESTS: usize = 4096;
@@ -41,7 +41,7 @@ pub trait PeerService: Send + Sync {
 /// What belongs to a request that runs.
 #[derive(Debug, Default)]
 struct Window {
-    /// What the receiver has taken of the answer, as the sum of [`wire::window_cost`].
+    /// What the receiver has taken of the answer, as the sum of [`cluster_protocol::window_cost`].
     taken: watch::Sender<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Peers {
                     request = requests.next() => request,
                 };
                 let Some(IncomingRequest { payload, reply }) = request else { break };
-                let Some((message, body)) = wire::read::<PeerMessage>(&payload) else { continue };
+                let Some((message, body)) = cluster_protocol::read::<PeerMessage>(&payload) else { continue };
                 match message {
                     PeerMessage::Request { envelope, renewed, stream } => {
                         let Some(slot) = slots.take(stream).filter(|_| is_open) else {
@@ -88,7 +88,7 @@ impl Peers {
                         let ended = EndedRequests { ended: calls.renew_interest(&ids) };
                         running.spawn(async move {
                             // It is asked for again.
-                            let _ = reply.finish(&wire::write(&ended, b"")).await;
+                            let _ = reply.finish(&cluster_protocol::write(&ended, b"")).await;
                         });
                     }
                     PeerMessage::Taken { id, cost } => {
@@ -123,7 +123,7 @@ impl Peers {
         };
         // Verification may have taken a while.
         let Some(parts) = parts.filter(|_| !is_late()) else { return refuse(reply).await };
-        if reply.send(&wire::write(&PeerReply::Accepted, b"")).await.is_err() {
+        if reply.send(&cluster_protocol::write(&PeerReply::Accepted, b"")).await.is_err() {
             return;
         }
         let _ = self
@@ -159,14 +159,14 @@ impl Peers {
                     if is_lost || (sender.is_renewed && !call.is_waited_for()) {
                         return Ok(());
                     }
-                    reply.send(&wire::write(&PeerReply::Running, b"")).await?;
+                    reply.send(&cluster_protocol::write(&PeerReply::Running, b"")).await?;
                 }
                 part = parts.next(), if has_room => match part {
                     Some(part) => {
-                        sent = sent.saturating_add(wire::window_cost(&part));
-                        reply.send(&wire::write(&PeerReply::Part, &part)).await?;
+                        sent = sent.saturating_add(cluster_protocol::window_cost(&part));
+                        reply.send(&cluster_protocol::write(&PeerReply::Part, &part)).await?;
                     }
-                    None => return reply.finish(&wire::write(&PeerReply::End, b"")).await,
+                    None => return reply.finish(&cluster_protocol::write(&PeerReply::End, b"")).await,
                 },
                 // Its sender is in `call`.
                 _ = taken.changed(), if !has_room => {}
@@ -218,7 +218,7 @@ impl RequestSlots {
 async fn refuse_rest(mut requests: Requests) {
     let refusing = async {
         while let Some(IncomingRequest { payload, reply }) = requests.next().await {
-            if let Some((PeerMessage::Request { .. }, _)) = wire::read::<PeerMessage>(&payload) {
+            if let Some((PeerMessage::Request { .. }, _)) = cluster_protocol::read::<PeerMessage>(&payload) {
                 refuse(reply).await;
             }
         }
@@ -227,7 +227,7 @@ async fn refuse_rest(mut requests: Requests) {
 }
 
 async fn refuse(reply: ReplyWriter) {
-    let _ = reply.finish(&wire::write(&PeerReply::Refused, b"")).await;
+    let _ = reply.finish(&cluster_protocol::write(&PeerReply::Refused, b"")).await;
 }
 
 #[cfg(test)]

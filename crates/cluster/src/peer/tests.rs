@@ -11,8 +11,8 @@ use toolhub_testkit::nats::NatsServer;
 use super::*;
 use crate::JoinOptions;
 use crate::bus::{Bus, BusOptions};
+use crate::cluster_protocol::WAITING_TIMEOUT;
 use crate::test_store::CountingStore;
-use crate::wire::WAITING_TIMEOUT;
 
 const LIMIT: Duration = Duration::from_secs(10);
 

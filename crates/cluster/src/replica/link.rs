@@ -17,8 +17,10 @@ use toolhub_mcp_wire::McpError;
 use super::{OpenRequest, Shared, bus_error, json};
 use crate::bus::{BusError, Replies};
 use crate::clock::millis;
+use crate::cluster_protocol::{
+    self, Action, AnswerError, CallHead, Control, PROTOCOL, Refusal, Reply, Subjects,
+};
 use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
-use crate::wire::{self, Action, AnswerError, CallHead, Control, PROTOCOL, Refusal, Reply, Subjects};
 
 /// How long delivering the answer of a client may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -92,7 +94,7 @@ impl Link {
             forwarding: Some(forwarding),
         };
         let subject = Subjects(&self.shared.bus).call(&self.key, self.epoch);
-        let message = wire::write(&head, message.as_bytes());
+        let message = cluster_protocol::write(&head, message.as_bytes());
         events.on_send();
         let control = Subjects(&self.shared.bus).control(&self.worker);
         let open = OpenRequest::new(&self.shared, control, &id);
@@ -175,9 +177,9 @@ impl Link {
             Err((code, message)) => (true, RawJson::of(&AnswerError { code, message })),
         };
         let head = Control::Answer { id: id.to_owned(), number, is_error };
-        let message = wire::write(&head, body.get().as_bytes());
+        let message = cluster_protocol::write(&head, body.get().as_bytes());
         // If it cannot be delivered, the worker is lost, and so is the request.
-        let _ = wire::control(&self.shared.bus, &self.worker, message, ANSWER_TIMEOUT).await;
+        let _ = cluster_protocol::control(&self.shared.bus, &self.worker, message, ANSWER_TIMEOUT).await;
     }
 }
 

@@ -24,9 +24,9 @@ use toolhub_mcp_wire::McpError;
 
 use crate::bus::{Bus, BusError};
 use crate::clock::DatabaseClock;
+use crate::cluster_protocol::{self, ClusterEvent, Subjects};
 use crate::liveness::Liveness;
 use crate::membership::{MemberState, Membership};
-use crate::wire::{self, ClusterEvent, Subjects};
 
 use recent_placements::RecentPlacements;
 pub(crate) use waiting::OpenRequest;
@@ -166,7 +166,7 @@ impl Replica {
         let event = ClusterEvent::Changed { from: self.shared.member.id.clone(), topic: topic.to_owned() };
         let subject = Subjects(&self.shared.bus).events();
         // Without a connection, the others notice it by reading the database.
-        let _ = self.shared.bus.publish(&subject, wire::write(&event, b"")).await;
+        let _ = self.shared.bus.publish(&subject, cluster_protocol::write(&event, b"")).await;
     }
 
     /// Counts what other replicas reported by [`Self::publish_change`].
@@ -206,7 +206,7 @@ impl Shared {
     }
 
     fn cancel(&self, worker: &str, id: &str) {
-        let message = wire::write(&wire::Control::Cancel { id: id.to_owned() }, b"");
+        let message = cluster_protocol::write(&cluster_protocol::Control::Cancel { id: id.to_owned() }, b"");
         self.send_later(Subjects(&self.bus).control(worker), message);
     }
 
@@ -258,7 +258,7 @@ async fn receive_events(bus: Bus, shared: Weak<Shared>) {
     let Ok(mut events) = bus.subscribe(&Subjects(&bus).events()).await else { return };
     while let Some(event) = events.next().await {
         let Some(shared) = shared.upgrade() else { return };
-        let Some((event, body)) = wire::read::<ClusterEvent>(&event.payload) else { continue };
+        let Some((event, body)) = cluster_protocol::read::<ClusterEvent>(&event.payload) else { continue };
         match event {
             ClusterEvent::Notification { key, epoch, method } => {
                 let params = json(&body);

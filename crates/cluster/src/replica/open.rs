@@ -15,8 +15,10 @@ use super::link::Link;
 use super::{Shared, bus_error, json};
 use crate::bus::BusError;
 use crate::clock::millis;
+use crate::cluster_protocol::{
+    self, Action, CallHead, Control, ControlReply, PROTOCOL, Refusal, Reply, Subjects,
+};
 use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
-use crate::wire::{self, Action, CallHead, Control, ControlReply, PROTOCOL, Refusal, Reply, Subjects};
 
 /// Pause before a placement is looked up again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -105,7 +107,14 @@ async fn place(
         shared.recent_placements.add(&worker.id);
         let begin_by = shared.member.clock.now().unwrap_or_default().saturating_add(millis(PLACE_TIMEOUT));
         let request = Control::Place { key: key.into(), entry: spec.cluster_digest(), begin_by };
-        match wire::control(&shared.bus, &worker.id, wire::write(&request, b""), PLACE_TIMEOUT).await {
+        match cluster_protocol::control(
+            &shared.bus,
+            &worker.id,
+            cluster_protocol::write(&request, b""),
+            PLACE_TIMEOUT,
+        )
+        .await
+        {
             Ok(ControlReply::Placed { epoch }) => {
                 let (key, worker) = (key.clone(), worker.id);
                 return Ok(Placement { key, worker, epoch, left: Duration::ZERO });
@@ -184,7 +193,7 @@ async fn connect(
         forwarding: None,
     };
     let subject = Subjects(&shared.bus).call(&placement.key, placement.epoch);
-    let replies = match shared.bus.request(&subject, wire::write(&head, b"")).await {
+    let replies = match shared.bus.request(&subject, cluster_protocol::write(&head, b"")).await {
         Ok(replies) => replies,
         Err(BusError::NoResponders) => return Err(ConnectError::NotThere),
         Err(error) => return Err(failed(&error)),

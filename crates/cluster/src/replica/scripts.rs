@@ -16,9 +16,11 @@ use super::waiting::OpenRequest;
 use super::{Replica, Shared};
 use crate::bus::BusError;
 use crate::clock::millis;
+use crate::cluster_protocol::{
+    self, Control, ControlReply, PROTOCOL, REPORT_BYTES, ScriptHead, ScriptReply, Subjects,
+};
 use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
 use crate::liveness::BEAT_INTERVAL;
-use crate::wire::{self, Control, ControlReply, PROTOCOL, REPORT_BYTES, ScriptHead, ScriptReply, Subjects};
 
 /// How long a worker may take to acknowledge messages for a script.
 const INPUT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -126,7 +128,7 @@ impl ScriptWorkers {
         let open = OpenRequest::new(shared, subjects.control(worker), &head.id);
         // Before the request is sent: dropping this future may happen after that, and must cancel it.
         let mut script = RemoteScript::new(Arc::clone(shared), worker, open);
-        let sent = shared.bus.request(&subjects.scripts(worker), wire::write(&head, first)).await;
+        let sent = shared.bus.request(&subjects.scripts(worker), cluster_protocol::write(&head, first)).await;
         let replies = sent.map_err(|error| NotBegun::from(&error))?;
         let mut exchange = Exchange::of(replies, &script.open, &shared.liveness, worker);
         loop {
@@ -162,7 +164,7 @@ struct RemoteScript {
     exchange: Option<Exchange>,
     /// Lines of the host that were not read yet. The worker sends no more than a window.
     incoming: VecDeque<Bytes>,
-    /// What was read of the lines, as the sum of [`wire::window_cost`], and what of it was reported to the worker.
+    /// What was read of the lines, as the sum of [`cluster_protocol::window_cost`], and what of it was reported to the worker.
     taken: u64,
     reported: u64,
     /// Messages to the host that are not on their way yet.
@@ -200,7 +202,7 @@ impl RemoteScript {
 
     fn take_line(&mut self) -> Option<Vec<u8>> {
         let line = self.incoming.pop_front()?;
-        self.taken = self.taken.saturating_add(wire::window_cost(&line));
+        self.taken = self.taken.saturating_add(cluster_protocol::window_cost(&line));
         if self.taken - self.reported >= REPORT_BYTES {
             self.report();
         }
@@ -211,7 +213,7 @@ impl RemoteScript {
     fn report(&mut self) {
         self.reported = self.taken;
         let message = Control::ScriptTaken { id: self.open.id.to_string(), cost: self.taken };
-        self.shared.send_later(self.open.subject.clone(), wire::write(&message, b""));
+        self.shared.send_later(self.open.subject.clone(), cluster_protocol::write(&message, b""));
     }
 
     /// Sends what is queued if nothing is on its way.
@@ -222,9 +224,11 @@ impl RemoteScript {
         let lines = self.outgoing.split_to(self.outgoing.len().min(MAX_INPUT_BYTES));
         let head = Control::ScriptInput { id: self.open.id.to_string() };
         let (bus, worker, message) =
-            (self.shared.bus.clone(), self.worker.clone(), wire::write(&head, &lines));
+            (self.shared.bus.clone(), self.worker.clone(), cluster_protocol::write(&head, &lines));
         self.delivery =
-            Some(Box::pin(async move { wire::control(&bus, &worker, message, INPUT_TIMEOUT).await }));
+            Some(Box::pin(
+                async move { cluster_protocol::control(&bus, &worker, message, INPUT_TIMEOUT).await },
+            ));
     }
 
     /// The worker is lost, or messages were.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::task::JoinSet;
 
 use super::Shared;
-use crate::wire::{self, EndedRequests, WAITING_INTERVAL, Waiting};
+use crate::cluster_protocol::{self, EndedRequests, WAITING_INTERVAL, Waiting};
 
 /// Maximum number of ids in one message.
 const MAX_IDS: usize = 2000;
@@ -97,7 +97,7 @@ pub(super) async fn report_waiting(shared: Weak<Shared>) {
         for (subject, ids) in all {
             let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
             for ids in ids.chunks(MAX_IDS) {
-                let message = wire::write(&Waiting::Waiting { ids }, b"");
+                let message = cluster_protocol::write(&Waiting::Waiting { ids }, b"");
                 reports.spawn(report(Arc::clone(&shared), subject.clone(), message));
             }
         }
@@ -109,7 +109,7 @@ pub(super) async fn report_waiting(shared: Weak<Shared>) {
 async fn report(shared: Arc<Shared>, subject: String, message: Bytes) {
     let Ok(mut replies) = shared.bus.request(&subject, message).await else { return };
     let Ok(Some(answer)) = replies.next(ANSWER_TIMEOUT).await else { return };
-    if let Some((EndedRequests { ended }, _)) = wire::read(&answer) {
+    if let Some((EndedRequests { ended }, _)) = cluster_protocol::read(&answer) {
         shared.open_requests.note_ended(&subject, &ended);
     }
 }

@@ -8,7 +8,7 @@ use toolhub_core::{RawJson, ServerId};
 use toolhub_mcp_client::ClientHandler;
 
 use crate::bus::Bus;
-use crate::wire::{self, ClusterEvent, Subjects};
+use crate::cluster_protocol::{self, ClusterEvent, Subjects};
 
 /// A notification that waits to be published.
 pub(super) struct QueuedEvent {
@@ -61,7 +61,7 @@ pub(super) async fn publish_events(bus: &Bus, mut events: mpsc::Receiver<QueuedE
     while let Some(QueuedEvent { key, epoch, method, params }) = events.recv().await {
         let event = ClusterEvent::Notification { key: (&key).into(), epoch, method };
         let body = params.as_ref().map(RawJson::get).unwrap_or_default();
-        let _ = bus.publish(&subject, wire::write(&event, body.as_bytes())).await;
+        let _ = bus.publish(&subject, cluster_protocol::write(&event, body.as_bytes())).await;
     }
     std::future::pending::<()>().await;
 }

@@ -20,7 +20,7 @@ use super::Shared;
 use super::questions::Questions;
 use crate::bus::{IncomingRequest, ReplyWriter, Requests};
 use crate::calls::HandledRequest;
-use crate::wire::{self, Action, CallHead, PROTOCOL, Refusal, Reply};
+use crate::cluster_protocol::{self, Action, CallHead, PROTOCOL, Refusal, Reply};
 
 /// How often a running request is reported to its replica.
 pub(super) const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
@@ -161,7 +161,7 @@ impl Shared {
     /// Processes one request.
     async fn answer(self: Arc<Self>, instance: Arc<Instance>, request: IncomingRequest) {
         let IncomingRequest { payload, mut reply } = request;
-        let Some((head, body)) = wire::read::<CallHead>(&payload) else { return };
+        let Some((head, body)) = cluster_protocol::read::<CallHead>(&payload) else { return };
         if head.protocol != PROTOCOL {
             let why = Refusal::CannotTake {
                 why: LocalizedText::new(
@@ -182,7 +182,7 @@ impl Shared {
             return refuse(reply, Refusal::NotHeld).await;
         }
         instance.touch();
-        if reply.send(&wire::write(&Reply::Accepted, b"")).await.is_err() {
+        if reply.send(&cluster_protocol::write(&Reply::Accepted, b"")).await.is_err() {
             return;
         }
         let (out, queued) = mpsc::channel(MAX_QUEUED);
@@ -249,7 +249,7 @@ fn released() -> LocalizedText {
 }
 
 async fn refuse(reply: ReplyWriter, why: Refusal) {
-    let _ = reply.finish(&wire::write(&Reply::Refused { why }, b"")).await;
+    let _ = reply.finish(&cluster_protocol::write(&Reply::Refused { why }, b"")).await;
 }
 
 /// A request that this worker processes for a replica.
@@ -289,7 +289,7 @@ impl RunningRequest<'_> {
                     if is_lost || (self.is_renewed && !self.call.is_waited_for()) {
                         return;
                     }
-                    let _ = reply.send(&wire::write(&Reply::Running, b"")).await;
+                    let _ = reply.send(&cluster_protocol::write(&Reply::Running, b"")).await;
                 }
             }
         };
@@ -297,7 +297,7 @@ impl RunningRequest<'_> {
             let _ = reply.send(&message).await;
         }
         let (head, body) = outcome.unwrap_or_else(|failure| (Reply::Failed, failure));
-        let _ = reply.finish(&wire::write(&head, body.get().as_bytes())).await;
+        let _ = reply.finish(&cluster_protocol::write(&head, body.get().as_bytes())).await;
     }
 }
 
@@ -312,7 +312,7 @@ impl RemoteClient for CallClient {
     fn notify(&self, method: &str, params: &RawObject) {
         let head = Reply::Notification { method: method.to_owned() };
         let params = params.clone().into_raw();
-        let _ = self.out.try_send(wire::write(&head, params.get().as_bytes()));
+        let _ = self.out.try_send(cluster_protocol::write(&head, params.get().as_bytes()));
     }
 
     fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, ClientResponse> {
@@ -322,7 +322,7 @@ impl RemoteClient for CallClient {
             let answer = self.call.state.expect_answer(number);
             let head = Reply::Question { number, method: method.to_owned() };
             let body = params.map(RawJson::get).unwrap_or_default();
-            if self.out.send(wire::write(&head, body.as_bytes())).await.is_err() {
+            if self.out.send(cluster_protocol::write(&head, body.as_bytes())).await.is_err() {
                 return unavailable("the client is gone");
             }
             match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {

@@ -24,10 +24,10 @@ use toolhub_mcp_client::{ClientHandler, Server};
 use crate::bus::{Bus, BusError, IncomingRequest, Requests};
 use crate::calls::HandledRequests;
 use crate::clock::DatabaseClock;
+use crate::cluster_protocol::{self, Control, ControlReply, EndedRequests, Subjects};
 use crate::liveness::Liveness;
 use crate::membership::{MemberState, Membership};
 use crate::replica::{JoinOptions, new_id};
-use crate::wire::{self, Control, ControlReply, EndedRequests, Subjects};
 use handler::{InstanceHandler, QueuedEvent, publish_events};
 use instance::Instance;
 use questions::{Questions, read_answer};
@@ -223,7 +223,7 @@ impl Shared {
     /// Answers a message to this worker.
     async fn control(self: Arc<Self>, request: IncomingRequest) {
         let IncomingRequest { payload, reply } = request;
-        let Some((control, body)) = wire::read::<Control>(&payload) else { return };
+        let Some((control, body)) = cluster_protocol::read::<Control>(&payload) else { return };
         let answer = match control {
             Control::Place { key, entry, begin_by } => self
                 .place(key.into(), &entry, begin_by)
@@ -256,7 +256,7 @@ impl Shared {
                 ControlReply::Done
             }
         };
-        let _ = reply.finish(&wire::write(&answer, b"")).await;
+        let _ = reply.finish(&cluster_protocol::write(&answer, b"")).await;
     }
 
     /// Takes an instance.
@@ -312,7 +312,7 @@ impl Shared {
     /// another worker may take it at once and not only after the lease.
     async fn receive_requests(&self, held: &HeldPlacement) -> Result<Requests, LocalizedText> {
         let subject = Subjects(&self.bus).call(&held.key, held.epoch);
-        match self.bus.serve(&subject, Some(wire::QUEUE)).await {
+        match self.bus.serve(&subject, Some(cluster_protocol::QUEUE)).await {
             Ok(requests) => Ok(requests),
             Err(error) => {
                 let _ = self.member.store.release(self.member.id.clone(), held.clone()).await;

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use toolhub_core::RawJson;
 use toolhub_core::caller::ClientResponse;
 
-use crate::wire::AnswerError;
+use crate::cluster_protocol::AnswerError;
 
 /// The questions of one request, by their number.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ use super::Shared;
 use super::instance::{REPLICA_TIMEOUT, RUNNING_INTERVAL};
 use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
 use crate::calls::{HandledRequest, HandledRequests};
-use crate::wire::{self, PROTOCOL, ScriptHead, ScriptReply, WINDOW_BYTES};
+use crate::cluster_protocol::{self, PROTOCOL, ScriptHead, ScriptReply, WINDOW_BYTES};
 
 /// Messages of a replica to one host that wait. The replica sends the next one after an answer.
 const MAX_INPUTS: usize = 4;
@@ -58,7 +58,7 @@ pub(super) struct Streams {
     inputs: mpsc::Sender<Bytes>,
     /// Taken by the task that runs the script.
     received: Mutex<Option<mpsc::Receiver<Bytes>>>,
-    /// What the replica has taken of the lines, as the sum of [`wire::window_cost`].
+    /// What the replica has taken of the lines, as the sum of [`cluster_protocol::window_cost`].
     taken: watch::Sender<u64>,
 }
 
@@ -140,7 +140,7 @@ impl Shared {
 
     async fn run_script(&self, request: IncomingRequest) {
         let IncomingRequest { payload, mut reply } = request;
-        let Some((head, first)) = wire::read::<ScriptHead>(&payload) else { return };
+        let Some((head, first)) = cluster_protocol::read::<ScriptHead>(&payload) else { return };
         drop(payload);
         let Some(offer) = &self.scripts.offer else { return };
         // A copy of a request gets no answer: the first one does.
@@ -160,7 +160,7 @@ impl Shared {
             );
             return refuse(reply, why, true).await;
         };
-        if reply.send(&wire::write(&ScriptReply::Accepted, b"")).await.is_err() {
+        if reply.send(&cluster_protocol::write(&ScriptReply::Accepted, b"")).await.is_err() {
             return;
         }
         let run =
@@ -199,7 +199,7 @@ impl ScriptRun<'_> {
             reply.send(&ended(over_time(), cpu_ms)).await?;
             return Ok(false);
         }
-        reply.send(&wire::write(&ScriptReply::Running { cpu_ms }, b"")).await?;
+        reply.send(&cluster_protocol::write(&ScriptReply::Running { cpu_ms }, b"")).await?;
         Ok(true)
     }
 
@@ -229,7 +229,7 @@ impl ScriptRun<'_> {
                 }
             }
         };
-        reply.send(&wire::write(&ScriptReply::Started, b"")).await?;
+        reply.send(&cluster_protocol::write(&ScriptReply::Started, b"")).await?;
         self.relay(reply, host).await
     }
 
@@ -262,12 +262,12 @@ impl ScriptRun<'_> {
                 }
                 event = host.next(has_room) => match event {
                     ScriptHostEvent::Line(line) => {
-                        sent = sent.saturating_add(wire::window_cost(&line));
+                        sent = sent.saturating_add(cluster_protocol::window_cost(&line));
                         let head = ScriptReply::Line { cpu_ms: cpu_of(&*host) };
-                        reply.send(&wire::write(&head, &line)).await?;
+                        reply.send(&cluster_protocol::write(&head, &line)).await?;
                     }
                     ScriptHostEvent::Written => {
-                        reply.send(&wire::write(&ScriptReply::Written { bytes: received }, b"")).await?;
+                        reply.send(&cluster_protocol::write(&ScriptReply::Written { bytes: received }, b"")).await?;
                     }
                     ScriptHostEvent::Ended(end) => return reply.finish(&ended(end, cpu_of(&*host))).await,
                 },
@@ -283,7 +283,7 @@ fn cpu_of(host: &dyn ScriptHost) -> Option<u64> {
 }
 
 fn ended(end: ScriptHostEnd, cpu_ms: Option<u64>) -> Bytes {
-    wire::write(&ScriptReply::Ended { end, cpu_ms }, b"")
+    cluster_protocol::write(&ScriptReply::Ended { end, cpu_ms }, b"")
 }
 
 fn worker_ended() -> ScriptHostEnd {
@@ -304,5 +304,5 @@ fn over_time() -> ScriptHostEnd {
 }
 
 async fn refuse(reply: ReplyWriter, why: LocalizedText, full: bool) {
-    let _ = reply.finish(&wire::write(&ScriptReply::Refused { why, full }, b"")).await;
+    let _ = reply.finish(&cluster_protocol::write(&ScriptReply::Refused { why, full }, b"")).await;
 }

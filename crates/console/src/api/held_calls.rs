@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub::held_calls::{DecideError, Decider, HeldCall, HeldState};
 use toolhub_access::may_decide_held_calls;
+use toolhub_core::RawJson;
 use toolhub_core::audit::HeldCallDecision;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{RawJson, Role};
 use toolhub_server::Authenticator as _;
 
 use super::{Page, timestamp};
@@ -73,16 +73,13 @@ pub(crate) async fn visible(context: &ConsoleContext<'_>, all: bool) -> Result<V
     Ok(calls.iter().rev().map(|call| held(context, call)).collect())
 }
 
-fn is_alone(context: &ConsoleContext<'_>) -> bool {
-    !context.gateways.access().is_required()
+fn decider<'a>(context: &'a ConsoleContext<'_>) -> Decider<'a> {
+    Decider { principal: context.principal(), is_alone: !context.gateways.access().is_required() }
 }
 
 fn held(context: &ConsoleContext<'_>, call: &HeldCall) -> Held {
     let at = |ms: u64| timestamp(SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
-    let principal = context.principal();
-    let is_own = call.principal == **principal.id();
-    let may_decide = may_decide_held_calls(principal.roles);
-    let may_approve_own = is_alone(context) && principal.roles.contains(Role::Owner);
+    let may_decide = may_decide_held_calls(context.principal().roles);
     Held {
         id: call.id.clone(),
         state: call.state.name().to_owned(),
@@ -101,14 +98,13 @@ fn held(context: &ConsoleContext<'_>, call: &HeldCall) -> Held {
         decided_by: call.state.decided_by().map(str::to_owned),
         at: at(call.at_ms),
         expires: at(call.expires_ms),
-        may_approve: call.state == HeldState::Held && may_decide && (!is_own || may_approve_own),
+        may_approve: decider(context).may_approve(call),
     }
 }
 
 pub(crate) async fn decide(context: &ConsoleContext<'_>, approved: bool) -> Result<Response<Body>, Problem> {
     let (id, hub) = (context.id(), context.hub());
-    let decider = Decider { principal: context.principal(), is_alone: is_alone(context) };
-    let call = hub.held_calls().decide(id, approved, decider).await.map_err(|error| {
+    let call = hub.held_calls().decide(id, approved, decider(context)).await.map_err(|error| {
         let (status, kind) = match &error {
             DecideError::Unknown => (StatusCode::NOT_FOUND, "not-found"),
             DecideError::NotHeld(_) => (StatusCode::CONFLICT, "not-waiting"),

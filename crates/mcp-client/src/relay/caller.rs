@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use toolhub_core::caller::{Caller, ClientResponse};
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::era::{CAPABILITIES, INFO, INPUT_RESPONSES, REQUEST_STATE, VERSION};
-use toolhub_mcp_wire::{Era, wire};
+use toolhub_mcp_wire::{Era, jsonrpc};
 
 use crate::transport::Listener;
 
@@ -69,7 +69,7 @@ impl Client {
 
     /// Sends a notification; it is dropped if the queue of the link is full.
     pub(super) fn notify(&self, method: &str, params: &RawObject) {
-        let _ = self.out.try_send(wire::notification(method, params));
+        let _ = self.out.try_send(jsonrpc::notification(method, params));
     }
 
     /// Sends a message; waits while the queue is full.
@@ -83,7 +83,7 @@ impl Client {
         let (reply, answer) = oneshot::channel();
         self.pending_requests().insert(id, reply);
         let _guard = PendingRequestGuard { client: self, id };
-        self.send(wire::on_one_line(wire::server_request(id, method, params))).await;
+        self.send(jsonrpc::on_one_line(jsonrpc::server_request(id, method, params))).await;
         match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(unavailable("the client is gone"))),
             Err(_) => Err(unavailable("the client did not answer in time")),

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use toolhub_core::error::Effect;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject};
-use toolhub_mcp_wire::{McpError, wire};
+use toolhub_mcp_wire::{McpError, jsonrpc};
 
 use super::caller::{Client, Progress, RequestCaller};
 use super::control::{Control, ControlAnswer, ControlRequest, RestartOutcome, RestartServer, StateMessage};
@@ -236,7 +236,7 @@ impl Relay {
                                 let current = (self.find)(target.server.id().as_str());
                                 let task = tasks.spawn(async move {
                                     client.send(match target.answer(current, request).await {
-                                        Ok(result) => wire::answer(RawJson::from(id), &Ok(result)),
+                                        Ok(result) => jsonrpc::answer(RawJson::from(id), &Ok(result)),
                                         Err(error) => failed(id, &error),
                                     }).await;
                                     id
@@ -253,7 +253,7 @@ impl Relay {
                         }
                     }
                     Line::TooLong(start) => {
-                        if let Some(id) = wire::extract_id(&start) {
+                        if let Some(id) = jsonrpc::extract_id(&start) {
                             client.send(failed(id, &McpError::unreadable("the request is too long"))).await;
                         }
                     }
@@ -327,14 +327,7 @@ impl Target {
         let Some((connection, _)) = connection else { return Err(expired()) };
         let began = self.instance.failure_mark();
         let result = connection.request(request).await;
-        if matches!(result, Err(McpError::SessionExpired { .. })) {
-            self.instance.discard(&connection);
-        }
-        let lost = matches!(result, Err(McpError::Lost { .. }));
-        match lost && self.instance.still_responds(&connection).await {
-            true => self.instance.record_outcome(began, None),
-            false => self.instance.record_outcome(began, result.as_ref().err()),
-        }
+        self.instance.record_relayed(&connection, began, &result).await;
         result
     }
 }
@@ -351,7 +344,7 @@ fn failed(id: u64, error: &McpError) -> String {
         .with("message", error.to_string())
         .with("data", RawJson::of(&Failure::from(error)));
     let answer = RawObject::default().with("jsonrpc", "2.0").with("id", id).with("error", body);
-    wire::on_one_line(answer.into_raw().get().to_owned())
+    jsonrpc::on_one_line(answer.into_raw().get().to_owned())
 }
 
 fn written(welcome: &Welcome) -> String {

@@ -101,14 +101,7 @@ impl ServedServer {
         let _guard = server.begin_request(Purpose::CallerRequest);
         let began = server.failure_mark();
         let result = connection.request(request).await;
-        if matches!(result, Err(McpError::SessionExpired { .. })) {
-            server.discard(&connection);
-        }
-        let lost = matches!(result, Err(McpError::Lost { .. }));
-        match lost && server.still_responds(&connection).await {
-            true => server.record_outcome(began, None),
-            false => server.record_outcome(began, result.as_ref().err()),
-        }
+        server.record_relayed(&connection, began, &result).await;
         result.map_err(|error| report(&error))
     }
 

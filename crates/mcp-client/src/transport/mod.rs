@@ -1,6 +1,6 @@
 //! Transports. A transport matches responses to requests; `connection` interprets the messages.
 
-mod fair_semaphore;
+mod dynamic_threshold_semaphore;
 pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod mux;

@@ -13,9 +13,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::McpError;
-use toolhub_mcp_wire::wire::{self, Incoming, MessageError};
+use toolhub_mcp_wire::jsonrpc::{self, Incoming, MessageError};
 
-use super::fair_semaphore::FairSemaphore;
+use super::dynamic_threshold_semaphore::DynamicThresholdSemaphore;
 use super::{Inbox, Listener, OutgoingRequest, progress_token};
 
 /// Maximum number of requests in flight; others wait.
@@ -99,7 +99,7 @@ impl<O> Shared<O> {
 pub(crate) struct MuxHandle<O> {
     shared: Arc<Shared<O>>,
     /// Limits the requests in flight.
-    fair_semaphore: FairSemaphore,
+    semaphore: DynamicThresholdSemaphore,
     _closing: DropGuard,
 }
 
@@ -115,9 +115,9 @@ impl<O: MessageSink> MuxHandle<O> {
         let shared = Arc::new(Shared { sink, in_flight: Mutex::default(), open: AtomicBool::new(true) });
         let closing = CancellationToken::new();
         let handle_dropped = closing.clone();
-        let fair_semaphore = FairSemaphore::new(MAX_PENDING);
+        let semaphore = DynamicThresholdSemaphore::new(MAX_PENDING);
         let mux = Mux { shared: Arc::clone(&shared), handle_dropped, inbox, server_requests: JoinSet::new() };
-        (Self { shared, fair_semaphore, _closing: closing.drop_guard() }, mux)
+        (Self { shared, semaphore, _closing: closing.drop_guard() }, mux)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -132,7 +132,7 @@ impl<O: MessageSink> MuxHandle<O> {
         closed_error: impl Fn() -> McpError + Send + 'a,
     ) -> BoxFuture<'a, Result<RawJson, McpError>> {
         Box::pin(async move {
-            let _permit = self.fair_semaphore.take(request.principal).await;
+            let _permit = self.semaphore.take(request.principal).await;
             let (reply, answer) = oneshot::channel();
             let (id, listener) = (request.id, request.listener.cloned());
             let sent = self
@@ -182,7 +182,7 @@ impl<O: MessageSink> Drop for CancelOnDrop<'_, O> {
             let params =
                 RawObject::default().with("requestId", id).with("reason", "the caller cancelled the request");
             // If the queue is full, the cancellation is not sent; the response is discarded in any case.
-            let _ = self.shared.sink.enqueue(wire::notification("notifications/cancelled", &params));
+            let _ = self.shared.sink.enqueue(jsonrpc::notification("notifications/cancelled", &params));
         }
     }
 }
@@ -212,7 +212,7 @@ impl<O: MessageSink> Mux<O> {
         if message.trim_ascii().is_empty() {
             return None;
         }
-        match wire::read(message) {
+        match jsonrpc::read(message) {
             Ok(Incoming::Response { id, outcome }) => match self.shared.take(id) {
                 Some(pending) => {
                     let _ = pending.reply.send(outcome);
@@ -247,13 +247,13 @@ impl<O: MessageSink> Mux<O> {
         while self.server_requests.try_join_next().is_some() {}
         if self.server_requests.len() >= MAX_SERVER_REQUESTS {
             let refusal = Err((-32000, "too many concurrent requests".to_owned()));
-            let _ = self.shared.sink.enqueue(wire::answer(id, &refusal));
+            let _ = self.shared.sink.enqueue(jsonrpc::answer(id, &refusal));
             return;
         }
         let (inbox, shared) = (Arc::clone(&self.inbox), Arc::clone(&self.shared));
         self.server_requests.spawn(async move {
             let outcome = inbox.request(method, params, None).await;
-            let mut answer = wire::answer(id, &outcome);
+            let mut answer = jsonrpc::answer(id, &outcome);
             while let Err(back) = shared.sink.enqueue(answer) {
                 answer = back;
                 tokio::time::sleep(RETRY_DELAY).await;
@@ -287,7 +287,7 @@ impl<O: MessageSink> Mux<O> {
 
     /// Fails the request whose message was rejected; other rejected messages are only logged.
     pub(crate) fn fail_rejected(&self, message: &str, error: McpError) {
-        let id = match wire::read(&Bytes::copy_from_slice(message.as_bytes())) {
+        let id = match jsonrpc::read(&Bytes::copy_from_slice(message.as_bytes())) {
             Ok(Incoming::Request { id, .. }) => id.decode().ok(),
             _ => None,
         };

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_wire::McpError;
-use toolhub_mcp_wire::wire::{self, on_one_line};
+use toolhub_mcp_wire::jsonrpc::{self, on_one_line};
 
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::mux::{Mux, MuxHandle};
@@ -146,7 +146,7 @@ async fn read(mut reader: Reader, mut mux: Mux<LinkWriter>, sink: LinkWriter) {
                 Line::Whole(line) => drop(mux.receive(&line.into())),
                 Line::TooLong(start) => {
                     let detail = format!("a line of more than {} MiB", MAX_LINE_BYTES >> 20);
-                    mux.fail_malformed(wire::extract_id(&start), detail);
+                    mux.fail_malformed(jsonrpc::extract_id(&start), detail);
                 }
                 Line::End => return,
             }

@@ -7,7 +7,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_wire::McpError;
 
-use super::fair_semaphore::FairSemaphore;
+use super::dynamic_threshold_semaphore::DynamicThresholdSemaphore;
 use super::{Inbox, Listener, OutgoingRequest, Repeat, Transport};
 use crate::connection::ServerInfo;
 use crate::relay::{Forwarding, Welcome};
@@ -21,7 +21,7 @@ pub(crate) struct RemoteTransport {
     link: Arc<dyn RemoteLink>,
     inbox: Arc<dyn Inbox>,
     server: ServerId,
-    in_flight: FairSemaphore,
+    in_flight: DynamicThresholdSemaphore,
 }
 
 impl RemoteTransport {
@@ -39,7 +39,10 @@ impl RemoteTransport {
                 "工作进程对它的描述无法识别：请在所有机器上运行相同版本的 toolhub",
             ))
         })?;
-        Ok((Self { link, inbox, server, in_flight: FairSemaphore::new(MAX_IN_FLIGHT) }, server_info))
+        Ok((
+            Self { link, inbox, server, in_flight: DynamicThresholdSemaphore::new(MAX_IN_FLIGHT) },
+            server_info,
+        ))
     }
 }
 

@@ -14,7 +14,7 @@ use toolhub_client_config::HttpSpec;
 use toolhub_core::event_stream::{SseEvent, SseParser};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson};
-use toolhub_mcp_wire::{McpError, wire};
+use toolhub_mcp_wire::{McpError, jsonrpc};
 use toolhub_oauth::Authorizer;
 use url::Url;
 
@@ -152,7 +152,7 @@ impl Sender {
             let response = toolhub_oauth::send(request, self.authorizer.as_ref(), repeat, lost).await?;
             match response.status().is_success() {
                 true => Ok(()),
-                false => Err(status_error(response, wire::extract_id(body.as_bytes())).await),
+                false => Err(status_error(response, jsonrpc::extract_id(body.as_bytes())).await),
             }
         };
         match tokio::time::timeout(POST_TIMEOUT, sent).await {

@@ -14,7 +14,7 @@ use toolhub_client_config::StdioSpec;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson};
 use toolhub_mcp_wire::McpError;
-use toolhub_mcp_wire::wire::{self, on_one_line};
+use toolhub_mcp_wire::jsonrpc::{self, on_one_line};
 
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::mux::{Mux, MuxHandle};
@@ -135,7 +135,7 @@ impl Actor {
                     }
                     Line::TooLong(start) => {
                         let detail = format!("a line of more than {} MiB", MAX_LINE_BYTES >> 20);
-                        self.mux.fail_malformed(wire::extract_id(&start), detail);
+                        self.mux.fail_malformed(jsonrpc::extract_id(&start), detail);
                     }
                     Line::End => break End::Closed,
                 },

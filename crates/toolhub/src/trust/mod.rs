@@ -1,37 +1,16 @@
 //! Workspace trust: decides whether the settings, servers and skills of the current folder are used, and grants the consent that
 //! starting a server requires. This is the only code that grants it.
 
-mod bound;
-mod calling_skills;
-mod changes;
-mod container_mounts;
-mod entry_text;
 mod files;
-mod first_line;
-mod git_folder;
-mod interpreters;
 mod launch;
 mod launch_form;
-mod launch_packages;
-mod launch_programs;
-mod launch_words;
-mod loader_variables;
 mod location;
-mod named_folders;
 mod notice;
-mod packages;
-mod python_files;
 mod record;
 mod review;
-mod review_folder;
 mod run_trust;
 mod scan;
-mod steering;
-mod tree;
-mod user_server_binding;
-mod user_server_entry;
-mod virtual_environments;
-mod workspace_scan;
+mod user_servers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,20 +23,23 @@ use toolhub_core::{Consent, ServerId};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_skills::Origin;
 
-pub use changes::{Change, ChangeKind};
 pub use launch_form::Scope;
-pub use record::{TrustList, TrustRecord};
+pub use record::changes::{Change, ChangeKind};
+pub use record::trust_list::{TrustList, TrustRecord};
 pub use review::{Address, Program, Review, ReviewedSkill};
 pub use run_trust::RunTrust;
 pub(crate) use scan::AGENT_SKILLS;
-pub(crate) use user_server_entry::Restriction;
+pub(crate) use user_servers::entry::Restriction;
 
-use bound::{ConsentBinding, Launch, same};
 use files::FileState;
 use location::{FolderLocation, holds, project};
+use record::changes;
+use record::consent_binding::{ConsentBinding, Launch, same};
+use review::folder_review;
 use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan};
-use user_server_binding::{UserServerBinding, UserServerLaunch};
-use user_server_entry::UserServerEntry;
+use user_servers::binding::{self, UserServerBinding, UserServerLaunch};
+use user_servers::entry::UserServerEntry;
+use user_servers::steering;
 
 /// The trust decision for a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -325,12 +307,12 @@ impl Workspace {
                 config.map(|config| config.join(SERVERS))
             }
         };
-        let mut servers = file.map(|file| user_server_binding::user_servers(&file)).unwrap_or_default();
+        let mut servers = file.map(|file| binding::user_servers(&file)).unwrap_or_default();
         servers.retain(|(id, stdio)| {
             let entry = self.user_server_entry_in(here, id.clone(), stdio.clone());
             entry.restriction_without_trust(entry.steering_file()).is_some()
         });
-        user_server_binding::launches(servers, here)
+        binding::launches(servers, here)
     }
 
     /// Grants consent to the Python interpreter of skills, if no settings name one.
@@ -398,7 +380,7 @@ impl Workspace {
         let are_user_servers_current = |folder: &Folder| {
             let record = known(&list, &folder.scan.location.folder);
             let is_known = |record: &TrustRecord| {
-                user_server_binding::record_of(folder.user_servers())
+                binding::record_of(folder.user_servers())
                     .iter()
                     .all(|(key, now)| record.user_servers.get(key) == Some(now))
             };
@@ -408,7 +390,7 @@ impl Workspace {
             are_user_servers_current: are_user_servers_current(folder),
             changes: folder.changes.clone(),
             is_here: folder.is_here,
-            ..review_folder::review(&folder.scan, &folder.status, folder.user_servers())
+            ..folder_review::review(&folder.scan, &folder.status, folder.user_servers())
         };
         self.folders.iter().map(review).collect()
     }
@@ -465,7 +447,7 @@ impl Workspace {
                     format!("路径 `{display}` 不是 UTF-8：请重命名文件夹，或使用 `--trust`"),
                 ));
             };
-            let user_servers = user_server_binding::record_of(folder.user_servers());
+            let user_servers = binding::record_of(folder.user_servers());
             records.insert(
                 path.to_owned(),
                 TrustRecord { user_servers, ..record(&folder.scan, &folder.digest) },

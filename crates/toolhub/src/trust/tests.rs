@@ -134,12 +134,12 @@ fn own_server_of_a_named_config_is_checked_once_per_start() {
     // The review of another config does not withdraw it.
     find(None, &review).trust().unwrap();
     let consent = start();
-    let before = user_server_binding::CHECKS.get();
+    let before = binding::CHECKS.get();
     assert_eq!(consent.permit().unwrap().rules(), &toolhub_core::consent::StartRules::default());
-    assert_eq!(user_server_binding::CHECKS.get() - before, 1);
+    assert_eq!(binding::CHECKS.get() - before, 1);
     workspace.write("run.sh", "changed");
     assert!(consent.permit().is_err());
-    assert_eq!(user_server_binding::CHECKS.get() - before, 2);
+    assert_eq!(binding::CHECKS.get() - before, 2);
 }
 
 #[test]

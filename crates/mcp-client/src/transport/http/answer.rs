@@ -11,7 +11,7 @@ use toolhub_core::RawJson;
 use toolhub_core::error::Effect;
 use toolhub_core::event_stream::{SseEvent, SseParser};
 use toolhub_mcp_wire::McpError;
-use toolhub_mcp_wire::wire::{self, Incoming, MessageError};
+use toolhub_mcp_wire::jsonrpc::{self, Incoming, MessageError};
 use toolhub_oauth::{ResponseTo, is_unprocessed};
 use url::Url;
 
@@ -192,7 +192,7 @@ impl Inner {
     /// Processes one message. A response to another request is discarded and fails the awaited request.
     fn receive(self: &Arc<Self>, message: &Bytes, awaited: Option<AwaitedRequest<'_>>) -> Received {
         let id = awaited.map(|awaited| awaited.id);
-        match wire::read(message) {
+        match jsonrpc::read(message) {
             Ok(Incoming::Response { id: answered, outcome }) if Some(answered) == id => {
                 return Received::Answer(outcome);
             }
@@ -285,7 +285,7 @@ impl Inner {
     ) -> Result<Response, McpError> {
         let head = ErrorHead::of(&response, url);
         let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
-        if request.is_some_and(|id| wire::is_result_of(&body, id)) {
+        if request.is_some_and(|id| jsonrpc::is_result_of(&body, id)) {
             let json = http::Response::builder().header(CONTENT_TYPE, "application/json");
             return json
                 .body(body)
@@ -306,7 +306,7 @@ impl Inner {
 /// [`SESSION_CODES`], as the SDKs send it. Any other error with the id of the request is its answer; with any other body it is
 /// unknown whether the request took effect.
 fn session_error(body: &[u8], request: Option<u64>) -> McpError {
-    match wire::error_in(body) {
+    match jsonrpc::error_in(body) {
         Some((McpError::Rpc { code, .. }, named))
             if SESSION_CODES.contains(&code) && named.is_none_or(|named| Some(named) == request) =>
         {
@@ -353,7 +353,7 @@ impl ErrorHead {
         let Self { status, location, leads_away, retry_after, effect } = self;
         // Servers explain errors in the body. Without the request's id the error may come from a proxy, which reveals nothing
         // about the server behind it.
-        if let Some((error, named)) = wire::error_in(body) {
+        if let Some((error, named)) = jsonrpc::error_in(body) {
             let refusal = status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429);
             if named.map_or(refusal, |named| Some(named) == request) {
                 return error;

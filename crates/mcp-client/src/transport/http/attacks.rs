@@ -95,7 +95,7 @@ async fn request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<u64> 
             let length = text.lines().find_map(|line| line.strip_prefix("content-length: "))?;
             let end = head + 4 + length.parse::<usize>().ok()?;
             if received.len() >= end {
-                let id = wire::extract_id(&received[head..end]);
+                let id = jsonrpc::extract_id(&received[head..end]);
                 received.drain(..end);
                 return id;
             }

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use toolhub_client_config::HttpSpec;
 use toolhub_core::ports::boxed;
 use toolhub_core::{BoxFuture, Effect, RawJson, RawObject};
-use toolhub_mcp_wire::{McpError, wire};
+use toolhub_mcp_wire::{McpError, jsonrpc};
 use toolhub_oauth::http_client::CONNECT_TIMEOUT;
 use toolhub_oauth::{Authorizer, ResponseTo};
 use url::Url;
@@ -196,7 +196,7 @@ impl Drop for CancelOnDrop<'_> {
         let Some(id) = self.id.filter(|_| !self.http.inner.is_modern()) else { return };
         let params =
             RawObject::default().with("requestId", id).with("reason", "the caller cancelled the request");
-        let body = wire::notification("notifications/cancelled", &params);
+        let body = jsonrpc::notification("notifications/cancelled", &params);
         let inner = Arc::clone(&self.http.inner);
         self.http.inner.spawn_with_timeout(async move {
             if let Ok(answer) = inner.post(body, None).await {
@@ -253,7 +253,7 @@ impl Inner {
         let inner = Arc::clone(self);
         self.spawn_while_open(async move {
             let outcome = inner.inbox.request(method, params, via).await;
-            let sent = inner.post(wire::answer(id, &outcome), None);
+            let sent = inner.post(jsonrpc::answer(id, &outcome), None);
             if let Ok(Ok(answer)) = tokio::time::timeout(CONNECT_TIMEOUT, sent).await {
                 answer.done(inner.direct.as_ref());
             }

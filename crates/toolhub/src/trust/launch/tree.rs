@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::LocalizedText;
 
-use super::files::{self, FileState};
+use crate::trust::files::{self, FileState};
 
 /// The maximum number and total size of the files of a project that is bound as a whole.
 const MAX_TREE_FILES: usize = 10_000;
@@ -34,7 +34,7 @@ const GIT_FOLDERS: [&str; 2] = ["refs", "logs"];
 
 /// Folders of installed packages and build output. They are not bound to task runners, which start what they like in a project;
 /// its review says so.
-pub(super) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
+pub(in crate::trust) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
 /// Folders of a package that contain other packages.
 const PACKAGES: [&str; 1] = ["node_modules"];
 

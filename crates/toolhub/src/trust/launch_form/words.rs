@@ -5,25 +5,25 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::entry_text::plain;
-use super::files;
-use super::launch_programs::{VERSION_FILES, VERSION_MANAGERS, is_known, name_of};
+use super::programs::{VERSION_FILES, VERSION_MANAGERS, is_known, name_of};
+use crate::trust::files;
 
 /// The maximum length of a word; no path is longer.
-pub(super) const MAX_WORD_BYTES: usize = 4_096;
+pub(in crate::trust) const MAX_WORD_BYTES: usize = 4_096;
 /// Characters, besides letters and digits, that have no special meaning to any program.
 pub(super) const PLAIN: &str = "_-./:=,@%+~#^ ";
 /// Further characters that are allowed in URLs.
 const IN_ADDRESSES: &str = "?&*!$()[];{}";
 
 /// The location of a launch, for words whose meaning depends on it.
-pub(super) struct LaunchContext<'a> {
+pub(in crate::trust) struct LaunchContext<'a> {
     /// The folders that relative paths may be resolved against, the working directory first.
-    pub(super) folders: &'a [PathBuf],
-    pub(super) project: &'a Path,
+    pub(in crate::trust) folders: &'a [PathBuf],
+    pub(in crate::trust) project: &'a Path,
     /// The `PATH` of the launch.
-    pub(super) path: Option<&'a OsStr>,
+    pub(in crate::trust) path: Option<&'a OsStr>,
     /// Whether the words contain the values of their variables.
-    pub(super) has_values: bool,
+    pub(in crate::trust) has_values: bool,
 }
 
 /// What a word starts.

@@ -5,7 +5,8 @@
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-use super::{files, git_folder};
+use super::git_folder;
+use crate::trust::files;
 
 /// Extensions of files that every program treats as data.
 const DATA: [&str; 52] = [
@@ -130,7 +131,7 @@ const MAX_ENTRIES: usize = 2_000;
 const MAX_LEVELS: usize = 16;
 
 /// The file or folder that can change what a program of the owner runs, for display; `None` if there is none.
-pub(super) fn find_in(folder: &Path, home_dir: Option<&Path>) -> Option<String> {
+pub(in crate::trust) fn find_in(folder: &Path, home_dir: Option<&Path>) -> Option<String> {
     find_below(folder).or_else(|| find_above(folder, home_dir))
 }
 

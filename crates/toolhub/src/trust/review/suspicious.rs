@@ -7,13 +7,13 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_engine::definition_scan::{FindingKind, escape_invisible};
 use url::{Host, Url};
 
-use super::files;
-use super::launch_form::Scope;
-use super::loader_variables::is_loader;
-use super::review::{Address, Program, Review};
-use super::scan::{Part, Scan};
-use super::tree::INSTALLED;
+use super::{Address, Program, Review};
 use crate::skills::{chunks, scan_text};
+use crate::trust::files;
+use crate::trust::launch::tree::INSTALLED;
+use crate::trust::launch_form::Scope;
+use crate::trust::launch_form::loader_variables::is_loader;
+use crate::trust::scan::{Part, Scan};
 
 /// The maximum number of findings in texts of skills and in files. Those of programs and addresses are all shown.
 const MAX_FINDINGS: usize = 40;

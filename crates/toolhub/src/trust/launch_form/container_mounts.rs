@@ -4,7 +4,7 @@
 use std::path::{Component, Path};
 
 use super::entry_text::plain;
-use super::launch_words::LaunchContext;
+use super::words::LaunchContext;
 
 /// Options of a volume (`-v SOURCE:TARGET:OPTIONS`) that name no other folder.
 const VOLUME_OPTIONS: [&str; 14] = [

@@ -8,13 +8,14 @@ use toolhub_client_config::{ConfigError, StdioSpec, TransportSpec, references};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
-use super::bound::same;
-use super::launch_form::Scope;
-use super::review::{Address, Program, Review, ReviewedSkill};
-use super::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
-use super::user_server_binding::UserServerLaunch;
-use super::{TrustStatus, calling_skills, steering, workspace_scan};
+use super::{Address, Program, Review, ReviewedSkill, calling_skills, suspicious};
 use crate::settings::Settings;
+use crate::trust::TrustStatus;
+use crate::trust::launch_form::Scope;
+use crate::trust::record::consent_binding::same;
+use crate::trust::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
+use crate::trust::user_servers::binding::UserServerLaunch;
+use crate::trust::user_servers::steering;
 
 /// The maximum number of characters of a value that are shown.
 const MAX_SHOWN: usize = 4_000;
@@ -22,7 +23,7 @@ const MAX_SHOWN: usize = 4_000;
 const SECRET_KEYS: [&str; 5] = ["key", "secret", "password", "token", "sha256"];
 
 /// The review of a scanned folder, and of what the owner's own servers load from it.
-pub(super) fn review(scan: &Scan, status: &TrustStatus, launches: &[UserServerLaunch]) -> Review {
+pub(in crate::trust) fn review(scan: &Scan, status: &TrustStatus, launches: &[UserServerLaunch]) -> Review {
     let mut problems = scan.problems.clone();
     let mut keep = |error: ConfigError| {
         problems.push(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)));
@@ -69,7 +70,7 @@ pub(super) fn review(scan: &Scan, status: &TrustStatus, launches: &[UserServerLa
     // Both files may contain the same entry.
     review.programs.dedup();
     review.addresses.dedup();
-    review.suspicious = workspace_scan::find_suspicious(scan, &review);
+    review.suspicious = suspicious::find_suspicious(scan, &review);
     review
 }
 

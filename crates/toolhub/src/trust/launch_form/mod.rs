@@ -3,14 +3,22 @@
 //! or a shell with such commands. Any other launch may load any file of the project: programs and options that are not on the
 //! lists are not assumed to be harmless.
 
+mod container_mounts;
+pub(super) mod entry_text;
+mod interpreters;
+pub(super) mod loader_variables;
+mod package_runners;
+pub(super) mod programs;
+pub(super) mod words;
+
 use toolhub_client_config::{StdioSpec, expand, references};
 
-use super::entry_text::filled;
-use super::interpreters::form_of;
-use super::launch_packages::{is_bun, is_container_run, is_deno, is_npx, is_pipx, is_uv, is_uvx};
-use super::launch_programs::{BUILTINS, CONTAINERS, SHELLS, is_task, name_of};
-use super::launch_words::{LaunchContext, MAX_WORD_BYTES, PLAIN, Started, are_plain, is_plain_word};
-use super::loader_variables::is_plain_variable;
+use self::entry_text::filled;
+use self::interpreters::form_of;
+use self::loader_variables::is_plain_variable;
+use self::package_runners::{is_bun, is_container_run, is_deno, is_npx, is_pipx, is_uv, is_uvx};
+use self::programs::{BUILTINS, CONTAINERS, SHELLS, is_task, name_of};
+use self::words::{LaunchContext, MAX_WORD_BYTES, PLAIN, Started, are_plain, is_plain_word};
 
 /// Characters of plain shell code, besides letters and digits.
 const PLAIN_CODE: &str = "_-./:=,@+ ;&";

@@ -1,7 +1,7 @@
 //! How interpreters are started with a script: the options allowed before it. Options that take code, tasks or configuration
 //! files are not allowed, and neither are interpreters that read files of their working directory.
 
-use super::launch_words::{LaunchContext, are_plain};
+use super::words::{LaunchContext, are_plain};
 
 /// The arguments before the script of an interpreter.
 pub(super) struct Form {

@@ -11,31 +11,31 @@ use toolhub_core::hex;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::parse_servers;
 
-use super::files::{self, FileState};
-use super::launch::LaunchSite;
-use super::launch_form::Scope;
-use super::location::FolderLocation;
-use super::record::TrustList;
-use super::scan::CONFIG;
 use crate::settings::Settings;
+use crate::trust::files::{self, FileState};
+use crate::trust::launch::LaunchSite;
+use crate::trust::launch_form::Scope;
+use crate::trust::location::FolderLocation;
+use crate::trust::record::trust_list::TrustList;
+use crate::trust::scan::CONFIG;
 
 /// The reviewed state of a trusted folder.
-pub(super) struct UserServerBinding {
-    pub(super) location: FolderLocation,
+pub(in crate::trust) struct UserServerBinding {
+    pub(in crate::trust) location: FolderLocation,
     /// The data folder, which contains the list of trusted folders.
-    pub(super) data: PathBuf,
+    pub(in crate::trust) data: PathBuf,
 }
 
 #[cfg(test)]
 thread_local! {
     /// The number of checks of the current thread: each may read every file of a project.
-    pub(super) static CHECKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    pub(in crate::trust) static CHECKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 impl UserServerBinding {
     /// Whether the files that an entry loads are those that were reviewed. The list is read again: the owner may have trusted a
     /// change meanwhile, or revoked the trust.
-    pub(super) fn covers(&self, spec: &StdioSpec) -> bool {
+    pub(in crate::trust) fn covers(&self, spec: &StdioSpec) -> bool {
         #[cfg(test)]
         CHECKS.set(CHECKS.get() + 1);
         let list = TrustList::read(&self.data);
@@ -50,14 +50,14 @@ impl UserServerBinding {
 
 /// An entry of the owner's own configuration, and what it loads from the folder.
 #[derive(Debug)]
-pub(super) struct UserServerLaunch {
-    pub(super) id: ServerId,
-    pub(super) spec: StdioSpec,
-    pub(super) files: Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText>,
+pub(in crate::trust) struct UserServerLaunch {
+    pub(in crate::trust) id: ServerId,
+    pub(in crate::trust) spec: StdioSpec,
+    pub(in crate::trust) files: Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText>,
 }
 
 /// The stdio servers of a file of the owner, with the variables that the settings beside it pass to them.
-pub(super) fn user_servers(file: &Path) -> Vec<(ServerId, StdioSpec)> {
+pub(in crate::trust) fn user_servers(file: &Path) -> Vec<(ServerId, StdioSpec)> {
     let text_of = |file: &Path| String::from_utf8(files::read(file).ok()??.0).ok();
     let Some(text) = text_of(file) else { return Vec::new() };
     let servers = parse_servers(file, &text).unwrap_or_default();
@@ -75,7 +75,7 @@ pub(super) fn user_servers(file: &Path) -> Vec<(ServerId, StdioSpec)> {
 }
 
 /// What the servers load from a folder.
-pub(super) fn launches(
+pub(in crate::trust) fn launches(
     servers: Vec<(ServerId, StdioSpec)>,
     location: &FolderLocation,
 ) -> Vec<UserServerLaunch> {
@@ -89,7 +89,7 @@ pub(super) fn launches(
 
 impl UserServerLaunch {
     /// Why what it loads cannot be bound, and what to do; `None` if it can be.
-    pub(super) fn problem(&self) -> Option<LocalizedText> {
+    pub(in crate::trust) fn problem(&self) -> Option<LocalizedText> {
         let why = self.files.as_ref().err()?;
         let (id, en, zh) = (&self.id, why.localize(Lang::En), why.localize(Lang::Zh));
         Some(LocalizedText::new(
@@ -104,7 +104,7 @@ impl UserServerLaunch {
 }
 
 /// The entries and the digests of their files, for the record of the folder. What cannot be bound is left out.
-pub(super) fn record_of(launches: &[UserServerLaunch]) -> BTreeMap<String, String> {
+pub(in crate::trust) fn record_of(launches: &[UserServerLaunch]) -> BTreeMap<String, String> {
     let bound = launches.iter().filter_map(|launch| {
         let (files, _) = launch.files.as_ref().ok()?;
         Some((key_of(&launch.spec), digest_of(files)))

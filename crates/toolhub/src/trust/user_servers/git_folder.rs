@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::files;
+use crate::trust::files;
 
 /// Keys of `core` that start no program.
 const CORE_KEYS: [&str; 7] = [

@@ -5,12 +5,12 @@ use std::path::{Component, Path, PathBuf};
 use toolhub_client_config::expand;
 
 /// Expands the variables of a text. Returns the text unchanged if one of them is not set.
-pub(super) fn filled(text: &str) -> String {
+pub(in crate::trust) fn filled(text: &str) -> String {
     expand(text, &|name| std::env::var(name).ok()).unwrap_or_else(|_| text.to_owned())
 }
 
 /// Removes `.` and `..` lexically, without following links.
-pub(super) fn plain(path: &Path) -> PathBuf {
+pub(in crate::trust) fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

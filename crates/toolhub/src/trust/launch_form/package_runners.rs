@@ -3,10 +3,10 @@
 //! form.
 
 use super::container_mounts::is_outside_project;
-use super::files;
 use super::interpreters::{form_of, is_script};
-use super::launch_programs::is_server_name;
-use super::launch_words::{LaunchContext, is_address, is_plain_word};
+use super::programs::is_server_name;
+use super::words::{LaunchContext, is_address, is_plain_word};
+use crate::trust::files;
 
 /// Files that make `uv` use a project or its environment.
 const UV_PROJECT: [&str; 5] = ["pyproject.toml", "uv.toml", "setup.py", "setup.cfg", ".venv"];

@@ -1,14 +1,18 @@
 //! The effects that trusting a folder would have, for review by its owner: programs, addresses, settings and skills.
 
+mod calling_skills;
+pub(super) mod folder_review;
+mod suspicious;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use toolhub_core::lang::LocalizedText;
 
-use super::TrustStatus;
-use super::changes::Change;
-use super::launch_form::Scope;
-use super::scan::{CONFIG, SERVERS, SHARED_SERVERS};
+use crate::trust::TrustStatus;
+use crate::trust::launch_form::Scope;
+use crate::trust::record::changes::Change;
+use crate::trust::scan::{CONFIG, SERVERS, SHARED_SERVERS};
 
 /// The contents of a folder.
 #[derive(Debug, Clone)]

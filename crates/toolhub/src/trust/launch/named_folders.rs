@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use toolhub_client_config::StdioSpec;
 
-use super::entry_text::{filled, plain};
-use super::launch_programs::CONTAINERS;
+use crate::trust::launch_form::entry_text::{filled, plain};
+use crate::trust::launch_form::programs::CONTAINERS;
 
 /// Names of variables and options, without dashes, whose value is data or the folder that the program works on.
 const DATA: [&str; 54] = [

@@ -11,9 +11,9 @@ use toolhub_core::ServerId;
 use toolhub_core::consent::{StartFolder, StartRules, WorkFolder};
 use toolhub_core::lang::LocalizedText;
 
-use super::entry_text::filled;
+use super::binding::UserServerBinding;
 use super::steering;
-use super::user_server_binding::UserServerBinding;
+use crate::trust::launch_form::entry_text::filled;
 
 /// Variables that contain the current folder, or the one before it.
 const FOLDER_VARIABLES: [&str; 3] = ["PWD", "OLDPWD", "INIT_CWD"];
@@ -54,17 +54,17 @@ impl Restriction {
 }
 
 /// A server of the owner's own configuration in the folder of a project.
-pub(super) struct UserServerEntry {
-    pub(super) id: ServerId,
-    pub(super) stdio: StdioSpec,
-    pub(super) here: PathBuf,
-    pub(super) home_dir: Option<PathBuf>,
+pub(in crate::trust) struct UserServerEntry {
+    pub(in crate::trust) id: ServerId,
+    pub(in crate::trust) stdio: StdioSpec,
+    pub(in crate::trust) here: PathBuf,
+    pub(in crate::trust) home_dir: Option<PathBuf>,
     /// The root of the project, whose programs are not found by `PATH`.
-    pub(super) project: PathBuf,
+    pub(in crate::trust) project: PathBuf,
     /// The folder in which the empty folders are created.
-    pub(super) neutral: PathBuf,
+    pub(in crate::trust) neutral: PathBuf,
     /// The reviewed state of a trusted folder; `None` if it is not trusted.
-    pub(super) binding: Option<UserServerBinding>,
+    pub(in crate::trust) binding: Option<UserServerBinding>,
 }
 
 impl StartFolder for UserServerEntry {
@@ -88,13 +88,13 @@ impl StartFolder for UserServerEntry {
 
 impl UserServerEntry {
     /// The file of the current folder that can change what a program runs; `None` if it contains only data.
-    pub(super) fn steering_file(&self) -> Option<String> {
+    pub(in crate::trust) fn steering_file(&self) -> Option<String> {
         steering::find_in(&self.here, self.home_dir.as_deref())
     }
 
     /// The consequence for this entry, if `steering` is such a file, unless the folder is trusted and what the entry loads from it
     /// is unchanged.
-    pub(super) fn restriction(&self, steering: Option<String>) -> Option<Restriction> {
+    pub(in crate::trust) fn restriction(&self, steering: Option<String>) -> Option<Restriction> {
         self.restriction_without_trust(steering).filter(|_| !self.is_reviewed())
     }
 
@@ -110,7 +110,10 @@ impl UserServerEntry {
     }
 
     /// The consequence for this entry in a folder that is not trusted.
-    pub(super) fn restriction_without_trust(&self, steering: Option<String>) -> Option<Restriction> {
+    pub(in crate::trust) fn restriction_without_trust(
+        &self,
+        steering: Option<String>,
+    ) -> Option<Restriction> {
         let words = self.dependences();
         // The folder above one with nothing but data was not checked.
         let leads_up = |text: &&String| {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_store::private_file;
 
-use super::files;
+use crate::trust::files;
 
 /// A trusted folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

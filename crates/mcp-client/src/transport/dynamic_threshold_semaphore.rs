@@ -93,10 +93,10 @@ impl State {
     }
 }
 
-/// The permits of one connection.
-pub(super) struct FairSemaphore(Mutex<State>);
+/// The permits of one connection. The limit of a principal depends on the number of free permits.
+pub(super) struct DynamicThresholdSemaphore(Mutex<State>);
 
-impl FairSemaphore {
+impl DynamicThresholdSemaphore {
     pub(super) fn new(count: usize) -> Self {
         Self(Mutex::new(State { free: count, holders: Vec::new(), waiting: 0, next: 0 }))
     }
@@ -113,18 +113,18 @@ impl FairSemaphore {
             if state.holders[index].waiting.is_empty() && state.may_acquire(index) {
                 state.holders[index].held += 1;
                 state.free -= 1;
-                return FairPermit { fair_semaphore: self, index };
+                return FairPermit { semaphore: self, index };
             }
             let (waiter, waiting) = oneshot::channel();
             state.holders[index].waiting.push_back(waiter);
             state.waiting += 1;
             (index, waiting)
         };
-        let mut waiting = Waiter { fair_semaphore: self, index, granted: waiting, done: false };
+        let mut waiting = Waiter { semaphore: self, index, granted: waiting, done: false };
         // The sender stays in the queue until it is used, so this always ends with a permit.
         let _ = (&mut waiting.granted).await;
         waiting.done = true;
-        FairPermit { fair_semaphore: self, index }
+        FairPermit { semaphore: self, index }
     }
 
     fn release(&self, index: usize) {
@@ -139,19 +139,19 @@ impl FairSemaphore {
 
 /// A permit, released on drop.
 pub(super) struct FairPermit<'a> {
-    fair_semaphore: &'a FairSemaphore,
+    semaphore: &'a DynamicThresholdSemaphore,
     index: usize,
 }
 
 impl Drop for FairPermit<'_> {
     fn drop(&mut self) {
-        self.fair_semaphore.release(self.index);
+        self.semaphore.release(self.index);
     }
 }
 
 /// A waiting request, which may be dropped.
 struct Waiter<'a> {
-    fair_semaphore: &'a FairSemaphore,
+    semaphore: &'a DynamicThresholdSemaphore,
     index: usize,
     granted: oneshot::Receiver<()>,
     done: bool,
@@ -165,10 +165,10 @@ impl Drop for Waiter<'_> {
         self.granted.close();
         // The permit was granted concurrently.
         if self.granted.try_recv().is_ok() {
-            return self.fair_semaphore.release(self.index);
+            return self.semaphore.release(self.index);
         }
         // Removes its own entry and those of other dropped requests.
-        let mut state = self.fair_semaphore.state();
+        let mut state = self.semaphore.state();
         let before = state.holders[self.index].waiting.len();
         state.holders[self.index].waiting.retain(|waiter| !waiter.is_closed());
         let cancelled = before - state.holders[self.index].waiting.len();
@@ -184,13 +184,13 @@ mod tests {
 
     #[test]
     fn single_principal_gets_three_quarters_of_the_permits() {
-        let fair_semaphore = FairSemaphore::new(1024);
-        let take = |name: &'static str| fair_semaphore.take(Some(name)).now_or_never();
+        let semaphore = DynamicThresholdSemaphore::new(1024);
+        let take = |name: &'static str| semaphore.take(Some(name)).now_or_never();
         let held: Vec<_> = std::iter::from_fn(|| take("ann")).collect();
         assert_eq!(held.len(), 768);
         let others: Vec<_> = std::iter::from_fn(|| take("bob")).collect();
         assert!(others.len() >= 190, "{}", others.len());
-        assert!(take("carol").is_some() && fair_semaphore.take(None).now_or_never().is_some());
+        assert!(take("carol").is_some() && semaphore.take(None).now_or_never().is_some());
         drop((held, others));
         let again: Vec<_> = std::iter::from_fn(|| take("bob")).collect();
         assert_eq!(again.len(), 768, "all were given back");
@@ -198,14 +198,12 @@ mod tests {
 
     #[tokio::test]
     async fn serves_waiters_round_robin_by_principal() {
-        let fair_semaphore = FairSemaphore::new(8);
-        let mut held: Vec<_> =
-            std::iter::from_fn(|| fair_semaphore.take(Some("ann")).now_or_never()).collect();
-        held.extend(std::iter::from_fn(|| fair_semaphore.take(Some("bob")).now_or_never()));
-        held.extend(std::iter::from_fn(|| fair_semaphore.take(None).now_or_never()));
+        let semaphore = DynamicThresholdSemaphore::new(8);
+        let mut held: Vec<_> = std::iter::from_fn(|| semaphore.take(Some("ann")).now_or_never()).collect();
+        held.extend(std::iter::from_fn(|| semaphore.take(Some("bob")).now_or_never()));
+        held.extend(std::iter::from_fn(|| semaphore.take(None).now_or_never()));
         let names = ["ann", "ann", "ann", "bob"];
-        let mut waiting: Vec<_> =
-            names.iter().map(|name| Box::pin(fair_semaphore.take(Some(name)))).collect();
+        let mut waiting: Vec<_> = names.iter().map(|name| Box::pin(semaphore.take(Some(name)))).collect();
         assert!(waiting.iter_mut().all(|waiter| waiter.now_or_never().is_none()));
         // A dropped request is skipped, and takes no permit.
         drop(waiting.remove(0));
@@ -215,37 +213,37 @@ mod tests {
             served.push(waiter.await);
         }
         drop(served);
-        let all: Vec<_> = std::iter::from_fn(|| fair_semaphore.take(Some("ann")).now_or_never()).collect();
+        let all: Vec<_> = std::iter::from_fn(|| semaphore.take(Some("ann")).now_or_never()).collect();
         assert_eq!(all.len(), 6);
-        let state = fair_semaphore.state();
+        let state = semaphore.state();
         assert_eq!((state.free, state.waiting), (2, 0));
     }
 
     #[test]
     fn requests_without_principal_may_take_all_permits() {
-        let fair_semaphore = FairSemaphore::new(8);
-        let held: Vec<_> = std::iter::from_fn(|| fair_semaphore.take(None).now_or_never()).collect();
+        let semaphore = DynamicThresholdSemaphore::new(8);
+        let held: Vec<_> = std::iter::from_fn(|| semaphore.take(None).now_or_never()).collect();
         assert_eq!(held.len(), 8);
-        assert!(fair_semaphore.take(Some("ann")).now_or_never().is_none());
+        assert!(semaphore.take(Some("ann")).now_or_never().is_none());
     }
 
     #[tokio::test]
     async fn queue_of_one_principal_does_not_starve_another() {
-        let fair_semaphore = FairSemaphore::new(4);
-        let held: Vec<_> = std::iter::from_fn(|| fair_semaphore.take(Some("ann")).now_or_never()).collect();
+        let semaphore = DynamicThresholdSemaphore::new(4);
+        let held: Vec<_> = std::iter::from_fn(|| semaphore.take(Some("ann")).now_or_never()).collect();
         assert_eq!(held.len(), 3);
-        let mut queue: Vec<_> = (0..100).map(|_| Box::pin(fair_semaphore.take(Some("ann")))).collect();
+        let mut queue: Vec<_> = (0..100).map(|_| Box::pin(semaphore.take(Some("ann")))).collect();
         assert!(queue.iter_mut().all(|waiter| waiter.now_or_never().is_none()));
-        assert!(fair_semaphore.take(Some("bob")).now_or_never().is_some());
+        assert!(semaphore.take(Some("bob")).now_or_never().is_some());
     }
 
     #[test]
     fn reuses_entries_of_idle_principals() {
-        let fair_semaphore = FairSemaphore::new(8);
+        let semaphore = DynamicThresholdSemaphore::new(8);
         for number in 0..1_000 {
             let name = number.to_string();
-            assert!(fair_semaphore.take(Some(&name)).now_or_never().is_some());
+            assert!(semaphore.take(Some(&name)).now_or_never().is_some());
         }
-        assert!(fair_semaphore.state().holders.len() <= MAX_IDLE);
+        assert!(semaphore.state().holders.len() <= MAX_IDLE);
     }
 }

@@ -6,7 +6,7 @@ pub(super) const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ksh", "mksh"
 pub(super) const BUILTINS: [&str; 12] =
     ["eval", "source", ".", "alias", "trap", "builtin", "command", "set", "shopt", "if", "for", "while"];
 /// Programs that run their arguments in a container.
-pub(super) const CONTAINERS: [&str; 4] = ["docker", "docker-compose", "podman", "nerdctl"];
+pub(in crate::trust) const CONTAINERS: [&str; 4] = ["docker", "docker-compose", "podman", "nerdctl"];
 /// Interpreters.
 const INTERPRETERS: [&str; 15] = [
     "python", "pythonw", "pypy", "py", "node", "nodejs", "tsx", "perl", "ruby", "php", "Rscript", "java",
@@ -35,7 +35,7 @@ const RUNNERS: [&str; 16] = [
 pub(super) const VERSION_MANAGERS: [&str; 8] =
     ["mise", "rtx", "asdf", "proto", "aqua", "volta-shim", "devbox", "nodenv"];
 /// Their files in the working directory and its parents.
-pub(super) const VERSION_FILES: [&str; 22] = [
+pub(in crate::trust) const VERSION_FILES: [&str; 22] = [
     ".python-version",
     ".python-versions",
     ".node-version",
@@ -113,12 +113,12 @@ const LOADING: [&str; 42] = [
 ];
 
 /// Whether there are known forms of launches of a program.
-pub(super) fn is_known(name: &str) -> bool {
+pub(in crate::trust) fn is_known(name: &str) -> bool {
     [&SHELLS[..], &CONTAINERS, &INTERPRETERS, &RUNNERS].iter().any(|names| names.contains(&name))
 }
 
 /// The name of the program that a word refers to, without folder, extension and version: `python` for `/usr/bin/python3.12`.
-pub(super) fn name_of(word: &str) -> String {
+pub(in crate::trust) fn name_of(word: &str) -> String {
     let word = word.rsplit(['=', '/', '\\']).next().unwrap_or(word);
     let word = word.strip_suffix(".exe").or_else(|| word.strip_suffix(".cmd")).unwrap_or(word);
     let bare = word.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::interpreters::are_node_options;
-use super::launch_words::{LaunchContext, MAX_WORD_BYTES, is_address};
+use super::words::{LaunchContext, MAX_WORD_BYTES, is_address};
 
 /// Variables that contain code or options, or name files whose contents name further files. A launch with one of them is of no
 /// known form.
@@ -282,7 +282,7 @@ const INERT: [&str; 20] = [
 ];
 
 /// Whether a variable can change the code that a program loads or the peers that it connects to.
-pub(super) fn is_loader(name: &str) -> bool {
+pub(in crate::trust) fn is_loader(name: &str) -> bool {
     let name = name.to_uppercase();
     let name = name.as_str();
     !INERT.contains(&name)

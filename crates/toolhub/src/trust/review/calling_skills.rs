@@ -5,7 +5,7 @@ use std::path::Path;
 use toolhub_core::lang::LocalizedText;
 use toolhub_skills::{CalledTools, Origin, Runner, Skill};
 
-use super::files;
+use crate::trust::files;
 
 /// Bytes of a script that are searched for names of tools.
 const MAX_SCRIPT_BYTES: usize = 1 << 20;

@@ -1,5 +1,12 @@
 //! The files inside a project that a server's command, arguments and variables name. Consent is bound to their contents.
 
+mod first_line;
+mod named_folders;
+mod packages;
+mod python_files;
+pub(super) mod tree;
+mod virtual_environments;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,15 +15,14 @@ use toolhub_client_config::StdioSpec;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::config::find_executable;
 
-use super::entry_text::{filled, plain};
-use super::files::{self, FileState};
-use super::launch_form::{Scope, is_narrow_first_line, scope_of};
-use super::launch_programs::{VERSION_FILES, is_known, name_of};
-use super::launch_words::{LaunchContext, MAX_WORD_BYTES};
-use super::location::FolderLocation;
-use super::python_files::Folders;
-use super::tree::{Omitted, TreeError};
-use super::{first_line, named_folders, packages, tree, virtual_environments};
+use self::python_files::Folders;
+use self::tree::{Omitted, TreeError};
+use crate::trust::files::{self, FileState};
+use crate::trust::launch_form::entry_text::{filled, plain};
+use crate::trust::launch_form::programs::{VERSION_FILES, is_known, name_of};
+use crate::trust::launch_form::words::{LaunchContext, MAX_WORD_BYTES};
+use crate::trust::launch_form::{Scope, is_narrow_first_line, scope_of};
+use crate::trust::location::FolderLocation;
 
 /// The maximum number of words in an entry.
 const MAX_WORDS: usize = 4_096;

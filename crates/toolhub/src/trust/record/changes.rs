@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 use toolhub_core::hex;
 
-use super::record::TrustRecord;
-use super::scan::Scan;
+use super::trust_list::TrustRecord;
+use crate::trust::scan::Scan;
 
 /// Bytes of a file's digest that are stored.
 const SHORT: usize = 8;
@@ -43,7 +43,7 @@ impl ChangeKind {
 }
 
 /// A short digest of each file, by its path relative to the folder.
-pub(super) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
+pub(in crate::trust) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
     let mut files: BTreeMap<String, Sha256> = BTreeMap::new();
     for ((part, path), state) in &scan.parts {
         let name = path.strip_prefix(&scan.location.folder).unwrap_or(path).display().to_string();
@@ -58,7 +58,7 @@ pub(super) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
 }
 
 /// The files that changed since the folder was trusted.
-pub(super) fn since(record: &TrustRecord, scan: &Scan) -> Vec<Change> {
+pub(in crate::trust) fn since(record: &TrustRecord, scan: &Scan) -> Vec<Change> {
     let (before, now) = (&record.files, files_of(scan));
     let change = |file: &String, kind| Change { file: file.clone(), kind };
     let differs = |(file, digest): (&String, &String)| match before.get(file) {

@@ -7,30 +7,30 @@ use toolhub_client_config::StdioSpec;
 use toolhub_core::consent::Binding;
 use toolhub_core::lang::LocalizedText;
 
-use super::files::FileState;
-use super::launch::LaunchSite;
-use super::location::FolderLocation;
-use super::record::TrustList;
+use super::trust_list::TrustList;
+use crate::trust::files::FileState;
+use crate::trust::launch::LaunchSite;
+use crate::trust::location::FolderLocation;
 
 /// Whether two entries start the same process.
-pub(super) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
+pub(in crate::trust) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
     (&one.command, &one.args, &one.env, &one.cwd) == (&other.command, &other.args, &other.env, &other.cwd)
 }
 
 /// The state that a consent is bound to.
-pub(super) struct ConsentBinding {
-    pub(super) digest: String,
+pub(in crate::trust) struct ConsentBinding {
+    pub(in crate::trust) digest: String,
     /// The files that must be unchanged when the process is started.
-    pub(super) launch: Option<Launch>,
+    pub(in crate::trust) launch: Option<Launch>,
 }
 
 /// A program and the files that it is started from.
-pub(super) struct Launch {
-    pub(super) location: FolderLocation,
+pub(in crate::trust) struct Launch {
+    pub(in crate::trust) location: FolderLocation,
     /// The data folder, which contains the list of trusted folders.
-    pub(super) data: PathBuf,
-    pub(super) spec: StdioSpec,
-    pub(super) files: BTreeMap<PathBuf, FileState>,
+    pub(in crate::trust) data: PathBuf,
+    pub(in crate::trust) spec: StdioSpec,
+    pub(in crate::trust) files: BTreeMap<PathBuf, FileState>,
 }
 
 impl Binding for ConsentBinding {

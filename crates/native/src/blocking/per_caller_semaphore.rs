@@ -1,5 +1,5 @@
-//! A semaphore that is fair among callers: waiting callers are served round-robin, regardless of how much work each
-//! has.
+//! A semaphore with a fixed limit per caller and a total limit. Waiting callers are served round-robin, regardless of how
+//! much work each has.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +17,9 @@ pub(super) enum CallerKey {
     Local,
 }
 
-/// The semaphore.
+/// A semaphore with a fixed limit per caller. Clones share its slots.
 #[derive(Debug, Clone)]
-pub(super) struct FairSemaphore {
+pub(super) struct PerCallerSemaphore {
     state: Arc<Mutex<State>>,
     per_caller: usize,
 }
@@ -36,11 +36,11 @@ struct State {
 /// A slot, released on drop.
 #[derive(Debug)]
 pub(super) struct Slot {
-    slots: FairSemaphore,
+    slots: PerCallerSemaphore,
     caller: CallerKey,
 }
 
-impl FairSemaphore {
+impl PerCallerSemaphore {
     /// Creates a semaphore with a limit per caller and a total limit.
     pub(super) fn new(per_caller: usize, total: usize) -> Self {
         let state = State { free: total, held: HashMap::new(), waiting: VecDeque::new() };
@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_callers_take_turns() {
-        let slots = FairSemaphore::new(1, 1);
+        let slots = PerCallerSemaphore::new(1, 1);
         let first = slots.acquire(key("ann")).await;
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = tokio::task::JoinSet::new();
@@ -160,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_caller_cannot_hold_every_slot() {
-        let slots = FairSemaphore::new(2, 4);
+        let slots = PerCallerSemaphore::new(2, 4);
         let (one, _two) = (slots.acquire(key("ann")).await, slots.acquire(key("ann")).await);
         let mut third = Box::pin(slots.acquire(key("ann")));
         assert!(now(&mut third).await.is_none());
@@ -172,7 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn skips_abandoned_waiters() {
-        let slots = FairSemaphore::new(1, 1);
+        let slots = PerCallerSemaphore::new(1, 1);
         let first = slots.acquire(key("ann")).await;
         for _ in 0..50 {
             assert!(now(slots.acquire(key("ann"))).await.is_none());

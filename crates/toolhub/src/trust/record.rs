@@ -1,11 +1,11 @@
 //! The list of trusted folders: `trust.json` in the data folder, replaced atomically, readable only by its owner.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_private_files::{SyncMode, open_private_file, replace_private};
 use toolhub_store::private_file;
 
 use super::files;
@@ -78,16 +78,13 @@ impl TrustList {
         private_file::prepare(&self.data_dir).map_err(refused)?;
         let lock = self.data_dir.join("trust.lock");
         let mut options = std::fs::OpenOptions::new();
-        let lock = private_file::open_file(&lock, options.create(true).truncate(false).write(true));
+        let lock = open_private_file(&lock, options.create(true).truncate(false).write(true));
         let _lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
         let mut folders = Self::read(&self.data_dir).folders;
         edit(&mut folders);
         let stored = TrustFile { version: VERSION, folders };
         let text = serde_json::to_vec_pretty(&stored).map_err(|error| failed(error.into()))?;
-        // A temporary file is created with mode 0600, which the rename keeps.
-        let mut new = tempfile::NamedTempFile::new_in(&self.data_dir).map_err(failed)?;
-        new.write_all(&text).and_then(|()| new.as_file().sync_all()).map_err(failed)?;
-        new.persist(self.data_dir.join("trust.json")).map_err(|error| failed(error.error))?;
+        replace_private(&self.data_dir.join("trust.json"), &text, SyncMode::File).map_err(failed)?;
         self.folders = stored.folders;
         Ok(())
     }

@@ -50,4 +50,4 @@ pub use read::read;
 pub use remove::{RevertResult, entries, entry_of, remove, revert};
 pub use toolhub_format::TOOLHUB_FORMAT;
 pub use transport::{HttpSpec, StdioSpec, TransportSpec};
-pub use write::{FileLock, create_private_folder, lock, write_atomically};
+pub use write::{FileLock, lock, write_atomically};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use toolhub_core::hex;
+use toolhub_private_files::{FileMode, SyncMode, UserFile, create_private_parent};
 
 use crate::error::ConfigError;
 
@@ -91,37 +92,15 @@ fn private_folder(folder: &Path, user: u32) -> std::io::Result<()> {
 
 /// Replaces a file's content atomically; a crash leaves the old or the new one. Permissions are preserved; a new file is
 /// readable by the owner only, since it may hold secrets. A symbolic link is followed, not replaced; special files (a device, a
-/// pipe) are written to directly.
+/// pipe) are written to directly. A missing folder is created with mode 0700: write access to it decides which programs run.
 pub fn write_atomically(file: &Path, text: &str) -> Result<(), ConfigError> {
-    let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let failed = |error: std::io::Error| ConfigError::io(file, &error);
-    if std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
-        let open = std::fs::OpenOptions::new().write(true).open(file);
-        return open.and_then(|mut open| open.write_all(text.as_bytes())).map_err(failed);
-    }
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
+    let write = || {
+        create_private_parent(file)?;
+        let mut new = UserFile::open(file, FileMode::Existing)?;
+        new.write_all(text.as_bytes())?;
+        new.commit(SyncMode::File)
     };
-    create_private_folder(folder).map_err(failed)?;
-    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    new.write_all(text.as_bytes()).map_err(failed)?;
-    if let Ok(metadata) = std::fs::metadata(&target) {
-        new.as_file().set_permissions(metadata.permissions()).map_err(failed)?;
-    }
-    new.as_file().sync_all().map_err(failed)?;
-    new.persist(&target).map_err(|error| failed(error.error))?;
-    Ok(())
-}
-
-/// Creates a folder and its missing parents with mode 0700, whatever the umask: write access to the folder decides which
-/// programs run.
-pub fn create_private_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    write().map_err(|error| ConfigError::io(file, &error))
 }
 
 #[cfg(all(test, unix))]

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use toolhub_mcp_gateway::secret;
-use toolhub_store::private_file;
+use toolhub_private_files::{create_private_dir, open_private_file};
 
 use crate::session::FOLDER;
 
@@ -26,12 +26,12 @@ impl PublishedAddress {
     /// Publishes the address of a hub with this data folder.
     pub fn publish(home: &Path, address: SocketAddr) -> io::Result<Self> {
         let folder = home.join(FOLDER).join(ADDRESSES_FOLDER);
-        private_file::create_dir(&home.join(FOLDER))?;
-        private_file::create_dir(&folder)?;
+        create_private_dir(&home.join(FOLDER))?;
+        create_private_dir(&folder)?;
         let name = secret().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
         // It is locked before it has its final name: until then it would look left over.
         let hidden = folder.join(format!(".{name}"));
-        let mut lock = private_file::open_file(&hidden, File::options().write(true).create_new(true))?;
+        let mut lock = open_private_file(&hidden, File::options().write(true).create_new(true))?;
         lock.lock()?;
         lock.write_all(reachable(address).to_string().as_bytes())?;
         let file = folder.join(name);

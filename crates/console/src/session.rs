@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -15,8 +15,10 @@ use toolhub::Person;
 use toolhub_core::Secret;
 use toolhub_core::millis::{duration_millis, unix_millis};
 use toolhub_mcp_gateway::secret;
+use toolhub_private_files::{
+    SyncMode, create_private, create_private_dir, open_private_file, replace_private,
+};
 use toolhub_server::hash_of;
-use toolhub_store::private_file;
 
 /// The folder of the console's files in the data folder.
 pub(crate) const FOLDER: &str = "console";
@@ -176,11 +178,9 @@ impl FolderSessions {
     }
 
     fn store(&self, sessions: &HashMap<String, StoredSession>) -> io::Result<()> {
-        private_file::create_dir(&self.folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(&serde_json::to_vec(sessions)?)?;
-        file.persist(self.folder.join(SESSIONS_FILE))?;
-        Ok(())
+        create_private_dir(&self.folder)?;
+        let text = serde_json::to_vec(sessions)?;
+        replace_private(&self.folder.join(SESSIONS_FILE), &text, SyncMode::None)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, StoredSession>> {
@@ -220,15 +220,14 @@ pub(crate) fn console_host(data_dir: &Path) -> io::Result<String> {
     if let Some(known) = fs::read_to_string(&file).ok().filter(|text| is_host(text)) {
         return Ok(known);
     }
-    private_file::create_dir(&data_dir.join(FOLDER))?;
+    create_private_dir(&data_dir.join(FOLDER))?;
     let name = secret().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
-    let mut new = tempfile::NamedTempFile::new_in(data_dir.join(FOLDER))?;
-    new.write_all(format!("console-{name}.localhost").as_bytes())?;
+    let host = format!("console-{name}.localhost");
     // Another process may have been faster; a damaged file is replaced.
-    match new.persist_noclobber(&file) {
-        Ok(_) => {}
-        Err(error) if fs::read_to_string(&file).is_ok_and(|text| is_host(&text)) => drop(error),
-        Err(error) => drop(error.file.persist(&file)?),
+    if create_private(&file, host.as_bytes(), SyncMode::None).is_err()
+        && !fs::read_to_string(&file).is_ok_and(|text| is_host(&text))
+    {
+        replace_private(&file, host.as_bytes(), SyncMode::None)?;
     }
     fs::read_to_string(&file)
 }
@@ -236,8 +235,8 @@ pub(crate) fn console_host(data_dir: &Path) -> io::Result<String> {
 /// Creates a one-time ticket in a data folder. Removes tickets that were never used.
 pub(crate) fn new_ticket(data_dir: &Path) -> io::Result<Secret> {
     let folder = data_dir.join(FOLDER).join(TICKETS_FOLDER);
-    private_file::create_dir(&data_dir.join(FOLDER))?;
-    private_file::create_dir(&folder)?;
+    create_private_dir(&data_dir.join(FOLDER))?;
+    create_private_dir(&folder)?;
     for entry in fs::read_dir(&folder)?.flatten() {
         let modified = entry.metadata().and_then(|metadata| metadata.modified());
         let is_old = modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= TICKET_LIFETIME));
@@ -247,7 +246,7 @@ pub(crate) fn new_ticket(data_dir: &Path) -> io::Result<Secret> {
     }
     let ticket = new_token()?;
     let file = folder.join(hash_of(ticket.expose()));
-    private_file::open_file(&file, fs::File::options().write(true).create_new(true))?;
+    open_private_file(&file, fs::File::options().write(true).create_new(true))?;
     Ok(ticket)
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,6 +16,7 @@ use toolhub_core::RawJson;
 use toolhub_core::hex;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{EntryFilter, NewEntry, ReplicaId, SharedState, StateKind};
+use toolhub_private_files::{SyncMode, create_private, open_private_file, replace_private};
 
 use crate::ended_session::{EndedSession, MAX_ENDED, NONCE_BYTES, Owner, RESUMABLE_FOR, SessionStamp, now};
 use crate::replica_seal::ReplicaSeal;
@@ -331,9 +332,9 @@ impl SessionRecord {
     }
 
     fn append(&self, folder: &Path, session: &EndedSession) -> io::Result<()> {
-        let lock = open_private(
-            OpenOptions::new().create(true).truncate(false).write(true),
+        let lock = open_private_file(
             &folder.join(LOCK_FILE),
+            OpenOptions::new().create(true).truncate(false).write(true),
         )?;
         lock.lock()?;
         let path = folder.join(ENDED_FILE);
@@ -342,13 +343,11 @@ impl SessionRecord {
         ended.apply(&Line::Ended(*session));
         if ended.lines > ended.max_lines() + MAX_EXTRA_LINES {
             let text = ended.to_text();
-            let mut new = tempfile::NamedTempFile::new_in(folder)?;
-            new.write_all(text.as_bytes())?;
-            new.persist(&path).map_err(|error| error.error)?;
+            replace_private(&path, text.as_bytes(), SyncMode::None)?;
             (ended.lines, ended.file_version) = (text.lines().count(), None);
             return Ok(());
         }
-        let mut file = open_private(OpenOptions::new().create(true).append(true), &path)?;
+        let mut file = open_private_file(&path, OpenOptions::new().create(true).append(true))?;
         file.write_all(format!("{}\n", Line::Ended(*session)).as_bytes())?;
         ended.lines += 1;
         let metadata = file.metadata()?;
@@ -361,7 +360,7 @@ impl SessionRecord {
 fn load_or_create_key(folder: &Path) -> io::Result<Key> {
     let path = folder.join(KEY_FILE);
     let read = || -> io::Result<Option<Key>> {
-        let text = io::read_to_string(open_private(OpenOptions::new().read(true), &path)?)?;
+        let text = io::read_to_string(open_private_file(&path, OpenOptions::new().read(true))?)?;
         Ok(hex::decode::<KEY_BYTES>(text.trim_end()).map(|bytes| Key::new(HMAC_SHA256, &bytes)))
     };
     let is_invalid = match read() {
@@ -372,35 +371,16 @@ fn load_or_create_key(folder: &Path) -> io::Result<Key> {
     };
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    // Temporary files are created with mode 0600.
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    writeln!(new, "{}", hex::encode(&bytes))?;
-    new.as_file().sync_all()?;
-    match if is_invalid { new.persist(&path) } else { new.persist_noclobber(&path) } {
-        Ok(_) => Ok(Key::new(HMAC_SHA256, &bytes)),
+    let text = format!("{}\n", hex::encode(&bytes));
+    let write = if is_invalid { replace_private } else { create_private };
+    match write(&path, text.as_bytes(), SyncMode::File) {
+        Ok(()) => Ok(Key::new(HMAC_SHA256, &bytes)),
         // Another process has created the key first.
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             read()?.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
         }
-        Err(error) => Err(error.error),
+        Err(error) => Err(error),
     }
-}
-
-/// Opens a file that must belong to the current user; a new file gets mode 0600. A symbolic link or a file of another
-/// user is an error.
-fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let file = options.mode(0o600).custom_flags(no_follow).open(path)?;
-        if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
-            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
-        }
-        Ok(file)
-    }
-    #[cfg(not(unix))]
-    options.open(path)
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! An advisory file lock across processes, held while the file is open, so that the system releases it when the process exits.
 
 use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use toolhub_core::hex;
+use toolhub_private_files::create_private_parent;
 
 use crate::error::OAuthError;
 
@@ -40,9 +41,7 @@ impl Lock {
     pub(crate) async fn take(file: PathBuf, timeout: Duration) -> Result<Self, LockError> {
         let error = |why: String| OAuthError::Store(format!("`{}`: {why}", file.display()));
         let failed = |why: std::io::Error| LockError::Impossible(error(why.to_string()));
-        if let Some(folder) = file.parent() {
-            create_private(folder).map_err(failed)?;
-        }
+        create_private_parent(&file).map_err(failed)?;
         let mut options = File::options();
         options.create(true).truncate(false).write(true);
         #[cfg(unix)]
@@ -62,15 +61,6 @@ impl Lock {
             }
         }
     }
-}
-
-/// Creates a folder with mode 0700.
-pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// A short hash of a text, usable as a file name.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use toolhub_private_files::{SyncMode, create_private_parent, replace_private};
 
 use crate::error::OAuthError;
 use crate::keyring::Keyring;
@@ -298,13 +299,9 @@ fn read(file: &Path) -> Result<Document, OAuthError> {
 /// Replaces the file atomically by one that only the owner can read, whatever the mode of the old one.
 fn write(file: &Path, document: &Document) -> Result<(), OAuthError> {
     let failed = |error: std::io::Error| OAuthError::Store(format!("`{}`: {error}", file.display()));
-    let folder = file.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    serde_json::to_writer_pretty(&mut new, document).map_err(|error| failed(error.into()))?;
-    new.as_file().sync_all().map_err(failed)?;
-    new.persist(file).map_err(|error| failed(error.error))?;
-    Ok(())
+    let text = serde_json::to_vec_pretty(document).map_err(|error| failed(error.into()))?;
+    create_private_parent(file).map_err(failed)?;
+    replace_private(file, &text, SyncMode::File).map_err(failed)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The key that encrypts stored logins: in the system keyring if there is a working one, otherwise in a file that only the owner
 //! can read.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use toolhub_private_files::{SyncMode, create_private};
 use zeroize::Zeroizing;
 
 use crate::error::OAuthError;
@@ -104,17 +104,10 @@ fn failed(file: &Path, error: &std::io::Error) -> OAuthError {
 
 /// Writes a file that only the owner can read; another process may have been faster.
 fn write_new(file: &Path, text: &str) -> Result<(), OAuthError> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let write = || {
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        new.write_all(text.as_bytes())?;
-        new.as_file().sync_all()?;
-        match new.persist_noclobber(file) {
-            Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.error),
-            _ => Ok(()),
-        }
-    };
-    write().map_err(|error| failed(file, &error))
+    match create_private(file, text.as_bytes(), SyncMode::File) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(file, &error)),
+        _ => Ok(()),
+    }
 }
 
 /// Reads the key file, unless others can read it too.

@@ -1,11 +1,12 @@
 //! A journal in a private file: one JSON object per line, locked while a run uses it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolhub_core::BoxFuture;
+use toolhub_private_files::open_private_file;
 
 use crate::journal::{Durability, Journal, JournalEntry, RunHeader};
 use crate::protocol::append_line;
@@ -63,7 +64,9 @@ impl FileJournal {
     /// its call was not sent, or its answer was not used.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let failed = |source| JournalError::Io { path: path.to_owned(), source };
-        let file = open_private(path).map_err(failed)?;
+        let mut options = File::options();
+        options.read(true).append(true).create(true);
+        let file = open_private_file(path, &mut options).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(JournalError::InUse(path.to_owned())),
@@ -144,24 +147,6 @@ impl Journal for FileJournal {
         self.buffer.shrink_to(MAX_BUFFERED_BYTES);
         written
     }
-}
-
-/// Opens a file for reading and appending; a new one gets mode 0600. Fails for a symbolic link or a file of another user.
-fn open_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-        let not_followed = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let file = options.mode(0o600).custom_flags(not_followed).open(path)?;
-        if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
-        }
-        Ok(file)
-    }
-    #[cfg(not(unix))]
-    options.open(path)
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
+use toolhub_private_files::{SyncMode, create_private_parent, replace_private};
 
 /// The file signature. Other layouts use another number.
 const MAGIC: &[u8; 16] = b"toolhub-vectors1";
@@ -90,22 +91,8 @@ impl VectorCache {
             bytes.extend(vector.iter().flat_map(|number| number.to_le_bytes()));
         }
         bytes.extend(Sha256::digest(&bytes));
-        self.replace(&bytes)
-    }
-
-    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
-        let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder)?;
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        new.write_all(bytes)?;
-        new.as_file().sync_all()?;
-        new.persist(&self.file).map_err(|error| error.error)?;
-        Ok(())
+        create_private_parent(&self.file)?;
+        replace_private(&self.file, &bytes, SyncMode::File)
     }
 
     fn entries(&self) -> Entries {
@@ -143,6 +130,8 @@ fn parse(bytes: &[u8], model: Fingerprint) -> Option<Entries> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn vector(number: f32) -> Arc<[f32]> {

@@ -1,12 +1,13 @@
-//! Files that only their owner may read: created with private modes, and checked when the data folder is first used.
+//! The private files of the data folder: they are checked when the folder is first used.
 //!
 //! On other systems than Unix, files are created with default permissions: the user's profile folder is private there.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
+use toolhub_private_files::create_private_dir;
 
 /// The reason why a data folder is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -58,35 +59,6 @@ impl Localize for PrivateError {
     }
 }
 
-/// Creates a folder and its missing parents with mode 0700. An existing folder is not changed.
-pub fn create_dir(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Opens a file with `options`; a new file gets mode 0600. Fails for a symbolic link or a file of another user.
-pub fn open_file(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-        let not_followed = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let opened = options.mode(0o600).custom_flags(not_followed).open(file)?;
-        let metadata = opened.metadata()?;
-        if metadata.uid() != rustix::process::geteuid().as_raw() {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!("`{}` belongs to another user", file.display()),
-            ));
-        }
-        Ok(opened)
-    }
-    #[cfg(not(unix))]
-    options.open(file)
-}
-
 /// Creates an empty file with mode 0600 unless it exists. Fails for a symbolic link or a file of another user.
 ///
 /// An existing file is not opened: closing a descriptor releases all POSIX locks of the process on the file,
@@ -119,7 +91,7 @@ pub fn ensure_file(file: &Path) -> io::Result<()> {
 /// contains nothing else. Returns notes for the user about changes and failures.
 #[cfg(not(unix))]
 pub fn prepare(folder: &Path) -> Result<Vec<LocalizedText>, PrivateError> {
-    create_dir(folder).map_err(|source| PrivateError::Io { path: folder.to_owned(), source })?;
+    create_private_dir(folder).map_err(|source| PrivateError::Io { path: folder.to_owned(), source })?;
     Ok(Vec::new())
 }
 
@@ -131,10 +103,12 @@ mod checked {
     use std::fs::{Metadata, Permissions};
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
+    use toolhub_private_files::TEMPORARY_PREFIX;
+
     use super::*;
 
     /// Name prefixes of our files in the data folder; SQLite appends suffixes.
-    const FILES: [&str; 8] = [
+    const FILES: [&str; 9] = [
         "toolhub.db",
         "audit.",
         "vectors.bin",
@@ -143,6 +117,7 @@ mod checked {
         "trust",
         "python-skills.json",
         "no-model.told",
+        TEMPORARY_PREFIX,
     ];
     /// Our folders in it; all files in them are ours.
     const FOLDERS: [&str; 4] = ["running", "logs", "locks", "hubs"];
@@ -159,7 +134,7 @@ mod checked {
             // A symbolic link of another user would control the location of our files.
             check_owner(folder, &metadata, Links::OfAdministrator)?;
         }
-        create_dir(folder).map_err(failed)?;
+        create_private_dir(folder).map_err(failed)?;
         let opened = File::open(folder).map_err(failed)?;
         let metadata = opened.metadata().map_err(failed)?;
         check_owner(folder, &metadata, Links::None)?;
@@ -301,27 +276,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn creates_private_files_and_does_not_follow_links() {
+    fn ensures_private_files_and_does_not_follow_links() {
         let folder = tempfile::tempdir().unwrap();
-        let inner = folder.path().join("a/b");
-        create_dir(&inner).unwrap();
-        create_dir(&inner).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&inner), mode(&folder.path().join("a"))), (0o700, 0o700));
-        let file = inner.join("file");
-        open_file(&file, OpenOptions::new().write(true).create(true)).unwrap();
-        assert_eq!(mode(&file), 0o600);
-        symlink(&file, inner.join("link")).unwrap();
-        symlink("nowhere", inner.join("dangling")).unwrap();
+        let file = folder.path().join("file");
+        ensure_file(&file).unwrap();
+        std::fs::write(&file, "text").unwrap();
+        ensure_file(&file).unwrap();
+        assert_eq!((mode(&file), std::fs::read(&file).unwrap()), (0o600, b"text".to_vec()));
+        symlink(&file, folder.path().join("link")).unwrap();
+        symlink("nowhere", folder.path().join("dangling")).unwrap();
         for link in ["link", "dangling"] {
-            let opened = open_file(&inner.join(link), OpenOptions::new().write(true).create(true));
-            assert!(opened.is_err() && ensure_file(&inner.join(link)).is_err(), "{link}");
+            assert!(ensure_file(&folder.path().join(link)).is_err(), "{link}");
         }
-        let other = inner.join("other");
-        ensure_file(&other).unwrap();
-        std::fs::write(&other, "text").unwrap();
-        ensure_file(&other).unwrap();
-        assert_eq!((mode(&other), std::fs::read(&other).unwrap()), (0o600, b"text".to_vec()));
-        assert!(!inner.join("nowhere").exists());
+        assert!(!folder.path().join("nowhere").exists());
+    }
+
+    #[test]
+    fn tightens_temporary_files_of_killed_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(format!("{}a.tmp", toolhub_private_files::TEMPORARY_PREFIX));
+        std::fs::write(&file, "text").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(prepare(folder.path()).unwrap().len(), 1);
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

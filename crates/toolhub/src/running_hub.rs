@@ -21,7 +21,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{Dialer, HubStream, LiveServer, Relay, RestartOutcome, ServerState};
 use toolhub_mcp_gateway::secret;
-use toolhub_store::private_file;
+use toolhub_private_files::{create_private_dir, open_private_file};
 
 use crate::hub::Hub;
 
@@ -119,7 +119,7 @@ impl std::fmt::Debug for HubSocket {
 impl HubSocket {
     /// Binds a socket in the data folder `data_dir`, and removes sockets of ended processes.
     pub async fn bind(data_dir: &Path) -> io::Result<Self> {
-        private_file::create_dir(&data_dir.join(FOLDER))?;
+        create_private_dir(&data_dir.join(FOLDER))?;
         let folder = Folder::open(data_dir)?;
         for name in folder.sockets() {
             let connected = folder.connect(&name).await;
@@ -135,7 +135,7 @@ impl HubSocket {
         // The socket is renamed to its final name once its mode is set and its secret is written.
         let (bound, file) = (folder.path.join(&hidden), folder.path.join(&name));
         let mut options = File::options();
-        let published = private_file::open_file(&key_of(&file), options.write(true).create_new(true))
+        let published = open_private_file(&key_of(&file), options.write(true).create_new(true))
             .and_then(|mut key| key.write_all(secret.as_bytes()))
             .and_then(|()| std::fs::set_permissions(&bound, Permissions::from_mode(0o600)))
             .and_then(|()| std::fs::rename(&bound, &file));
@@ -218,7 +218,7 @@ impl RunningHubs {
             return None;
         }
         let stream = folder.connect(name).await.ok().filter(is_same_user)?;
-        let key = private_file::open_file(&key_of(&file), File::options().read(true)).ok()?;
+        let key = open_private_file(&key_of(&file), File::options().read(true)).ok()?;
         let mut secret = String::new();
         key.take(MAX_SECRET_BYTES).read_to_string(&mut secret).ok()?;
         Some(HubStream { stream: Box::new(stream), secret })
@@ -347,7 +347,7 @@ mod tests {
         assert!(HubSocket::bind(data_dir.path()).await.is_err());
         std::fs::remove_file(data_dir.path().join(FOLDER)).unwrap();
         // The socket is a link, or a file.
-        private_file::create_dir(&data_dir.path().join(FOLDER)).unwrap();
+        create_private_dir(&data_dir.path().join(FOLDER)).unwrap();
         symlink(&socket.file, data_dir.path().join(FOLDER).join("1.sock")).unwrap();
         std::fs::write(data_dir.path().join(FOLDER).join("2.sock"), "").unwrap();
         assert_eq!(reached(data_dir.path()).await, 0);

@@ -6,6 +6,8 @@ pub(super) const RULES_FILE: &str = "xtask/src/tidy/edges.rs";
 const TESTKIT: &str = "toolhub-testkit";
 const MACROS: &str = "toolhub-macros";
 const XTASK: &str = "xtask";
+/// Private files and atomic writes, for every crate that stores files.
+const PRIVATE_FILES: &str = "toolhub-private-files";
 /// The JavaScript engine: only the program links it, and runs it in a process of its own.
 const SCRIPT_HOST: &str = "toolhub-script-host";
 
@@ -19,14 +21,15 @@ use MayUse::{AllBut, Only};
 const RULES: &[(&str, MayUse)] = &[
     ("toolhub-core", Only(&[])),
     (MACROS, Only(&[])),
+    (PRIVATE_FILES, Only(&[])),
     ("toolhub-access", Only(&["toolhub-core"])),
     ("toolhub-audit", Only(&["toolhub-core"])),
     ("toolhub-engine", Only(&["toolhub-core"])),
-    ("toolhub-search", Only(&["toolhub-core"])),
+    ("toolhub-search", Only(&["toolhub-core", PRIVATE_FILES])),
     ("toolhub-http1", Only(&[])),
     ("toolhub-mcp-wire", Only(&["toolhub-core"])),
-    ("toolhub-client-config", Only(&["toolhub-core"])),
-    ("toolhub-oauth", Only(&["toolhub-core", "toolhub-mcp-wire"])),
+    ("toolhub-client-config", Only(&["toolhub-core", PRIVATE_FILES])),
+    ("toolhub-oauth", Only(&["toolhub-core", "toolhub-mcp-wire", PRIVATE_FILES])),
     (
         "toolhub-mcp-client",
         Only(&[
@@ -35,16 +38,17 @@ const RULES: &[(&str, MayUse)] = &[
             "toolhub-mcp-wire",
             "toolhub-client-config",
             "toolhub-oauth",
+            PRIVATE_FILES,
         ]),
     ),
     ("toolhub-cluster", Only(&["toolhub-core", "toolhub-mcp-wire", "toolhub-mcp-client"])),
-    ("toolhub-mcp-gateway", Only(&["toolhub-core", "toolhub-mcp-wire"])),
+    ("toolhub-mcp-gateway", Only(&["toolhub-core", "toolhub-mcp-wire", PRIVATE_FILES])),
     ("toolhub-native", Only(&["toolhub-core", MACROS])),
     ("toolhub-sandbox", Only(&[])),
-    ("toolhub-script", Only(&["toolhub-core", "toolhub-sandbox"])),
+    ("toolhub-script", Only(&["toolhub-core", "toolhub-sandbox", PRIVATE_FILES])),
     (SCRIPT_HOST, Only(&["toolhub-core", "toolhub-sandbox", "toolhub-script"])),
-    ("toolhub-skills", Only(&["toolhub-core", "toolhub-sandbox"])),
-    ("toolhub-store", Only(&["toolhub-core", "toolhub-audit"])),
+    ("toolhub-skills", Only(&["toolhub-core", "toolhub-sandbox", PRIVATE_FILES])),
+    ("toolhub-store", Only(&["toolhub-core", "toolhub-audit", PRIVATE_FILES])),
     ("toolhub-llm", Only(&["toolhub-core"])),
     ("toolhub-planner", Only(&["toolhub-core"])),
     ("toolhub-agent", Only(&["toolhub-engine", "toolhub-core", "toolhub-planner"])),
@@ -122,6 +126,9 @@ mod tests {
             ("toolhub-mcp-client", "toolhub-sandbox", Normal, false),
             ("toolhub-sandbox", "toolhub-core", Normal, false),
             ("toolhub-script", "toolhub-sandbox", Normal, true),
+            ("toolhub-store", "toolhub-private-files", Normal, true),
+            ("toolhub-core", "toolhub-private-files", Normal, false),
+            ("toolhub-private-files", "toolhub-core", Normal, false),
             ("toolhub-script", "toolhub-script-host", Normal, false),
             ("toolhub-script", "toolhub-engine", Normal, false),
             ("toolhub-script-host", "toolhub-script", Normal, true),

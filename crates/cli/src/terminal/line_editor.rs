@@ -81,7 +81,7 @@ impl LineEditor {
     fn remember(&self, text: &str) {
         let Ok(line) = serde_json::to_string(text) else { return };
         let mut options = std::fs::File::options();
-        let file = toolhub_store::private_file::open_file(&self.file, options.append(true).create(true));
+        let file = toolhub_private_files::open_private_file(&self.file, options.append(true).create(true));
         let _ = file.and_then(|mut file| writeln!(file, "{line}"));
     }
 }

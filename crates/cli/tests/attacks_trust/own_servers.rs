@@ -309,6 +309,10 @@ fn gateway_does_not_start_without_tokens_of_own_config() {
     let ran = victim.run(&["serve", "--bind", "127.0.0.1:0"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("requires tokens") && ran.stderr.contains("[[auth.tokens]]"), "{ran:?}");
+    // A config that cannot be read may require tokens: this one is not UTF-8.
+    fs::write(owners_config(&victim).join("toolhub.toml"), [0xff]).unwrap();
+    let ran = victim.run(&["serve", "--bind", "127.0.0.1:0"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("cannot be read"), "{ran:?}");
     // A changed file is named as the cause; it says nothing about callers.
     victim.write("toolhub.toml", "[serve]\nper_second = 6\n");
     let ran = victim.run(&["serve", "--bind", "127.0.0.1:0"]);

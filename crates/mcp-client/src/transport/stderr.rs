@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolhub_client_config::create_private_folder;
+use toolhub_private_files::{SyncMode, create_private_parent, replace_private};
 
 /// Maximum size in bytes.
 const MAX_BYTES: usize = 64 << 10;
@@ -35,12 +35,8 @@ impl StderrRing {
         if bytes.is_empty() {
             return Ok(());
         }
-        let folder = file.parent().unwrap_or(Path::new("."));
-        create_private_folder(folder)?;
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        std::io::Write::write_all(&mut new, &bytes)?;
-        new.persist(file).map_err(|error| error.error)?;
-        Ok(())
+        create_private_parent(file)?;
+        replace_private(file, &bytes, SyncMode::None)
     }
 
     /// The last lines.

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson, hex};
+use toolhub_private_files::{SyncMode, create_private_parent, replace_private};
 use toolhub_sandbox::{Policy, Program};
 
 use self::locate::{ANSWER_TIMEOUT, canonical_place, locate};
@@ -191,19 +192,7 @@ impl Python {
     fn save_cache(&self) {
         let Some(file) = &self.cache_file else { return };
         let Ok(text) = serde_json::to_vec(&*self.cache()) else { return };
-        let Some(folder) = file.parent() else { return };
-        let write = || -> std::io::Result<()> {
-            let mut builder = std::fs::DirBuilder::new();
-            builder.recursive(true);
-            #[cfg(unix)]
-            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-            builder.create(folder)?;
-            let new = tempfile::NamedTempFile::new_in(folder)?;
-            std::fs::write(new.path(), text)?;
-            new.persist(file).map_err(|error| error.error)?;
-            Ok(())
-        };
-        let _ = write();
+        let _ = create_private_parent(file).and_then(|()| replace_private(file, &text, SyncMode::None));
     }
 
     /// Returns program and arguments that run a class of a file.

@@ -9,10 +9,12 @@ use std::time::{Duration, SystemTime};
 use toolhub_audit::{Chain, Checkpoint, CheckpointKind, KeyError, LogId, SigningKey, TrustedKeys};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
+use toolhub_private_files::{
+    SyncMode, create_private, create_private_parent, open_private_file, replace_private,
+};
 
 use crate::error::OpenError;
 use crate::options::AuditOptions;
-use crate::private_file;
 use crate::rows::micros;
 
 /// Maximum size of the files: a key has 65 bytes, a head about 300.
@@ -81,7 +83,7 @@ impl Auditor {
         }
         let text = format!("{}\n", checkpoint.to_json());
         // If this fails, the previous head stays, which finds less; the next checkpoint tries again.
-        let _ = replace(&beside(&self.file, "head"), &text);
+        let _ = replace_private(&beside(&self.file, "head"), text.as_bytes(), SyncMode::File);
     }
 
     /// Signs a checkpoint at the end of a chain.
@@ -105,7 +107,7 @@ impl Auditor {
             return Ok(());
         }
         let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        let mut file = private_file::open_file(&path, OpenOptions::new().append(true).create(true))?;
+        let mut file = open_private_file(&path, OpenOptions::new().append(true).create(true))?;
         file.write_all(format!("{separator}{} toolhub\n", self.key.public()).as_bytes())
     }
 }
@@ -136,7 +138,7 @@ fn beside(key: &Path, extension: &str) -> PathBuf {
 }
 
 fn read(path: &Path) -> io::Result<Option<String>> {
-    let file = match private_file::open_file(path, File::options().read(true)) {
+    let file = match open_private_file(path, File::options().read(true)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
@@ -147,30 +149,11 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 
 /// Creates a file with its whole content, unless it exists.
 fn create(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        private_file::create_dir(folder)?;
-    }
-    let temporary = write_temporary(path, text)?;
-    let linked = std::fs::hard_link(&temporary, path);
-    let _ = std::fs::remove_file(&temporary);
-    match linked {
+    create_private_parent(path)?;
+    match create_private(path, text.as_bytes(), SyncMode::File) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        linked => linked,
+        created => created,
     }
-}
-
-/// Replaces a file as a whole.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let temporary = write_temporary(path, text)?;
-    std::fs::rename(&temporary, path).inspect_err(|_| drop(std::fs::remove_file(&temporary)))
-}
-
-fn write_temporary(path: &Path, text: &str) -> io::Result<PathBuf> {
-    let temporary = path.with_extension(format!("{:016x}.tmp", crate::owner::OwnerId::generate().0));
-    let mut file = private_file::open_file(&temporary, File::options().write(true).create_new(true))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    Ok(temporary)
 }
 
 /// Rejects a key that other users can read.

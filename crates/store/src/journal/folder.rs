@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use toolhub_private_files::{create_private_parent, open_private_file};
+
 use crate::owner::OwnerId;
-use crate::private_file;
 
 /// The folder of the lock files, beside the database.
 const FOLDER: &str = "running";
@@ -93,10 +94,8 @@ impl JournalFolder {
             return Ok(());
         }
         let path = path(&self.folder, self.owner);
-        if let Some(folder) = path.parent() {
-            private_file::create_dir(folder)?;
-        }
-        let file = private_file::open_file(&path, File::options().write(true).create(true).truncate(true))?;
+        create_private_parent(&path)?;
+        let file = open_private_file(&path, File::options().write(true).create(true).truncate(true))?;
         file.try_lock()?;
         *lock = Some(file);
         Ok(())

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use toolhub_private_files::open_private_file;
+
 use super::folder::{JournalFolder, Kind};
 use crate::options::Durability;
-use crate::private_file;
 
 /// Size from which a new file is started.
 const MAX_SEGMENT_BYTES: u64 = 4 << 20;
@@ -90,7 +91,7 @@ impl Tail {
             Some(open) => open,
             none => {
                 let (path, number) = self.folder.next_file(self.kind)?;
-                let file = private_file::open_file(&path, OpenOptions::new().append(true).create(true))?;
+                let file = open_private_file(&path, OpenOptions::new().append(true).create(true))?;
                 let segment = Arc::new(Segment { path, number, needed: AtomicBool::new(false) });
                 none.insert(Open { file, length: 0, segment })
             }

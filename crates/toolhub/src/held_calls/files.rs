@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolhub_core::Principal;
 use toolhub_core::millis::{duration_millis, unix_millis};
+use toolhub_private_files::{SyncMode, create_private, create_private_dir};
 
 use super::{
     HeldCall, HeldState, MAX_HELD, MAX_STORED_BYTES, NewHeldCall, RETENTION, StoredDecision, ended_to_remove,
@@ -61,7 +62,7 @@ impl HeldCallFiles {
     /// Holds a call. Returns the existing entry if the same call is held already and was not used yet. Reads the names of the
     /// files, and only those files whose name belongs to this call.
     pub(super) fn hold(&self, new: &NewHeldCall<'_>) -> io::Result<HeldCall> {
-        create_private_folder(&self.folder)?;
+        create_private_dir(&self.folder)?;
         // Equal calls at the same moment, also of several processes, must find each other.
         let _lock = self.lock()?;
         let (prefix, entries) = (new.prefix(), self.entries_of(&new.principal_prefix())?);
@@ -287,13 +288,7 @@ impl HeldCallFiles {
 
     /// Creates a file with this content, durable and whole. Fails if it exists.
     pub(super) fn create(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(content)?;
-        file.as_file().sync_all()?;
-        file.persist_noclobber(self.folder.join(name)).map_err(|error| error.error)?;
-        #[cfg(unix)]
-        fs::File::open(&self.folder)?.sync_all()?;
-        Ok(())
+        create_private(&self.folder.join(name), content, SyncMode::FileAndFolder)
     }
 }
 
@@ -303,12 +298,4 @@ fn read_if_exists(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn create_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }

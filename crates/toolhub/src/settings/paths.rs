@@ -137,7 +137,24 @@ impl Paths {
         if !self.workspace.has_config() || self.config == own || !settings.auth.tokens.is_empty() {
             return None;
         }
-        let text = std::fs::read_to_string(&own).ok()?;
+        let text = match std::fs::read_to_string(&own) {
+            Ok(text) => text,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return None;
+            }
+            // A file that cannot be read may require tokens.
+            Err(error) => {
+                let own = own.display();
+                return Some(LocalizedText::new(
+                    format!(
+                        "not started: your own config `{own}` cannot be read ({error}), so that it may require tokens, and `toolhub.toml` of this folder, which is used in its place, has none: make your own config readable, or name a config with `--config`"
+                    ),
+                    format!(
+                        "未启动：无法读取你自己的配置 `{own}`（{error}），它可能要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请使该配置可读，或用 `--config` 指定配置"
+                    ),
+                ));
+            }
+        };
         let document = text.parse::<toml_edit::DocumentMut>();
         // A file that cannot be parsed may require tokens.
         document.map_or(true, |document| document.contains_key("auth")).then(|| {

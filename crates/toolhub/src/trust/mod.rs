@@ -290,7 +290,7 @@ impl Workspace {
     pub(crate) fn neutral_folder(&self) -> PathBuf {
         let folder = self.data.join("work");
         let folder = std::path::absolute(&folder).unwrap_or(folder);
-        let _ = toolhub_store::private_file::create_dir(&folder);
+        let _ = toolhub_private_files::create_private_dir(&folder);
         folder
     }
 

@@ -164,7 +164,7 @@ async fn report_missing_model_once(app: &App, hub: &Hub) {
         "没有配置语言模型：请求按规则规划。`toolhub doctor` 说明如何配置（此提示只显示一次）",
     ));
     let _ =
-        toolhub_store::private_file::open_file(&marker, std::fs::File::options().write(true).create(true));
+        toolhub_private_files::open_private_file(&marker, std::fs::File::options().write(true).create(true));
 }
 
 fn can_prompt(app: &App) -> bool {

@@ -7,7 +7,8 @@ pub(crate) mod show;
 pub(crate) mod stats;
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
@@ -17,6 +18,7 @@ use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
 use toolhub_core::millis::duration_millis;
 use toolhub_core::text::truncate;
 use toolhub_core::{CallId, Localize as _, RawJson, RawObject};
+use toolhub_private_files::{FileMode, SyncMode, UserFile};
 
 use crate::app::App;
 use crate::args::history::HistoryArgs;
@@ -234,40 +236,6 @@ async fn follow(
     }
 }
 
-/// The destination of exported calls.
-enum ExportTarget {
-    /// A file, replaced atomically.
-    Atomic(tempfile::NamedTempFile, PathBuf),
-    /// A device or pipe, written in place.
-    Direct(std::fs::File),
-}
-
-impl ExportTarget {
-    fn to(file: &Path) -> std::io::Result<Self> {
-        if std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
-            return Ok(Self::Direct(std::fs::OpenOptions::new().write(true).open(file)?));
-        }
-        // A link is followed, not replaced.
-        let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Ok(Self::Atomic(tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?, target))
-    }
-
-    fn writer(&mut self) -> &mut dyn std::io::Write {
-        match self {
-            Self::Atomic(new, _) => new,
-            Self::Direct(open) => open,
-        }
-    }
-
-    fn commit(self) -> std::io::Result<()> {
-        match self {
-            Self::Atomic(new, target) => new.persist(target).map(drop).map_err(|error| error.error),
-            Self::Direct(_) => Ok(()),
-        }
-    }
-}
-
 /// Writes every matching call, newest first, one JSON object per line.
 async fn export(
     app: &App,
@@ -278,7 +246,9 @@ async fn export(
 ) -> anyhow::Result<Exit> {
     let mut out = match file == Path::new("-") {
         true => None,
-        false => Some(ExportTarget::to(file).with_context(|| format!("`{}`", file.display()))?),
+        false => {
+            Some(UserFile::open(file, FileMode::Private).with_context(|| format!("`{}`", file.display()))?)
+        }
     };
     let (mut before, mut count) = (None, 0);
     loop {
@@ -293,15 +263,14 @@ async fn export(
             let line = as_json(app, call).into_raw();
             match &mut out {
                 Some(out) => {
-                    writeln!(out.writer(), "{}", line.get())
-                        .with_context(|| format!("`{}`", file.display()))?;
+                    writeln!(out, "{}", line.get()).with_context(|| format!("`{}`", file.display()))?;
                 }
                 None => app.screen.json_line(line.get()),
             }
         }
     }
     if let Some(out) = out {
-        out.commit().with_context(|| format!("`{}`", file.display()))?;
+        out.commit(SyncMode::None).with_context(|| format!("`{}`", file.display()))?;
         let name = file.display();
         app.screen.note(&app.lang().choose(
             format!("{} written to `{name}`", plural(count, "call")),

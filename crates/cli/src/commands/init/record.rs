@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toolhub_client_config::{ConfigError, write_atomically};
 use toolhub_core::lang::LocalizedText;
-use toolhub_store::private_file;
+use toolhub_private_files::create_private_dir;
 
 /// The file name in the data folder. The file contains earlier texts of other programs' files, including secrets, so only its
 /// owner may read it.
@@ -99,7 +99,7 @@ impl Record {
                 _ => Ok(()),
             };
         }
-        private_file::create_dir(data_dir).map_err(failed)?;
+        create_private_dir(data_dir).map_err(failed)?;
         let text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
         write_atomically(&file, &(text + "\n"))
     }

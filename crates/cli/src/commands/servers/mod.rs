@@ -18,6 +18,7 @@ pub(crate) mod trial;
 
 use std::collections::BTreeMap;
 
+use anyhow::Context as _;
 use toolhub::Hub;
 use toolhub_core::{RawJson, RawObject};
 
@@ -129,8 +130,13 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
 async fn logs(app: &App, id: &str) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     chosen(app, hub, vec![id.to_owned()])?;
-    let log = std::fs::read(hub.paths().log_of(id)).ok();
-    show_log(app, id, log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
+    let file = hub.paths().log_of(id);
+    let text = match std::fs::read(&file) {
+        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error).with_context(|| format!("`{}`", file.display())),
+    };
+    show_log(app, id, text);
     Ok(Exit::Done)
 }
 

@@ -1,11 +1,11 @@
 //! The list of trusted folders: `trust.json` in the data folder, replaced atomically, readable only by its owner.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_private_files::{SyncMode, open_private_file, replace_private};
 use toolhub_store::private_file;
 
 use crate::trust::files;
@@ -46,20 +46,11 @@ pub struct TrustList {
 impl TrustList {
     /// Reads the list of a data folder. A list that is unreadable, or that another user owns or can write to, counts as empty.
     pub fn read(data_dir: &Path) -> Self {
-        let file = data_dir.join("trust.json");
-        let stored = files::read(&file).ok().flatten();
-        let mine =
-            stored.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
-        let mine = mine.filter(|_| is_mine(data_dir));
-        let stored = mine.and_then(|(bytes, _)| serde_json::from_slice::<TrustFile>(&bytes).ok());
-        let folders = stored
-            .filter(|stored| stored.version == VERSION)
-            .map(|stored| stored.folders)
-            .unwrap_or_default();
+        let folders = stored_folders(data_dir).unwrap_or_default();
         Self { data_dir: data_dir.to_owned(), folders }
     }
 
-    /// Changes the list under an advisory lock and writes it.
+    /// Changes the list under an advisory lock and writes it. A list that cannot be read is not replaced.
     pub fn change(
         &mut self,
         edit: impl FnOnce(&mut BTreeMap<String, TrustRecord>),
@@ -78,19 +69,28 @@ impl TrustList {
         private_file::prepare(&self.data_dir).map_err(refused)?;
         let lock = self.data_dir.join("trust.lock");
         let mut options = std::fs::OpenOptions::new();
-        let lock = private_file::open_file(&lock, options.create(true).truncate(false).write(true));
+        let lock = open_private_file(&lock, options.create(true).truncate(false).write(true));
         let _lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
-        let mut folders = Self::read(&self.data_dir).folders;
+        let mut folders = stored_folders(&self.data_dir)?;
         edit(&mut folders);
         let stored = TrustFile { version: VERSION, folders };
         let text = serde_json::to_vec_pretty(&stored).map_err(|error| failed(error.into()))?;
-        // A temporary file is created with mode 0600, which the rename keeps.
-        let mut new = tempfile::NamedTempFile::new_in(&self.data_dir).map_err(failed)?;
-        new.write_all(&text).and_then(|()| new.as_file().sync_all()).map_err(failed)?;
-        new.persist(self.data_dir.join("trust.json")).map_err(|error| failed(error.error))?;
+        replace_private(&self.data_dir.join("trust.json"), &text, SyncMode::File).map_err(failed)?;
         self.folders = stored.folders;
         Ok(())
     }
+}
+
+/// The stored records. Empty if there is no list, and for a list that is damaged, or that another user owns or can write to. Fails
+/// if the list cannot be read.
+fn stored_folders(data_dir: &Path) -> Result<BTreeMap<String, TrustRecord>, LocalizedText> {
+    let file = data_dir.join("trust.json");
+    let stored = files::read(&file)?;
+    let mine = stored.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
+    let mine = mine.filter(|_| is_mine(data_dir));
+    let stored = mine.and_then(|(bytes, _)| serde_json::from_slice::<TrustFile>(&bytes).ok());
+    let stored = stored.filter(|stored| stored.version == VERSION);
+    Ok(stored.map(|stored| stored.folders).unwrap_or_default())
 }
 
 /// Whether the folder belongs to the current user and others cannot write to it.
@@ -145,5 +145,17 @@ mod tests {
         }
         std::fs::write(data_dir.join("trust.json"), "{").unwrap();
         assert!(TrustList::read(&data_dir).folders.is_empty());
+    }
+
+    #[test]
+    fn unreadable_trust_list_is_not_replaced() {
+        let data_dir = tempfile::tempdir().unwrap();
+        let file = data_dir.path().join("trust.json");
+        let length = files::MAX_CONFIG_BYTES + 1;
+        std::fs::File::create(&file).unwrap().set_len(length).unwrap();
+        let mut list = TrustList::read(data_dir.path());
+        assert!(list.folders.is_empty());
+        assert!(list.change(|folders| drop(folders.insert("/a".to_owned(), record()))).is_err());
+        assert_eq!(file.metadata().unwrap().len(), length);
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod flag;
 pub(crate) mod holiday;
 pub(crate) mod list_value;
 pub(crate) mod location_value;
+pub(crate) mod mention_value;
 pub(crate) mod message_value;
 pub(crate) mod nested_path;
 pub(crate) mod number_value;

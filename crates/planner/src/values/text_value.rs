@@ -14,6 +14,7 @@ use crate::values::choice;
 use crate::values::date_time_value;
 use crate::values::file_value;
 use crate::values::location_value;
+use crate::values::mail_folder;
 use crate::values::mention_value;
 use crate::values::message_value;
 use crate::values::parameter::Parameter;
@@ -189,7 +190,7 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan
         Role::Language => spoken(&choice::LANGUAGES, parameter, context, spans),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, context, spans),
         Role::Folder => match file_value::is_mail(context) {
-            true => file_value::mail_folders(context),
+            true => mail_folder::candidates(context),
             false => file_value::folders(context),
         },
         Role::Revision => revision_value::candidates(parameter, context),

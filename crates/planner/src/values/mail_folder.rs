@@ -12,12 +12,12 @@ const CHINESE_NOUN: &str = "文件夹";
 const ENGLISH_NOUN: &str = "folder";
 
 /// A byte range of the request.
-type Range = (usize, usize);
+type ByteRange = (usize, usize);
 
 /// The names of folders in the request; a well-known folder such as `inbox` counts only if no name stands beside a noun or a verb.
 pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<Candidate> {
     let parsed = context.parsed;
-    let named = |range: Range| candidate(parsed.text, range, GOOD + 0.2);
+    let named = |range: ByteRange| candidate(parsed.text, range, GOOD + 0.2);
     let mut ranges = beside_chinese_noun(parsed.text);
     ranges.extend(move_destinations(parsed));
     ranges.extend(quoted_beside_english_noun(parsed));
@@ -30,14 +30,14 @@ pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<Candidate> {
 }
 
 /// `None` for an empty range.
-fn candidate(text: &str, range: Range, score: f32) -> Option<Candidate> {
+fn candidate(text: &str, range: ByteRange, score: f32) -> Option<Candidate> {
     let (start, end) = range;
     let name = text.get(start..end).filter(|name| !name.is_empty())?;
     Some(Candidate { value: ArgumentValue::FromRequest(Json::from(name)), start, end, score })
 }
 
 /// 归档文件夹, 文件夹 归档: the names before and after each Chinese noun.
-fn beside_chinese_noun(text: &str) -> Vec<Range> {
+fn beside_chinese_noun(text: &str) -> Vec<ByteRange> {
     let nouns = text.match_indices(CHINESE_NOUN);
     nouns
         .flat_map(|(at, noun)| [name_before(text, at), name_after(text, at + noun.len())])
@@ -45,7 +45,7 @@ fn beside_chinese_noun(text: &str) -> Vec<Range> {
         .collect()
 }
 
-fn name_before(text: &str, end: usize) -> Option<Range> {
+fn name_before(text: &str, end: usize) -> Option<ByteRange> {
     let head = text[..end].trim_end_matches(|c: char| c.is_whitespace() || "”\"」".contains(c));
     let name = head
         .char_indices()
@@ -56,7 +56,7 @@ fn name_before(text: &str, end: usize) -> Option<Range> {
 }
 
 /// 移到文件夹 归档: the name may follow the noun, after a space, a quote or a colon.
-fn name_after(text: &str, start: usize) -> Option<Range> {
+fn name_after(text: &str, start: usize) -> Option<ByteRange> {
     let rest = &text[start..];
     let name = rest.trim_start_matches(|c: char| c.is_whitespace() || "“\"「：:".contains(c));
     let lead = rest.len() - name.len();
@@ -74,7 +74,7 @@ fn is_question_or_pronoun(name: &str) -> bool {
 }
 
 /// 移到“存档”: the quoted destination of each verb that moves.
-fn move_destinations(parsed: &ParsedText<'_>) -> Vec<Range> {
+fn move_destinations(parsed: &ParsedText<'_>) -> Vec<ByteRange> {
     let verbs = ["移到", "移至", "移动到", "放到", "放进", "归到", "归入", "转到", "挪到", "归档到", "移入"];
     let quoted_after = |verb: &&str| {
         parsed.text.match_indices(*verb).find_map(|(at, verb)| {
@@ -86,7 +86,7 @@ fn move_destinations(parsed: &ParsedText<'_>) -> Vec<Range> {
 }
 
 /// `the folder "Tax 2026"`, `the "Tax 2026" folder`: a quoted name beside the noun.
-fn quoted_beside_english_noun(parsed: &ParsedText<'_>) -> Vec<Range> {
+fn quoted_beside_english_noun(parsed: &ParsedText<'_>) -> Vec<ByteRange> {
     let lower = parsed.text.to_ascii_lowercase();
     let quoted_beside = |at: usize| {
         let rest = &parsed.text[at + ENGLISH_NOUN.len()..];
@@ -99,7 +99,7 @@ fn quoted_beside_english_noun(parsed: &ParsedText<'_>) -> Vec<Range> {
 }
 
 /// A folder that every mailbox has.
-fn well_known(text: &str) -> Option<Range> {
+fn well_known(text: &str) -> Option<ByteRange> {
     let lower = text.to_ascii_lowercase();
     let names = ["inbox", "收件箱", "已发送", "草稿箱", "垃圾箱", "发件箱", "spam folder", "sent folder"];
     names.iter().find_map(|name| {
@@ -109,7 +109,7 @@ fn well_known(text: &str) -> Option<Range> {
 }
 
 /// `the Receipts folder`, `folder Receipts`, `to Done`: an unquoted word.
-fn beside_english_word(parsed: &ParsedText<'_>) -> Vec<Range> {
+fn beside_english_word(parsed: &ParsedText<'_>) -> Vec<ByteRange> {
     let mut found = Vec::new();
     for pair in parsed.tokens.windows(2) {
         let [lead, name] = pair else { continue };

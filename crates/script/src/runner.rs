@@ -197,33 +197,14 @@ impl ScriptRunner {
         let report = {
             let mut session = Session::new(host, setup);
             let outcome = session.run().await;
-            let report = ScriptReport {
-                outcome: match outcome {
-                    Ok(value) => ScriptOutcome::Value(value),
-                    Err(failure) => ScriptOutcome::Failure(failure),
-                },
-                log: std::mem::take(&mut session.log),
-                dropped_lines: session.dropped_lines,
-                calls: session.take_calls(),
-                duration: began.elapsed(),
-                cpu: session.cpu(),
-            };
+            let report = report_of(&mut session, outcome, began);
             if let Host::Local(process) = session.into_host() {
                 self.pool.discard(*process);
             }
             report
         };
-        // A host that died has not run the script to its end: the run may be repeated.
-        let is_crash = report.failure().is_some_and(|failure| failure.kind == FailureKind::Crashed);
-        // Without this entry a re-run ends with the same report, or with `unknown`.
-        // What the script did must not be lost because of it.
-        match journal {
-            Some(journal) if is_crash => drop(journal.flush()),
-            Some(journal) => {
-                let entry = JournalEntry::Finished(Box::new(report.clone()));
-                let _ = journal.append(&entry, Durability::Process).await;
-            }
-            None => {}
+        if let Some(journal) = journal {
+            end_journal(journal, &report).await;
         }
         Ok(report)
     }
@@ -239,6 +220,37 @@ impl ScriptRunner {
         }
         Ok(Host::Local(Box::new(self.pool.begin(first).await?)))
     }
+}
+
+/// The report of a session that has ended with this outcome.
+fn report_of(
+    session: &mut Session<'_>,
+    outcome: Result<RawJson, Box<ScriptFailure>>,
+    began: Instant,
+) -> ScriptReport {
+    ScriptReport {
+        outcome: match outcome {
+            Ok(value) => ScriptOutcome::Value(value),
+            Err(failure) => ScriptOutcome::Failure(failure),
+        },
+        log: std::mem::take(&mut session.log),
+        dropped_lines: session.dropped_lines,
+        calls: session.take_calls(),
+        duration: began.elapsed(),
+        cpu: session.cpu(),
+    }
+}
+
+/// Appends the report to the journal. Errors are ignored: without this entry a re-run ends with the same report, or with
+/// `unknown`, and what the script did must not be lost.
+async fn end_journal(journal: &mut dyn Journal, report: &ScriptReport) {
+    // A host that died has not run the script to its end: the run may be repeated.
+    if report.failure().is_some_and(|failure| failure.kind == FailureKind::Crashed) {
+        drop(journal.flush());
+        return;
+    }
+    let entry = JournalEntry::Finished(Box::new(report.clone()));
+    let _ = journal.append(&entry, Durability::Process).await;
 }
 
 fn check_lengths(script: &Script, limits: &ScriptLimits) -> Result<(), Box<ScriptFailure>> {

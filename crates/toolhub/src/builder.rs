@@ -22,7 +22,7 @@ use toolhub_native::{BuiltinDeps, CallRunner, Finder as NativeFinder, Folders, M
 use toolhub_oauth::TokenStore;
 use toolhub_script::HostConfig as ScriptHost;
 use toolhub_script::protocol::VERSION as SCRIPT_PROTOCOL;
-use toolhub_skills::{CallingScripts, Fetch, SkillHost, SkillOptions, SkillRegistry};
+use toolhub_skills::{CallingScripts, Fetch, SkillHost, SkillRegistry};
 
 use toolhub_store::private_file::PrivateError;
 use toolhub_store::{AuditedStore, OpenError, StoreLocation};
@@ -236,16 +236,9 @@ impl HubBuilder {
     }
 
     /// Builds the hub. Reads the configuration and the cache, and connects to no server.
-    pub fn build(self) -> BoxFuture<'static, Result<Hub, BuildError>> {
+    pub fn build(mut self) -> BoxFuture<'static, Result<Hub, BuildError>> {
         Box::pin(async move {
-            let paths = match self.paths {
-                Some(paths) => paths,
-                None => Paths::find(self.config.as_deref(), self.home.as_deref())?,
-            };
-            let settings = match self.settings {
-                Some(settings) => settings,
-                None => Settings::read(&paths)?,
-            };
+            let (paths, settings) = self.take_configuration()?;
             let (mut specs, mut notes) = load_servers(&paths, &settings)?;
             if self.without_servers {
                 specs.iter_mut().for_each(|spec| spec.enabled = false);
@@ -278,13 +271,7 @@ impl HubBuilder {
                 call_runner: call_runner_of(&engine),
             };
             let native = Arc::new(native_host(&settings, deps, self.tools));
-            let script_host =
-                self.script_host.map(|host| ScriptHost { protected: paths.private_folders(), ..host });
-            let waits = settings.cluster.scripts == ScriptLocation::Workers;
-            let script_workers = replica.as_ref().map(|replica| replica.script_hosts(SCRIPT_PROTOCOL, waits));
-            let scripts = script_host.and_then(|host| {
-                ScriptRuns::new(host, &settings, &paths.data_dir, self.one_shot, script_workers)
-            });
+            let scripts = script_runs(self.script_host, &settings, &paths, self.one_shot, replica.as_ref());
             let run_script = scripts.as_ref().and_then(|runs| RunScript::new(runs, &settings));
             if let Some(tool) = &run_script {
                 native.add(Arc::clone(tool) as Arc<dyn NativeTool>);
@@ -312,17 +299,10 @@ impl HubBuilder {
                 add_host(&engine, server, limits);
             }
             let servers = Arc::new(ServerSet::new(servers));
-            let mut options = settings.skills.options(&paths);
-            options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
-            let registry = skill_registry(&settings, &paths, options);
+            let registry = skill_registry(&settings, &paths, &native);
             let skills = skills_of(&settings, registry, store.as_deref(), &mut notes).await;
             let server_skills = Arc::new(ServerSkills::new(Arc::clone(&servers)));
-            let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
-            let calling = scripts.clone().map(|runs| Arc::new(SkillScripts(runs)) as Arc<dyn CallingScripts>);
-            let host = SkillHost::new(Arc::clone(&skills), fetch).with_calling_scripts(calling);
-            let host: Arc<dyn ToolHost> = Arc::new(host);
-            engine.add_host(&host, limits);
-            let (lists, lists_version) = (Mutex::new(lists), watch::Sender::new(0));
+            engine.add_host(&skill_host(&skills, &server_skills, scripts.as_ref()), limits);
             let hub = Hub {
                 engine,
                 replica: Mutex::new(replica),
@@ -337,9 +317,9 @@ impl HubBuilder {
                 replaced_servers: Mutex::default(),
                 context,
                 server_settings: Mutex::new(settings.servers.clone()),
-                lists,
+                lists: Mutex::new(lists),
                 checked_version: AtomicU64::new(u64::MAX),
-                lists_version,
+                lists_version: watch::Sender::new(0),
                 declares,
                 since: SystemTime::now(),
                 in_catalog: Mutex::default(),
@@ -358,6 +338,19 @@ impl HubBuilder {
             hub.refresh_catalog();
             Ok(hub)
         })
+    }
+
+    /// The locations and the settings: the given ones, otherwise those of the config file.
+    fn take_configuration(&mut self) -> Result<(Paths, Settings), BuildError> {
+        let paths = match self.paths.take() {
+            Some(paths) => paths,
+            None => Paths::find(self.config.as_deref(), self.home.as_deref())?,
+        };
+        let settings = match self.settings.take() {
+            Some(settings) => settings,
+            None => Settings::read(&paths)?,
+        };
+        Ok((paths, settings))
     }
 }
 
@@ -432,8 +425,25 @@ fn running_hubs(_paths: &Paths) -> Option<Arc<dyn Dialer>> {
     None
 }
 
+/// Runs scripts with the script host of the program and with those of the workers. `None` without a host, or if the settings
+/// disable scripts.
+fn script_runs(
+    host: Option<ScriptHost>,
+    settings: &Settings,
+    paths: &Paths,
+    one_shot: bool,
+    replica: Option<&Replica>,
+) -> Option<Arc<ScriptRuns>> {
+    let waits = settings.cluster.scripts == ScriptLocation::Workers;
+    let workers = replica.map(|replica| replica.script_hosts(SCRIPT_PROTOCOL, waits));
+    let host = ScriptHost { protected: paths.private_folders(), ..host? };
+    ScriptRuns::new(host, settings, &paths.data_dir, one_shot, workers)
+}
+
 /// The skill registry, before its first scan. The Python interpreter that a project names is started only with consent.
-fn skill_registry(settings: &Settings, paths: &Paths, options: SkillOptions) -> SkillRegistry {
+fn skill_registry(settings: &Settings, paths: &Paths, native: &NativeHost) -> SkillRegistry {
+    let mut options = settings.skills.options(paths);
+    options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
     let registry = SkillRegistry::new(options);
     match &settings.skills.python {
         Some(python) => registry.with_python_consent(paths.workspace.python_consent(python, &paths.config)),
@@ -461,6 +471,17 @@ async fn skills_of(
         }
     }
     registry
+}
+
+/// The host of the skills of the registry and of servers.
+fn skill_host(
+    skills: &Arc<SkillRegistry>,
+    server_skills: &Arc<ServerSkills>,
+    scripts: Option<&Arc<ScriptRuns>>,
+) -> Arc<dyn ToolHost> {
+    let fetch = Arc::clone(server_skills) as Arc<dyn Fetch>;
+    let calling = scripts.map(|runs| Arc::new(SkillScripts(Arc::clone(runs))) as Arc<dyn CallingScripts>);
+    Arc::new(SkillHost::new(Arc::clone(skills), fetch).with_calling_scripts(calling))
 }
 
 /// Runs calls through the engine, with a weak reference, since the engine owns the tools.

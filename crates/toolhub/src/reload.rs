@@ -1,12 +1,14 @@
 //! Applies a changed configuration to a running hub: added, changed and removed servers. Connections of unchanged servers are
 //! kept.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use toolhub_client_config::ConfigError;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::ports::CachedList;
 use toolhub_core::{BoxFuture, ServerId, Source};
 use toolhub_engine::{Deadlines, Policy};
 use toolhub_mcp_client::Server;
@@ -82,11 +84,7 @@ impl Hub {
             changes.removed = retired.iter().filter(is_removed).map(|server| server.id().clone()).collect();
             let reordered =
                 before.iter().map(|server| server.id()).ne(servers.iter().map(|server| server.id()));
-            let enabled = servers.iter().filter(|server| server.spec().enabled);
-            let policy = settings.routing.policy(enabled.map(|server| server.id().clone()).collect());
-            let before = self.engine.policy();
-            changes.routing = *before != Policy { servers: before.servers.clone(), ..policy.clone() };
-            self.engine.set_policy(policy);
+            changes.routing = self.apply_routing(settings, &servers);
             if changes.is_empty() && !reordered {
                 self.set_deadlines(&servers, limits);
                 if changes.routing {
@@ -96,18 +94,7 @@ impl Hub {
                 }
                 return Ok(changes);
             }
-            {
-                let mut known = self.lists();
-                for id in retired.iter().map(|server| server.id()) {
-                    known.remove(id);
-                    self.in_catalog().remove(id);
-                }
-                for server in &servers {
-                    if let Some(list) = lists.get(server.id()) {
-                        known.entry(server.id().clone()).or_insert_with(|| list.clone());
-                    }
-                }
-            }
+            self.replace_lists(&lists, &servers, &retired);
             self.engine.set_reserved(servers.iter().map(|server| server.id()));
             for server in &servers {
                 add_host(&self.engine, server, limits);
@@ -132,6 +119,35 @@ impl Hub {
             tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
             Ok(changes)
         })
+    }
+
+    /// Sets the routing policy for these servers. Returns whether it changed apart from the servers.
+    fn apply_routing(&self, settings: &Settings, servers: &[Arc<Server>]) -> bool {
+        let enabled = servers.iter().filter(|server| server.spec().enabled);
+        let policy = settings.routing.policy(enabled.map(|server| server.id().clone()).collect());
+        let before = self.engine.policy();
+        let is_changed = *before != Policy { servers: before.servers.clone(), ..policy.clone() };
+        self.engine.set_policy(policy);
+        is_changed
+    }
+
+    /// Drops the lists of retired servers, and adds the cached ones of new servers.
+    fn replace_lists(
+        &self,
+        cached: &HashMap<ServerId, CachedList>,
+        servers: &[Arc<Server>],
+        retired: &[Arc<Server>],
+    ) {
+        let mut known = self.lists();
+        for id in retired.iter().map(|server| server.id()) {
+            known.remove(id);
+            self.in_catalog().remove(id);
+        }
+        for server in servers {
+            if let Some(list) = cached.get(server.id()) {
+                known.entry(server.id().clone()).or_insert_with(|| list.clone());
+            }
+        }
     }
 
     /// Sets the deadlines of calls. Servers may have a `call_timeout` of their own.

@@ -219,20 +219,52 @@ fn revoke(app: &App, paths: &Paths, folders: &[PathBuf]) -> anyhow::Result<Exit>
     Ok(if any { Exit::Done } else { Exit::Failed })
 }
 
+/// Shows a folder with everything that trusting it would permit.
 fn show(app: &App, review: &Review) {
     let lang = app.lang();
-    let line = |text: &str| app.screen.line(text);
     let head = lang.choose("brings", "带有");
     let folder = review.folder.display().to_string();
     let brings = if review.brings.is_empty() { &review.steering } else { &review.brings };
     let brings = brings.join(", ");
-    line(&format!("{BOLD}{}{BOLD:#} {head} {}", escape_invisible(&folder), escape_invisible(&brings)));
-    let section = |title: &str| {
-        line("");
-        line(&format!("{BOLD}{title}{BOLD:#}"));
-    };
+    let line = format!("{BOLD}{}{BOLD:#} {head} {}", escape_invisible(&folder), escape_invisible(&brings));
+    app.screen.line(&line);
+    show_changes(app, review);
+    show_programs(app, lang.choose("It would run", "会运行"), &review.programs);
+    show_programs(
+        app,
+        lang.choose("Your own servers that would start in it", "你自己的服务器，会在其中启动"),
+        &review.user_programs,
+    );
+    texts(
+        app,
+        lang.choose("Your own servers that trust cannot cover", "信任无法覆盖的你自己的服务器"),
+        ODD,
+        &review.user_program_problems,
+    );
+    show_addresses(app, review);
+    show_settings(app, review);
+    texts(app, lang.choose("It would be allowed", "会被允许"), ODD, &review.capabilities);
+    show_steering(app, review);
+    show_skills(app, review);
+    texts(app, lang.choose("Look twice", "请留意"), BAD, &review.suspicious);
+    texts(app, lang.choose("Problems", "问题"), BAD, &review.problems);
+    show_summary(app, review);
+    if review.status == TrustStatus::Trusted {
+        app.screen.line(&format!("{GOOD}✓{GOOD:#} {}", lang.choose("trusted", "已信任")));
+    }
+    app.screen.line("");
+}
+
+fn show_heading(app: &App, title: &str) {
+    app.screen.line("");
+    app.screen.line(&format!("{BOLD}{title}{BOLD:#}"));
+}
+
+/// The changed files; of many only the first ones and the number of the others.
+fn show_changes(app: &App, review: &Review) {
+    let lang = app.lang();
     if !review.changes.is_empty() {
-        section(lang.choose("Changed since you trusted it", "信任之后的改动"));
+        show_heading(app, lang.choose("Changed since you trusted it", "信任之后的改动"));
     }
     for change in review.changes.iter().take(MAX_CHANGES) {
         let kind = match change.kind {
@@ -240,31 +272,28 @@ fn show(app: &App, review: &Review) {
             ChangeKind::Modified => lang.choose("modified", "修改"),
             ChangeKind::Removed => lang.choose("removed", "移除"),
         };
-        line(&format!("  {ODD}{kind}{ODD:#}  {}", escape_invisible(&change.file)));
+        app.screen.line(&format!("  {ODD}{kind}{ODD:#}  {}", escape_invisible(&change.file)));
     }
     if let more @ 1.. = review.changes.len().saturating_sub(MAX_CHANGES) {
-        line(&lang.choose(format!("  and {more} more"), format!("  另有 {more} 个文件")));
+        app.screen.line(&lang.choose(format!("  and {more} more"), format!("  另有 {more} 个文件")));
     }
-    if !review.programs.is_empty() {
-        section(lang.choose("It would run", "会运行"));
+}
+
+fn show_programs(app: &App, title: &str, programs: &[Program]) {
+    if !programs.is_empty() {
+        show_heading(app, title);
     }
-    for program in &review.programs {
+    for program in programs {
         show_program(app, program);
     }
-    if !review.user_programs.is_empty() {
-        section(lang.choose("Your own servers that would start in it", "你自己的服务器，会在其中启动"));
-    }
-    for program in &review.user_programs {
-        show_program(app, program);
-    }
-    texts(
-        app,
-        lang.choose("Your own servers that trust cannot cover", "信任无法覆盖的你自己的服务器"),
-        ODD,
-        &review.user_program_problems,
-    );
+}
+
+/// The addresses, with the variables and headers that are sent there.
+fn show_addresses(app: &App, review: &Review) {
+    let lang = app.lang();
+    let line = |text: &str| app.screen.line(text);
     if !review.addresses.is_empty() {
-        section(lang.choose("It would contact", "会连接"));
+        show_heading(app, lang.choose("It would contact", "会连接"));
     }
     for address in &review.addresses {
         let reads = match address.reads.is_empty() {
@@ -281,39 +310,43 @@ fn show(app: &App, review: &Review) {
             line(&format!("      {DIM}{label}{DIM:#} {}", escape_invisible(&format!("{name}: {value}"))));
         }
     }
+}
+
+fn show_settings(app: &App, review: &Review) {
     if !review.settings.is_empty() {
-        section(lang.choose("Settings", "设置"));
+        show_heading(app, app.lang().choose("Settings", "设置"));
     }
     for (key, value) in &review.settings {
-        line(&format!("  {} = {}", escape_invisible(key), escape_invisible(value)));
+        app.screen.line(&format!("  {} = {}", escape_invisible(key), escape_invisible(value)));
     }
-    texts(app, lang.choose("It would be allowed", "会被允许"), ODD, &review.capabilities);
-    if !review.steering.is_empty() {
-        section(lang.choose(
-            "Can change what your own servers run, if they start here",
-            "若你自己的服务器在此启动，可能改变其运行内容",
-        ));
-        line(&format!("  {}", escape_invisible(&review.steering.join(", "))));
+}
+
+/// The files that can change what the owner's own servers run.
+fn show_steering(app: &App, review: &Review) {
+    if review.steering.is_empty() {
+        return;
     }
+    let title = app.lang().choose(
+        "Can change what your own servers run, if they start here",
+        "若你自己的服务器在此启动，可能改变其运行内容",
+    );
+    show_heading(app, title);
+    app.screen.line(&format!("  {}", escape_invisible(&review.steering.join(", "))));
+}
+
+fn show_skills(app: &App, review: &Review) {
     if !review.skills.is_empty() {
-        section(lang.choose("Skills", "技能"));
+        show_heading(app, app.lang().choose("Skills", "技能"));
     }
     for skill in &review.skills {
         let scripts: Vec<String> = skill.scripts.iter().map(|file| file.display().to_string()).collect();
         let path = skill.path.display().to_string();
-        line(&format!(
+        app.screen.line(&format!(
             "  {NAME}{}{NAME:#}  {}",
             escape_invisible(&path),
             escape_invisible(&scripts.join(", "))
         ));
     }
-    texts(app, lang.choose("Look twice", "请留意"), BAD, &review.suspicious);
-    texts(app, lang.choose("Problems", "问题"), BAD, &review.problems);
-    show_summary(app, review);
-    if review.status == TrustStatus::Trusted {
-        line(&format!("{GOOD}✓{GOOD:#} {}", lang.choose("trusted", "已信任")));
-    }
-    line("");
 }
 
 /// All addresses and variables once more, next to the question: long lists before may have scrolled them away.
@@ -367,8 +400,7 @@ fn texts(app: &App, title: &str, style: Style, all: &[LocalizedText]) {
     if all.is_empty() {
         return;
     }
-    app.screen.line("");
-    app.screen.line(&format!("{BOLD}{title}{BOLD:#}"));
+    show_heading(app, title);
     for text in all {
         app.screen.line(&format!("  {style}!{style:#} {}", escape_invisible(&text.localize(app.lang()))));
     }

@@ -47,24 +47,14 @@ impl ResponseRequest {
     pub(crate) fn parse(body: &[u8], host: Option<&str>) -> Result<Self, ApiError> {
         let mut members = Parameters::parse(body)?;
         let model = members.required_text("model")?;
-        let input = match members.take("input") {
-            Some(Value::String(text)) => vec![json!({ "type": "message", "role": "user", "content": text })],
-            Some(Value::Array(items)) if !items.is_empty() => items,
-            Some(_) => return Err(ApiError::invalid("input", "`input` is a text or a list of items")),
-            None => return Err(missing("input")),
-        };
+        let input = new_items(members.take("input"))?;
         let instructions = members.text("instructions")?;
         let previous = members.text("previous_response_id")?;
         let is_stream = members.flag("stream")?.unwrap_or(false);
         let is_stored = members.flag("store")?.unwrap_or(true);
         let is_background = members.flag("background")?.unwrap_or(false);
-        if is_background && !is_stored {
-            let why = "a background response is read later: leave out `store`, or set it to true";
-            return Err(ApiError::invalid("store", why));
-        }
-        if is_background && is_stream {
-            let why = "read a background response with `GET /v1/responses/ID`";
-            return Err(ApiError::unsupported("stream", why));
+        if is_background {
+            check_background(is_stored, is_stream)?;
         }
         let tool_values = members.list("tools")?;
         let choice_value = members.take("tool_choice");
@@ -76,25 +66,8 @@ impl ResponseRequest {
         let temperature = members.number("temperature", 0.0, 2.0)?;
         let metadata = metadata(members.take("metadata"))?;
         let (text, answer_schema) = text_format(members.take("text"))?;
-        let reasoning = members.take("reasoning").unwrap_or(json!({}));
-        if !reasoning.is_object() {
-            return Err(ApiError::invalid("reasoning", "`reasoning` must be an object"));
-        }
-        let reasoning = completed(reasoning, &json!({ "effort": null, "summary": null }));
-        for name in members.list("include")? {
-            if !name.as_str().is_some_and(|name| INCLUDED.contains(&name)) {
-                return Err(ApiError::invalid("include", format!("{name} cannot be included (不支持)")));
-            }
-        }
-        members.neutral("top_p", &[json!(1)])?;
-        members.neutral("top_logprobs", &[json!(0)])?;
-        members.neutral("truncation", &[json!("disabled")])?;
-        members.neutral("service_tier", &[json!("auto"), json!("default")])?;
-        members.neutral("frequency_penalty", &[json!(0)])?;
-        members.neutral("presence_penalty", &[json!(0)])?;
-        for name in ["conversation", "prompt", "context_management"] {
-            members.neutral(name, &[])?;
-        }
+        let reasoning = reasoning(members.take("reasoning"))?;
+        check_without_effect(&mut members)?;
         let [user, safety, cache_key] =
             ["user", "safety_identifier", "prompt_cache_key"].map(|name| members.take(name));
         members.accept(&["stream_options", "prompt_cache_retention"]);
@@ -142,6 +115,57 @@ impl ResponseRequest {
             echo,
         })
     }
+}
+
+/// The items of `input`: a text is a message of the user.
+fn new_items(input: Option<Value>) -> Result<Vec<Value>, ApiError> {
+    match input {
+        Some(Value::String(text)) => Ok(vec![json!({ "type": "message", "role": "user", "content": text })]),
+        Some(Value::Array(items)) if !items.is_empty() => Ok(items),
+        Some(_) => Err(ApiError::invalid("input", "`input` is a text or a list of items")),
+        None => Err(missing("input")),
+    }
+}
+
+/// A background response is stored and is not streamed.
+fn check_background(is_stored: bool, is_stream: bool) -> Result<(), ApiError> {
+    if !is_stored {
+        let why = "a background response is read later: leave out `store`, or set it to true";
+        return Err(ApiError::invalid("store", why));
+    }
+    if is_stream {
+        let why = "read a background response with `GET /v1/responses/ID`";
+        return Err(ApiError::unsupported("stream", why));
+    }
+    Ok(())
+}
+
+/// The member `reasoning` as the response repeats it.
+fn reasoning(value: Option<Value>) -> Result<Value, ApiError> {
+    let value = value.unwrap_or(json!({}));
+    if !value.is_object() {
+        return Err(ApiError::invalid("reasoning", "`reasoning` must be an object"));
+    }
+    Ok(completed(value, &json!({ "effort": null, "summary": null })))
+}
+
+/// Checks the members without effect: only their default values are accepted.
+fn check_without_effect(members: &mut Parameters) -> Result<(), ApiError> {
+    for name in members.list("include")? {
+        if !name.as_str().is_some_and(|name| INCLUDED.contains(&name)) {
+            return Err(ApiError::invalid("include", format!("{name} cannot be included (不支持)")));
+        }
+    }
+    members.neutral("top_p", &[json!(1)])?;
+    members.neutral("top_logprobs", &[json!(0)])?;
+    members.neutral("truncation", &[json!("disabled")])?;
+    members.neutral("service_tier", &[json!("auto"), json!("default")])?;
+    members.neutral("frequency_penalty", &[json!(0)])?;
+    members.neutral("presence_penalty", &[json!(0)])?;
+    for name in ["conversation", "prompt", "context_management"] {
+        members.neutral(name, &[])?;
+    }
+    Ok(())
 }
 
 /// An object with the defaults of the members that it does not have.

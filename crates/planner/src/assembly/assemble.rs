@@ -55,7 +55,8 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     let mut drafts: Vec<Draft> = Vec::new();
     let mut unfinished: Vec<Draft> = Vec::new();
     if clauses.len() > 1 {
-        (drafts, unfinished) = by_clause(text, &clauses, &mut chooser, today);
+        let steps = ClauseSteps::of(text, &clauses, &mut chooser, today);
+        (drafts, unfinished) = (steps.drafts, steps.unfinished);
     }
     if drafts.len() < 2 {
         let whole = Clause { start: 0, end: text.len() };
@@ -201,91 +202,137 @@ fn served(drafts: &[Draft], text: &str, today: Date) -> Vec<(usize, Choice)> {
     drafts.iter().flat_map(|draft| draft.calls(text, today)).collect()
 }
 
-/// The clauses that are complete steps, and those with missing arguments.
-fn by_clause(
-    text: &str,
-    clauses: &[Clause],
-    chooser: &mut Chooser<'_>,
+/// The steps of a request while its clauses are read in order.
+struct ClauseSteps<'a> {
+    text: &'a str,
     today: Date,
-) -> (Vec<Draft>, Vec<Draft>) {
-    let mut drafts: Vec<Draft> = Vec::new();
-    let mut unfinished: Vec<Draft> = Vec::new();
-    // Start of the words that no step has used yet.
-    let mut open: Option<usize> = None;
-    for clause in clauses {
-        let own = &text[clause.start..clause.end];
-        let from = open.unwrap_or(clause.start);
-        let scope = Clause { start: from, end: clause.end };
-        let parsed = ParsedText::of(&text[scope.start..scope.end], today);
-        let earlier: Vec<Choice> = drafts.iter().map(|draft| draft.choice.clone()).collect();
-        let earlier: Vec<&Choice> = earlier.iter().collect();
-        let bare = ParsedText::of(own, Date::ZERO);
+    /// The clauses that are complete steps.
+    drafts: Vec<Draft>,
+    /// Those with missing arguments.
+    unfinished: Vec<Draft>,
+    /// Start of the words that no step has used yet.
+    open: Option<usize>,
+}
+
+/// A clause that is read, alone and with the unused words before it.
+struct ReadClause<'a> {
+    clause: Clause,
+    own: &'a str,
+    /// The clause alone, analysed without the date of the request.
+    bare: ParsedText<'a>,
+    /// From the words that no step has used to the end of the clause.
+    scope: Clause,
+    parsed: ParsedText<'a>,
+}
+
+impl ReadClause<'_> {
+    /// Whether the clause can be a step: it has a verb or asks for something. `last` is the step before it.
+    fn is_question(&self, last: Option<&Draft>) -> bool {
+        let intent = clause_intent::intent(&self.bare);
         // `… and the last 3 commits`: without a verb of its own, the clause continues the read-only clause before it.
-        let continues = drafts.last().is_some_and(|last| {
+        let continues = last.is_some_and(|last| {
             verb_class::is_read_only(&last.choice)
-                && own.trim_start().starts_with(|c: char| c.is_alphabetic())
-        }) && clause_intent::intent(&bare).has_own_object();
+                && self.own.trim_start().starts_with(|c: char| c.is_alphabetic())
+        });
         // 都有哪些工作表？: a question about a thing may have no other verb.
-        let questions = ["哪些", "什么", "多少", "哪几", "几"].iter().any(|word| own.contains(word));
-        let is_question = clause_intent::intent(&bare).is_question()
-            || !implied_need::needs(&bare).is_empty()
-            || continues
-            || questions && clause_intent::intent(&bare).has_own_object();
-        // This clause may contain the missing arguments of an unfinished step.
-        if let Some(begun) = unfinished.last() {
-            let mut refill = chooser.refill(&begun.choice, &parsed);
-            inherit::inherit(&mut refill, &text[scope.start..scope.end], &earlier);
-            if refill.is_whole() {
-                // `the status and the diff of X`: the clause may also be a step of its own.
-                let other = chooser.choose(&bare, own, &earlier).filter(|other| {
-                    begins_with_article(own)
-                        && continues_reading(&refill, other)
-                        && repeats_path(&refill, other)
-                });
-                drafts.push(Draft { choice: refill, clause: scope });
-                drafts.extend(other.map(|choice| Draft { choice, clause: *clause }));
-                unfinished.clear();
-                open = None;
-                continue;
-            }
+        let questions = ["哪些", "什么", "多少", "哪几", "几"].iter().any(|word| self.own.contains(word));
+        intent.is_question()
+            || !implied_need::needs(&self.bare).is_empty()
+            || (continues || questions) && intent.has_own_object()
+    }
+}
+
+impl<'a> ClauseSteps<'a> {
+    /// Reads the clauses of a request.
+    fn of(text: &'a str, clauses: &[Clause], chooser: &mut Chooser<'_>, today: Date) -> Self {
+        let mut steps = Self { text, today, drafts: Vec::new(), unfinished: Vec::new(), open: None };
+        for clause in clauses {
+            steps.add(*clause, chooser);
         }
-        let Some(choice) = chooser.choose(&parsed, own, &earlier).filter(|_| is_question) else {
-            open = Some(from);
-            continue;
+        steps.add_rest(clauses, chooser);
+        steps
+    }
+
+    fn read(&self, clause: Clause) -> ReadClause<'a> {
+        let text = self.text;
+        let own = &text[clause.start..clause.end];
+        let scope = Clause { start: self.open.unwrap_or(clause.start), end: clause.end };
+        let parsed = ParsedText::of(&text[scope.start..scope.end], self.today);
+        ReadClause { clause, own, bare: ParsedText::of(own, Date::ZERO), scope, parsed }
+    }
+
+    /// Adds a clause: as a step, to the step before it, or to the words that a later step may use.
+    fn add(&mut self, clause: Clause, chooser: &mut Chooser<'_>) {
+        let read = self.read(clause);
+        let earlier: Vec<Choice> = self.drafts.iter().map(|draft| draft.choice.clone()).collect();
+        let earlier: Vec<&Choice> = earlier.iter().collect();
+        if self.completes_unfinished(&read, &earlier, chooser) {
+            return;
+        }
+        let is_question = read.is_question(self.drafts.last());
+        let Some(choice) = chooser.choose(&read.parsed, read.own, &earlier).filter(|_| is_question) else {
+            self.open = Some(read.scope.start);
+            return;
         };
-        if let Some(last) = drafts.last_mut().filter(|last| adds(&choice, &last.choice)) {
+        if let Some(last) = self.drafts.last_mut().filter(|last| adds(&choice, &last.choice)) {
             join(&mut last.choice, choice);
-            continue;
+            return;
         }
         // 不要了，删掉吧: an action that is stated twice is done once.
-        if drafts.last().is_some_and(|last| repeats(&choice, &last.choice)) {
-            continue;
+        if self.drafts.last().is_some_and(|last| repeats(&choice, &last.choice)) {
+            return;
         }
-        let whole = choice.is_whole();
-        let draft = Draft { choice, clause: scope };
-        if whole {
-            drafts.push(draft);
-            unfinished.clear();
-            open = None;
+        let is_whole = choice.is_whole();
+        let draft = Draft { choice, clause: read.scope };
+        if is_whole {
+            self.drafts.push(draft);
+            self.unfinished.clear();
+            self.open = None;
         } else {
-            unfinished.push(draft);
-            open = Some(from);
+            self.unfinished.push(draft);
+            self.open = Some(read.scope.start);
         }
     }
-    // The text after the last step may add details to it.
-    if let (Some(from), Some(last)) = (open, drafts.last_mut())
-        && unfinished.is_empty()
-        && let Some(end) = clauses.last().map(|clause| clause.end).filter(|end| *end > from)
-    {
-        let scope = Clause { start: last.clause.start, end };
-        let parsed = ParsedText::of(&text[scope.start..scope.end], today);
-        let refill = chooser.refill(&last.choice, &parsed);
-        let filled = |choice: &Choice| choice.assignment.slots.iter().flatten().count();
-        if refill.is_whole() && filled(&refill) > filled(&last.choice) {
-            *last = Draft { choice: refill, clause: scope };
+
+    /// Whether a clause contains the missing arguments of the unfinished step, which is then complete.
+    fn completes_unfinished(
+        &mut self,
+        read: &ReadClause<'_>,
+        earlier: &[&Choice],
+        chooser: &mut Chooser<'_>,
+    ) -> bool {
+        let Some(begun) = self.unfinished.last() else { return false };
+        let mut refill = chooser.refill(&begun.choice, &read.parsed);
+        inherit::inherit(&mut refill, &self.text[read.scope.start..read.scope.end], earlier);
+        if !refill.is_whole() {
+            return false;
+        }
+        // `the status and the diff of X`: the clause may also be a step of its own.
+        let other = chooser.choose(&read.bare, read.own, earlier).filter(|other| {
+            begins_with_article(read.own) && continues_reading(&refill, other) && repeats_path(&refill, other)
+        });
+        self.drafts.push(Draft { choice: refill, clause: read.scope });
+        self.drafts.extend(other.map(|choice| Draft { choice, clause: read.clause }));
+        self.unfinished.clear();
+        self.open = None;
+        true
+    }
+
+    /// Adds the text after the last step to it, if that gives it more details.
+    fn add_rest(&mut self, clauses: &[Clause], chooser: &mut Chooser<'_>) {
+        if let (Some(from), Some(last)) = (self.open, self.drafts.last_mut())
+            && self.unfinished.is_empty()
+            && let Some(end) = clauses.last().map(|clause| clause.end).filter(|end| *end > from)
+        {
+            let scope = Clause { start: last.clause.start, end };
+            let parsed = ParsedText::of(&self.text[scope.start..scope.end], self.today);
+            let refill = chooser.refill(&last.choice, &parsed);
+            let filled = |choice: &Choice| choice.assignment.slots.iter().flatten().count();
+            if refill.is_whole() && filled(&refill) > filled(&last.choice) {
+                *last = Draft { choice: refill, clause: scope };
+            }
         }
     }
-    (drafts, unfinished)
 }
 
 /// `… and the diff of X`: whether a clause begins with a new noun phrase.

@@ -4,14 +4,16 @@ use serde_json::Value as Json;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::shell;
 
-use crate::lexer::labels;
+use crate::lexer::labels::{self, LabelSpan};
 use crate::lexer::lexicon;
 use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{Kind, Token};
+use crate::safety::proof;
 use crate::selection::choice::Choice;
-use crate::values::candidate::ArgumentValue;
-use crate::values::parameter::Shape;
+use crate::values::candidate::{ArgumentValue, Candidate};
+use crate::values::flag;
+use crate::values::parameter::{Parameter, Shape};
 use crate::values::role::Role;
 
 /// Weights of a word and of a Chinese character; a Chinese word has two characters on average.
@@ -111,75 +113,22 @@ fn quoted(words: &[String]) -> Option<(String, String)> {
     (!words.is_empty()).then(|| (words.join(", "), words.join("、")))
 }
 
+/// A byte range of the request.
+type ByteRange = (usize, usize);
+
 /// Determines the words that the steps do not use.
 pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) -> Unused {
-    let mut used: Vec<(usize, usize)> = Vec::new();
-    let mut own: Vec<String> = Vec::new();
-    let stems = labels::stems(parsed);
-    for part in parts {
-        let choice = part.choice;
-        let slots = choice.parameters.iter().zip(&choice.assignment.slots);
-        for (parameter, slot) in slots.filter_map(|(parameter, slot)| Some((parameter, slot.as_ref()?))) {
-            if slot.end > slot.start {
-                used.push((part.start + slot.start, part.start + slot.end));
-            }
-            // The items of a list or object may be outside its range.
-            if let ArgumentValue::FromRequest(Json::String(stated)) = &slot.value
-                && stated.chars().count() > 2
-            {
-                // `rename A to Summary, then insert 2 rows on Summary`: a value may be mentioned again.
-                used.extend(
-                    text.match_indices(stated.as_str()).map(|(at, matched)| (at, at + matched.len())),
-                );
-            }
-            if let ArgumentValue::FromRequest(value @ (Json::Array(_) | Json::Object(_))) = &slot.value {
-                let texts =
-                    crate::safety::proof::texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
-                // A name that two parts of the request mention is used in both.
-                used.extend(texts.filter_map(|matched| {
-                    let own = text.get(part.start..).and_then(|rest| rest.find(&matched));
-                    let at = own.map(|at| part.start + at).or_else(|| text.find(&matched))?;
-                    Some((at, at + matched.len()))
-                }));
-            }
-            // ，主题“会议”: the label of a value is used with it.
-            let (start, end) = (part.start + slot.start, part.start + slot.end);
-            let beside = |span: &labels::LabelSpan| {
-                slot.end > slot.start && labels::closeness(*span, parsed, start, end) > MIN_LABEL_CLOSENESS
-            };
-            let named = labels::find(&parameter.labels, parsed, &stems).into_iter().filter(beside);
-            used.extend(named.map(|span| (span.start, span.end)));
-            if parameter.shape == Shape::Boolean {
-                let stated = crate::values::flag::find(parameter, parsed, &stems).into_iter();
-                used.extend(stated.map(|span| (span.start, span.end)));
-            }
-            // A search query may cover the rest of the request.
-            if let (Role::Query, ArgumentValue::FromRequest(value)) = (parameter.role, &slot.value)
-                && let Some(at) = value.as_str().and_then(|value| text.find(value))
-            {
-                used.push((at, at + value.as_str().map_or(0, str::len)));
-            }
-        }
-        own.extend(words_of(choice));
-    }
-    let worked_out = parsed.expressions.iter().map(|one| (one.start, one.end));
-    let worked_out: Vec<(usize, usize)> =
-        worked_out.filter(|(start, end)| covers(&used, *start, *end)).collect();
-    used.extend(worked_out);
-    let word_matches = lexicon::word_matches(text, &parsed.tokens, &|_| false);
-    used.extend(word_matches.iter().map(|word_match| (word_match.start, word_match.end)));
-    used.extend(fillers(text, parsed));
-    let is_used = |token: &Token<'_>| covers(&used, token.start, token.end);
+    let used = used_ranges(text, parts, parsed);
+    let own: Vec<String> = parts.iter().flat_map(|part| words_of(part.choice)).collect();
     let (mut all, mut lost) = (0.0, 0.0);
-    let mut unused: Vec<(usize, usize)> = Vec::new();
+    let mut unused: Vec<ByteRange> = Vec::new();
     for token in parsed.tokens.iter().filter(|token| token.kind != Kind::Mark) {
         let weight = if token.kind == Kind::Han { CHARACTER_WEIGHT } else { WORD_WEIGHT };
-        let small = is_function_word(token);
-        if is_used(token) {
+        if covers(&used, token.start, token.end) {
             all += weight;
             continue;
         }
-        if small || own.contains(&labels::stem(token.text)) {
+        if is_function_word(token) || own.contains(&labels::stem(token.text)) {
             continue;
         }
         all += weight;
@@ -193,7 +142,7 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) ->
         }
     }
     // Unused files, cells and quoted texts are reported even if few.
-    let literals: Vec<(usize, usize)> = parsed
+    let literals: Vec<ByteRange> = parsed
         .mentions
         .iter()
         .filter(|mention| {
@@ -201,10 +150,84 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) ->
         })
         .map(|mention| (mention.start, mention.end))
         .collect();
-    let texts = |places: &[(usize, usize)]| -> Vec<String> {
+    let texts = |places: &[ByteRange]| -> Vec<String> {
         places.iter().filter_map(|(start, end)| text.get(*start..*end)).map(str::to_owned).collect()
     };
     Unused { words: texts(&unused), literals: texts(&literals), lost, all }
+}
+
+/// The ranges that the steps use: values with their labels, expressions, words of the tables, and words without meaning.
+fn used_ranges(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) -> Vec<ByteRange> {
+    let mut used: Vec<ByteRange> = Vec::new();
+    let stems = labels::stems(parsed);
+    for part in parts {
+        let slots = part.choice.parameters.iter().zip(&part.choice.assignment.slots);
+        for (parameter, slot) in slots.filter_map(|(parameter, slot)| Some((parameter, slot.as_ref()?))) {
+            used.extend(value_ranges(text, part, parameter, slot));
+            used.extend(label_ranges(part, parameter, slot, parsed, &stems));
+        }
+    }
+    let expressions = parsed.expressions.iter().map(|one| (one.start, one.end));
+    let evaluated: Vec<ByteRange> = expressions.filter(|(start, end)| covers(&used, *start, *end)).collect();
+    used.extend(evaluated);
+    let word_matches = lexicon::word_matches(text, &parsed.tokens, &|_| false);
+    used.extend(word_matches.iter().map(|word_match| (word_match.start, word_match.end)));
+    used.extend(fillers(text, parsed));
+    used
+}
+
+/// The ranges of the text that a value was taken from, or that repeat it.
+fn value_ranges(text: &str, part: &Part<'_>, parameter: &Parameter, slot: &Candidate) -> Vec<ByteRange> {
+    let mut used = Vec::new();
+    if slot.end > slot.start {
+        used.push((part.start + slot.start, part.start + slot.end));
+    }
+    let ArgumentValue::FromRequest(value) = &slot.value else { return used };
+    match value {
+        // `rename A to Summary, then insert 2 rows on Summary`: a value may be mentioned again.
+        Json::String(stated) if stated.chars().count() > 2 => {
+            used.extend(text.match_indices(stated.as_str()).map(|(at, matched)| (at, at + matched.len())));
+        }
+        // The items of a list or object may be outside its range.
+        Json::Array(_) | Json::Object(_) => {
+            let texts = proof::texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
+            // A name that two parts of the request mention is used in both.
+            used.extend(texts.filter_map(|matched| {
+                let own = text.get(part.start..).and_then(|rest| rest.find(&matched));
+                let at = own.map(|at| part.start + at).or_else(|| text.find(&matched))?;
+                Some((at, at + matched.len()))
+            }));
+        }
+        _ => {}
+    }
+    // A search query may cover the rest of the request.
+    if parameter.role == Role::Query
+        && let Some(query) = value.as_str()
+        && let Some(at) = text.find(query)
+    {
+        used.push((at, at + query.len()));
+    }
+    used
+}
+
+/// ，主题“会议”: the ranges of a parameter's labels, which are used with its value.
+fn label_ranges(
+    part: &Part<'_>,
+    parameter: &Parameter,
+    slot: &Candidate,
+    parsed: &ParsedText<'_>,
+    stems: &[String],
+) -> Vec<ByteRange> {
+    let (start, end) = (part.start + slot.start, part.start + slot.end);
+    let beside = |span: &LabelSpan| {
+        slot.end > slot.start && labels::closeness(*span, parsed, start, end) > MIN_LABEL_CLOSENESS
+    };
+    let mut spans: Vec<LabelSpan> =
+        labels::find(&parameter.labels, parsed, stems).into_iter().filter(beside).collect();
+    if parameter.shape == Shape::Boolean {
+        spans.extend(flag::find(parameter, parsed, stems));
+    }
+    spans.into_iter().map(|span| (span.start, span.end)).collect()
 }
 
 /// Chinese words of several characters without meaning: 这封, 直接.

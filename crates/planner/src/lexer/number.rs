@@ -56,13 +56,7 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Parsed
     let mut ordinal = ordinal_word(tokens, at).is_some();
     if token.kind == Kind::Number {
         (value, after) = read_exponent(tokens, value, after);
-        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
-        let is_sign = |mark: &Token<'_>| {
-            matches!(mark.text, "-" | "−")
-                && mark.end == token.start
-                && !text[..mark.start].ends_with(|c: char| c.is_alphanumeric() || c == ')')
-        };
-        if before.is_some_and(is_sign) {
+        if has_minus_sign(text, tokens, at) {
             value = -value;
             first = at - 1;
         }
@@ -74,9 +68,7 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Parsed
             after += 1;
         }
     }
-    if at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| before.text == "第") {
-        ordinal = true;
-    }
+    ordinal |= token_before(tokens, at).is_some_and(|before| before.text == "第");
     (value, after) = read_scale(tokens, value, after);
     let percent = is_percent(tokens, &mut after);
     let percent_before = at >= 3 && tokens[at - 3..at].iter().map(|token| token.text).eq(["百", "分", "之"]);
@@ -84,38 +76,14 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Parsed
         first = at - 3;
     }
     let mut unit = None;
-    if let Some(mark) = first.checked_sub(1).and_then(|before| tokens.get(before))
+    if let Some(mark) = token_before(tokens, first)
         && CURRENCIES.contains(&mark.text)
     {
         unit = units::of(mark.text);
         first -= 1;
     }
     if unit.is_none() && !percent {
-        // `three empty rows`: an adjective may stand between the number and the counted noun.
-        let described = tokens.get(after).is_some_and(|next| {
-            next.is_any(&[
-                "empty",
-                "blank",
-                "new",
-                "more",
-                "extra",
-                "additional",
-                "further",
-                "fresh",
-                "spare",
-            ])
-        });
-        let (found, length) = units::at(tokens, after + usize::from(described));
-        unit = found;
-        // A unit without a space before it belongs to the number; after a space it may be a separate word.
-        if unit.is_some()
-            && tokens
-                .get(after)
-                .is_some_and(|next| next.kind != Kind::Word || next.start == tokens[after - 1].end)
-            && !described
-        {
-            after += length;
-        }
+        (unit, after) = read_unit(tokens, after);
     }
     if token.kind == Kind::Han && after - at == 1 && unit.is_none() && !ordinal && !percent_before {
         // A single Chinese numeral is more often part of a word than a number: 一下, 万一, 三明治.
@@ -124,6 +92,34 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Parsed
     may_be_article = may_be_article && !percent;
     let number = Number { value, percent: percent || percent_before, unit, may_be_article, ordinal };
     Some(ParsedNumber { number, first, after })
+}
+
+fn token_before<'a, 't>(tokens: &'a [Token<'t>], at: usize) -> Option<&'a Token<'t>> {
+    tokens.get(at.checked_sub(1)?)
+}
+
+/// Whether a minus sign precedes the number at token `at`, and is not an operator between two operands.
+fn has_minus_sign(text: &str, tokens: &[Token<'_>], at: usize) -> bool {
+    token_before(tokens, at).is_some_and(|mark| {
+        matches!(mark.text, "-" | "−")
+            && mark.end == tokens[at].start
+            && !text[..mark.start].ends_with(|c: char| c.is_alphanumeric() || c == ')')
+    })
+}
+
+/// The unit of the number that ends before token `after`, and the index after both.
+fn read_unit(tokens: &[Token<'_>], after: usize) -> (Option<Unit>, usize) {
+    const ADJECTIVES: [&str; 9] =
+        ["empty", "blank", "new", "more", "extra", "additional", "further", "fresh", "spare"];
+    let next = tokens.get(after);
+    // `three empty rows`: an adjective may stand between the number and the counted noun.
+    let described = next.is_some_and(|next| next.is_any(&ADJECTIVES));
+    let (unit, length) = units::at(tokens, after + usize::from(described));
+    // A unit without a space before it belongs to the number; after a space it may be a separate word.
+    let is_joined =
+        || next.is_some_and(|next| next.kind != Kind::Word || next.start == tokens[after - 1].end);
+    let is_part = unit.is_some() && !described && is_joined();
+    (unit, if is_part { after + length } else { after })
 }
 
 fn digits(text: &str) -> Option<f64> {

@@ -31,6 +31,35 @@ const KINDS: [&str; 16] = [
 /// Prepositions and verbs before a file name.
 const BEFORE: [&str; 8] = ["of", "in", "from", "into", "open", "to", "inside", "within"];
 
+/// 里的, 移到: words that follow a path are not part of it.
+const FOLLOWING: [&str; 25] = [
+    "里",
+    "中",
+    "下",
+    "的",
+    "目录",
+    "文件夹",
+    "和",
+    "与",
+    "到",
+    "移",
+    "重",
+    "改",
+    "上",
+    "仓库",
+    "代码库",
+    "项目",
+    "暂存",
+    "提交",
+    "把",
+    "将",
+    "切",
+    "新建",
+    "这",
+    "那",
+    "跟",
+];
+
 /// The path with a blank that begins at a byte offset.
 pub(crate) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '.', '-', '_', '~', ':']) {
@@ -71,36 +100,8 @@ pub(crate) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
             end += 1 + cut.len();
             return Some((Literal::Path(rest[..end].to_owned()), end));
         }
-        // 里的, 移到: words that follow a path are not part of it.
-        let excluded_prefixes = [
-            "里",
-            "中",
-            "下",
-            "的",
-            "目录",
-            "文件夹",
-            "和",
-            "与",
-            "到",
-            "移",
-            "重",
-            "改",
-            "上",
-            "仓库",
-            "代码库",
-            "项目",
-            "暂存",
-            "提交",
-            "把",
-            "将",
-            "切",
-            "新建",
-            "这",
-            "那",
-            "跟",
-        ];
         if trimmed.contains(['*', '，', '。', '；', '、'])
-            || excluded_prefixes.iter().any(|word| trimmed.starts_with(word))
+            || FOLLOWING.iter().any(|word| trimmed.starts_with(word))
         {
             return None;
         }

@@ -1,11 +1,11 @@
 //! Statements beside an order: `X is obsolete, remove it`, 这个表没用了，删掉吧. The subject of the statement becomes the object of
 //! the order; the rest of the statement is dropped.
 
-use crate::lexer::lexicon;
+use crate::lexer::lexicon::{self, WordMatch};
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
-use crate::lexer::token::{Kind, is_han, tokens};
+use crate::lexer::token::{Kind, Token, is_han, tokens};
 use crate::rewrite::masked_text::{has_word, is_open, masked};
 use crate::selection::verb_class::VERBS;
 
@@ -298,6 +298,47 @@ fn resolve_pronoun(order: &str, thing: &str) -> Option<String> {
     None
 }
 
+/// Containers that an order may name before its verb: 从知识图谱里删了吧.
+const HAN_CONTAINERS: [&str; 13] = [
+    "从日历里",
+    "从日历中",
+    "从我的日历里",
+    "从日历上",
+    "从邮箱里",
+    "从知识图谱里",
+    "从图谱里",
+    "知识图谱里",
+    "图谱里",
+    "从知识图谱中",
+    "知识图谱中",
+    "在知识图谱里",
+    "从记忆里",
+];
+/// Words that may follow the verb of an order without an object.
+const HAN_AFTER_VERB: [&str; 21] = [
+    "整列",
+    "整行",
+    "这一列",
+    "这一行",
+    "这列",
+    "这行",
+    "掉",
+    "了",
+    "吧",
+    "就行",
+    "即可",
+    "掉吧",
+    "一下",
+    "一下吧",
+    "掉就行",
+    "为",
+    "成",
+    "到",
+    "进",
+    "至",
+    "入",
+];
+
 /// 账目.xlsx 里 2023年 这个工作表不要了，删掉吧: the Chinese equivalent.
 fn chinese(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
@@ -307,129 +348,117 @@ fn chinese(text: &str) -> Option<String> {
         .find(|(at, c)| "，,。；;".contains(*c) && free(*at) && text[at + c.len_utf8()..].contains(is_han))
         .map(|(at, c)| (at, c.len_utf8()))?;
     let head = text.get(..comma)?.trim_end();
-    let mut order = text.get(comma + length..)?.trim_start();
-    let polite = ["请", "麻烦", "帮我", "帮忙", "劳烦"].iter().any(|lead| order.starts_with(lead));
+    let order = text.get(comma + length..)?.trim_start();
     if HAN_BOUNDS.iter().any(|word| text.match_indices(word).any(|(at, _)| free(at))) {
         return None;
     }
-    while let Some(lead) = HAN_LEADS.iter().find(|lead| order.starts_with(**lead)) {
-        order = order[lead.len()..].trim_start();
-    }
-    // 从知识图谱里删了吧: the location may precede the verb.
-    let containers = [
-        "从日历里",
-        "从日历中",
-        "从我的日历里",
-        "从日历上",
-        "从邮箱里",
-        "从知识图谱里",
-        "从图谱里",
-        "知识图谱里",
-        "图谱里",
-        "从知识图谱中",
-        "知识图谱中",
-        "在知识图谱里",
-        "从记忆里",
-    ];
-    let container =
-        containers.iter().filter(|word| order.starts_with(**word)).map(|word| word.len()).max().unwrap_or(0);
-    let place = &order[..container];
-    order =
-        order[container..].trim_start_matches(['面', '的', '一', '并', '把', '给', '也', '都']).trim_start();
-    let named = head.contains("实体") || head.contains("节点");
-    // 请永久删除, 全部取消暂存: an adverb may precede the verb.
-    let adverb = ["永久", "彻底", "全部", "统统", "全都"].iter().find(|word| order.starts_with(**word));
-    let (manner, order) = order.split_at(adverb.map_or(0, |word| word.len()));
-    // The subject ends with its last literal or the last noun for its kind.
-    let is_used = |token: &crate::lexer::token::Token<'_>| !free(token.start);
+    let is_used = |token: &Token<'_>| !free(token.start);
     let word_matches = lexicon::word_matches(head, &tokens(head), &is_used);
-    let kinds = word_matches
-        .iter()
-        .filter(|word_match| !word_match.meaning.things.is_empty() && word_match.meaning.verbs.is_empty());
-    let last = kinds
-        .map(|word_match| word_match.end)
-        .chain(literals.iter().map(|found| found.end).filter(|end| *end <= comma))
-        .max()?;
-    // 邮件 3345 是垃圾邮件: a noun in the predicate is not another subject.
-    let number = ["邮件", "日程", "会议"].iter().find_map(|kind| {
-        let at = head.find(kind)? + kind.len();
-        let rest = head[at..].trim_start();
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        (digits > 1).then_some(head.len() - rest.len() + digits)
-    });
-    let named_end =
-        literals.iter().map(|found| found.end).filter(|end| *end <= comma).chain(number).max().unwrap_or(0);
-    let last = match head.get(named_end..).map(str::trim_start).filter(|rest| rest.starts_with('是')) {
-        Some(_) if named_end > 0 => named_end,
-        _ => last,
-    };
-    let state = head.get(last..)?;
-    let short = state.chars().count() <= MAX_PREDICATE_CHARS;
-    let plain = state.chars().all(|c| is_han(c) || c.is_whitespace());
+    let literal_ends: Vec<usize> =
+        literals.iter().map(|found| found.end).filter(|end| *end <= comma).collect();
+    let number = number_end(head);
+    let last = subject_end(head, &word_matches, &literal_ends, number)?;
     let is_question = word_matches.iter().any(|word_match| {
         !word_match.meaning.verbs.is_empty()
             && head
                 .get(word_match.start..word_match.end)
                 .is_some_and(|word| word_match.end <= last && !word.ends_with('了'))
     });
+    let is_identified =
+        !literals.is_empty() || head.contains("实体") || head.contains("节点") || number.is_some();
+    let is_polite = ["请", "麻烦", "帮我", "帮忙", "劳烦"].iter().any(|lead| order.starts_with(lead));
+    if !is_predicate(head.get(last..)?, is_polite) || is_question || !is_identified {
+        return None;
+    }
+    HanOrder::read(order).about(head.get(..last)?.trim())
+}
+
+/// The end of the number of a mail or an event: 邮件 3345 是垃圾邮件.
+fn number_end(head: &str) -> Option<usize> {
+    ["邮件", "日程", "会议"].iter().find_map(|kind| {
+        let at = head.find(kind)? + kind.len();
+        let rest = head[at..].trim_start();
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        (digits > 1).then_some(head.len() - rest.len() + digits)
+    })
+}
+
+/// The end of the subject: that of its last literal or of the last noun for its kind.
+fn subject_end(
+    head: &str,
+    word_matches: &[WordMatch],
+    literal_ends: &[usize],
+    number: Option<usize>,
+) -> Option<usize> {
+    let kinds = word_matches
+        .iter()
+        .filter(|word_match| !word_match.meaning.things.is_empty() && word_match.meaning.verbs.is_empty());
+    let last = kinds.map(|word_match| word_match.end).chain(literal_ends.iter().copied()).max()?;
+    // 邮件 3345 是垃圾邮件: a noun in the predicate is not another subject.
+    let named_end = literal_ends.iter().copied().chain(number).max().unwrap_or(0);
+    let precedes_predicate = head.get(named_end..).is_some_and(|rest| rest.trim_start().starts_with('是'));
+    Some(if named_end > 0 && precedes_predicate { named_end } else { last })
+}
+
+/// Whether the words after a subject only state something about it: 不要了, 是垃圾邮件.
+fn is_predicate(state: &str, has_polite_order: bool) -> bool {
+    let is_short = state.chars().count() <= MAX_PREDICATE_CHARS;
+    let is_plain = state.chars().all(|c| is_han(c) || c.is_whitespace());
     let is_something = state.trim().starts_with('是') && state.chars().count() <= 8;
     // 涉及隐私，请删除: a polite order after a predicate refers to the subject of the predicate.
     let keeps =
         ["留", "不要动", "还要", "重要", "先", "才", "再", "应"].iter().any(|word| state.contains(word));
-    let stated = polite && state.chars().filter(|c| is_han(*c)).count() > 2 && !keeps;
-    if !state.ends_with(HAN_ENDS) && !is_something && !stated
-        || state.trim() == "的"
-        || !short
-        || !plain
-        || is_question
-        || literals.is_empty() && !named && number.is_none()
-    {
-        return None;
-    }
-    let thing = head.get(..last)?.trim();
-    for pronoun in ["把它", "将它", "把其", "将其", "把这个", "把那个", "它"] {
-        if let Some(rest) = order.strip_prefix(pronoun) {
-            return Some(format!("把 {thing} {}", rest.trim_start()));
+    let is_reason = has_polite_order && state.chars().filter(|c| is_han(*c)).count() > 2 && !keeps;
+    (state.ends_with(HAN_ENDS) || is_something || is_reason) && state.trim() != "的" && is_short && is_plain
+}
+
+/// A Chinese order without polite words: 从图谱里 永久 删除吧.
+struct HanOrder<'a> {
+    /// The container before the verb; may be empty.
+    place: &'a str,
+    /// The adverb before the verb; may be empty.
+    manner: &'a str,
+    /// From the verb or the pronoun on.
+    action: &'a str,
+}
+
+impl<'a> HanOrder<'a> {
+    fn read(mut order: &'a str) -> Self {
+        while let Some(lead) = HAN_LEADS.iter().find(|lead| order.starts_with(**lead)) {
+            order = order[lead.len()..].trim_start();
         }
+        let container = HAN_CONTAINERS.iter().filter(|word| order.starts_with(**word));
+        let (place, order) = order.split_at(container.map(|word| word.len()).max().unwrap_or(0));
+        let order = order.trim_start_matches(['面', '的', '一', '并', '把', '给', '也', '都']).trim_start();
+        // 请永久删除, 全部取消暂存: an adverb may precede the verb.
+        let adverb = ["永久", "彻底", "全部", "统统", "全都"].iter().find(|word| order.starts_with(**word));
+        let (manner, action) = order.split_at(adverb.map_or(0, |word| word.len()));
+        Self { place, manner, action }
     }
-    let own = lexicon::word_matches(order, &tokens(order), &|_| false);
-    let verb =
-        own.first().filter(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty())?;
-    // An order with its own object does not refer to the subject of the statement.
-    let rest = order.get(verb.end..)?.replace('它', "");
-    let known = [
-        "整列",
-        "整行",
-        "这一列",
-        "这一行",
-        "这列",
-        "这行",
-        "掉",
-        "了",
-        "吧",
-        "就行",
-        "即可",
-        "掉吧",
-        "一下",
-        "一下吧",
-        "掉就行",
-        "为",
-        "成",
-        "到",
-        "进",
-        "至",
-        "入",
-    ];
-    let rest = rest.trim_end_matches(['。', '！', '!', '.', ' ']).to_owned();
-    let rest_start = rest.trim_start_matches(|c: char| c.is_whitespace());
-    let placed = ["，仓库是", "，仓库在", "，仓库为", "，在", "，仓库"]
-        .iter()
-        .any(|word| rest_start.starts_with(word));
-    let continues = placed
-        || known.iter().any(|word| rest_start.starts_with(word))
-        || rest_start.is_empty()
-        || order[..verb.end].ends_with(['为', '成', '到', '进', '至', '入']);
-    continues.then(|| format!("{place}把 {thing} {manner}{}{rest}", &order[..verb.end]))
+
+    /// The order with its object; `None` if it has an object of its own and does not refer to the subject of the statement.
+    fn about(&self, thing: &str) -> Option<String> {
+        let Self { place, manner, action } = *self;
+        for pronoun in ["把它", "将它", "把其", "将其", "把这个", "把那个", "它"] {
+            if let Some(rest) = action.strip_prefix(pronoun) {
+                return Some(format!("把 {thing} {}", rest.trim_start()));
+            }
+        }
+        let own = lexicon::word_matches(action, &tokens(action), &|_| false);
+        let verb =
+            own.first().filter(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty())?;
+        let rest = action.get(verb.end..)?.replace('它', "");
+        let rest = rest.trim_end_matches(['。', '！', '!', '.', ' ']);
+        let after_verb = rest.trim_start_matches(|c: char| c.is_whitespace());
+        let names_location = ["，仓库是", "，仓库在", "，仓库为", "，在", "，仓库"]
+            .iter()
+            .any(|word| after_verb.starts_with(word));
+        let continues = names_location
+            || HAN_AFTER_VERB.iter().any(|word| after_verb.starts_with(word))
+            || after_verb.is_empty()
+            || action[..verb.end].ends_with(['为', '成', '到', '进', '至', '入']);
+        continues.then(|| format!("{place}把 {thing} {manner}{}{rest}", &action[..verb.end]))
+    }
 }
 
 /// `cancel evt_40, nobody can make it`: removes a reason after an order.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use toolhub_core::Tool;
 
 use crate::assembly::assignment::Assignment;
-use crate::selection::intent::Agreement;
+use crate::selection::intent_match::Agreement;
 use crate::values::parameter::Parameter;
 
 /// A tool with its arguments.

@@ -21,8 +21,10 @@ use crate::selection::choice_check::{is_record, lacks_zone, mentions_other_cells
 use crate::selection::clause_intent::intent;
 use crate::selection::generalize;
 use crate::selection::implied_need;
-use crate::selection::intent::{Agreement, Intent, Profile};
+use crate::selection::intent::Intent;
+use crate::selection::intent_match::Agreement;
 use crate::selection::preferences::Options;
+use crate::selection::tool_profile::Profile;
 use crate::selection::verb_class;
 use crate::selection::word_usage::{FULL_USE_THRESHOLD, known_words, used};
 use crate::values::candidate::MatchContext;

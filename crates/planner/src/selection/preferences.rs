@@ -6,7 +6,7 @@ use crate::lexer::mention::ParsedText;
 use crate::safety::request_scope::asks_for_all;
 use crate::selection::choice::Choice;
 use crate::selection::choice_check::is_list_of_one;
-use crate::selection::intent::Agreement;
+use crate::selection::intent_match::Agreement;
 use crate::selection::verb_class::is_read_only;
 use crate::selection::word_usage::{FULL_USE_THRESHOLD, used};
 use crate::values::candidate::ArgumentValue;

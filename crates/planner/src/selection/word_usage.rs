@@ -8,7 +8,7 @@ use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::name::has_han;
 use crate::lexer::token::{Kind, Token};
 use crate::selection::choice::Choice;
-use crate::selection::intent::Profile;
+use crate::selection::tool_profile::Profile;
 use crate::values::parameter;
 
 /// Weight of a word that occurs only in the description.

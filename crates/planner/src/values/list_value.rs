@@ -2,6 +2,8 @@
 
 use serde_json::Value as Json;
 
+use crate::lexer::file_extension::is_bare_file;
+use crate::lexer::implied::is_bare;
 use crate::lexer::labels::{self, LabelSpan};
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
@@ -22,115 +24,30 @@ use crate::values::record_part;
 use crate::values::record_value;
 use crate::values::role::Role;
 
+/// Candidates for a parameter that takes a list of `item`.
 pub(crate) fn lists(
     parameter: &Parameter,
     item: &Parameter,
     context: &MatchContext<'_>,
     label_spans: &[LabelSpan],
 ) -> Vec<Candidate> {
-    let mut found = Vec::new();
     if !item.choices.is_empty() || !parameter.choices.is_empty() {
-        let choices = if item.choices.is_empty() { &parameter.choices } else { &item.choices };
-        let chosen = choice::chosen(choices, &parameter.description, context.parsed, &context.stems);
-        if let (Some(first), Some(last)) = (chosen.first(), chosen.last()) {
-            let values: Vec<Json> = chosen.iter().map(|chosen| chosen.value.clone()).collect();
-            found.push(Candidate {
-                value: ArgumentValue::FromRequest(Json::Array(values)),
-                start: first.span.start,
-                end: last.span.end,
-                score: GOOD + 1.0,
-            });
-        }
-        return found;
+        return chosen(parameter, item, context).into_iter().collect();
     }
+    if let Shape::List(inner) = &item.shape {
+        return tables(item, inner, context, label_spans);
+    }
+    let mut found = Vec::new();
     if let Shape::Object(members) = &item.shape {
         found.extend(record_value::candidates(members, context));
     }
-    if let Shape::List(inner) = &item.shape {
-        // A table of one row, or of rows separated by semicolons.
-        for mut candidate in lists(item, inner, context, label_spans) {
-            if let ArgumentValue::FromRequest(value) = &mut candidate.value
-                && !value.as_array().is_some_and(|rows| rows.iter().all(Json::is_array))
-            {
-                *value = Json::Array(vec![value.take()]);
-            }
-            // An unquoted number or name is not accepted as content: it may be the position to write to.
-            let begins = context.parsed.text.get(candidate.start..).and_then(|text| text.chars().next());
-            if begins.is_some_and(|first| "[({\"'“‘「『《`".contains(first)) {
-                found.push(candidate);
-            }
-        }
-        found.extend(rows(context));
-        found.extend(entry::candidates(context));
-        found.extend(header_value::candidate(context));
-        return found;
-    }
     for (at, mention) in context.parsed.mentions.iter().enumerate() {
-        if let Value::Literal(Literal::Json(Json::Array(values))) = &mention.value {
-            if values.iter().all(|value| fits(item, value) || matches!(value, Json::Array(_))) {
+        found.extend(match &mention.value {
+            Value::Literal(Literal::Json(Json::Array(values))) => {
                 let label = context.labelled(label_spans, mention.start, mention.end);
-                let value = ArgumentValue::FromRequest(Json::Array(values.clone()));
-                found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label });
+                json_array(values, item, mention, label)
             }
-            continue;
-        }
-        let range = series::range_around(context.parsed, at);
-        if range.start != at {
-            continue;
-        }
-        let members = &context.parsed.mentions[range];
-        let fits = |mention: &Mention| suits(parameter.role, &mention.value);
-        let values: Option<Vec<Json>> =
-            members.iter().map(|mention| member(item, context, mention).filter(|_| fits(mention))).collect();
-        // An absolute folder is not a file to stage if files are listed beside it.
-        let rooted = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if path.starts_with(['/', '~']) && crate::lexer::implied::is_bare(path));
-        let is_file = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !crate::lexer::implied::is_bare(path) || crate::lexer::file_extension::is_bare_file(path));
-        if parameter.has_word(&["files", "file"])
-            && members.iter().any(rooted)
-            && context.parsed.mentions.iter().any(is_file)
-        {
-            continue;
-        }
-        let Some(values) = values else { continue };
-        // `two points`: the number of items is not an item.
-        if matches!(members, [Mention { value: Value::Number(number), .. }] if number.may_be_article) {
-            continue;
-        }
-        let (start, end) = (members[0].start, members[members.len() - 1].end);
-        let label = context.labelled(label_spans, start, end);
-        // `cc` and `bcc` need an explicit label.
-        if parameter.has_word(&["cc", "bcc"]) && label < 1.0 {
-            continue;
-        }
-        // The name of a person is not an address.
-        let addressed = parameter.description.to_lowercase().contains("address")
-            && !members.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Mail(_))));
-        let base = match values.len() {
-            _ if parameter.role == Role::Mail && addressed => POOR,
-            _ if parameter.role == Role::Mail => GOOD,
-            // `m-30` is an ID, not a name.
-            _ if parameter.has_word(&["names"])
-                && members.iter().all(|mention| is_numbered(&mention.value)) =>
-            {
-                POOR
-            }
-            _ if parameter.role == Role::Path
-                && members
-                    .iter()
-                    .all(|mention| matches!(mention.value, Value::Literal(Literal::Path(_)))) =>
-            {
-                GOOD
-            }
-            1 if matches!(members[0].value, Value::Literal(Literal::Quoted(_))) => FAIR,
-            1 => FAIR - 0.2,
-            2 => FAIR + 0.4,
-            _ => GOOD,
-        };
-        found.push(Candidate {
-            value: ArgumentValue::FromRequest(Json::Array(values)),
-            start,
-            end,
-            score: base + label,
+            _ => series_at(at, parameter, item, context, label_spans),
         });
     }
     if matches!(item.shape, Shape::Text | Shape::Any) {
@@ -141,6 +58,133 @@ pub(crate) fn lists(
         found.extend(chunked(parameter, context, label_spans));
     }
     found
+}
+
+/// The allowed values that the request mentions.
+fn chosen(parameter: &Parameter, item: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+    let choices = if item.choices.is_empty() { &parameter.choices } else { &item.choices };
+    let chosen = choice::chosen(choices, &parameter.description, context.parsed, &context.stems);
+    let (first, last) = (chosen.first()?, chosen.last()?);
+    let values: Vec<Json> = chosen.iter().map(|chosen| chosen.value.clone()).collect();
+    Some(Candidate {
+        value: ArgumentValue::FromRequest(Json::Array(values)),
+        start: first.span.start,
+        end: last.span.end,
+        score: GOOD + 1.0,
+    })
+}
+
+/// Tables of one row, or of rows separated by semicolons. `row` is a list of `cell`.
+fn tables(
+    row: &Parameter,
+    cell: &Parameter,
+    context: &MatchContext<'_>,
+    label_spans: &[LabelSpan],
+) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for mut candidate in lists(row, cell, context, label_spans) {
+        if let ArgumentValue::FromRequest(value) = &mut candidate.value
+            && !value.as_array().is_some_and(|rows| rows.iter().all(Json::is_array))
+        {
+            *value = Json::Array(vec![value.take()]);
+        }
+        // An unquoted number or name is not accepted as content: it may be the position to write to.
+        let begins = context.parsed.text.get(candidate.start..).and_then(|text| text.chars().next());
+        if begins.is_some_and(|first| "[({\"'“‘「『《`".contains(first)) {
+            found.push(candidate);
+        }
+    }
+    found.extend(rows(context));
+    found.extend(entry::candidates(context));
+    found.extend(header_value::candidate(context));
+    found
+}
+
+/// A JSON array in the request, if its items fit. `label` is the strength of its label.
+fn json_array(values: &[Json], item: &Parameter, mention: &Mention, label: f32) -> Option<Candidate> {
+    if !values.iter().all(|value| fits(item, value) || matches!(value, Json::Array(_))) {
+        return None;
+    }
+    let value = ArgumentValue::FromRequest(Json::Array(values.to_vec()));
+    Some(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label })
+}
+
+/// The enumeration that begins with the mention at this index: `a.txt, b.txt and c.txt`.
+fn series_at(
+    at: usize,
+    parameter: &Parameter,
+    item: &Parameter,
+    context: &MatchContext<'_>,
+    label_spans: &[LabelSpan],
+) -> Option<Candidate> {
+    let range = series::range_around(context.parsed, at);
+    if range.start != at {
+        return None;
+    }
+    let members = &context.parsed.mentions[range];
+    let is_suitable = |mention: &Mention| suits(parameter.role, &mention.value);
+    let values: Option<Vec<Json>> = members
+        .iter()
+        .map(|mention| member(item, context, mention).filter(|_| is_suitable(mention)))
+        .collect();
+    let values = values?;
+    if is_folder_beside_files(parameter, members, context) {
+        return None;
+    }
+    // `two points`: the number of items is not an item.
+    if matches!(members, [Mention { value: Value::Number(number), .. }] if number.may_be_article) {
+        return None;
+    }
+    let (start, end) = (members[0].start, members[members.len() - 1].end);
+    let label = context.labelled(label_spans, start, end);
+    // `cc` and `bcc` need an explicit label.
+    if parameter.has_word(&["cc", "bcc"]) && label < 1.0 {
+        return None;
+    }
+    let score = series_score(parameter, members) + label;
+    Some(Candidate { value: ArgumentValue::FromRequest(Json::Array(values)), start, end, score })
+}
+
+/// Whether the members contain an absolute folder and the request lists files: the folder is then not a file to stage.
+fn is_folder_beside_files(parameter: &Parameter, members: &[Mention], context: &MatchContext<'_>) -> bool {
+    let is_rooted_folder = |mention: &Mention| {
+        path_of(mention).is_some_and(|path| path.starts_with(['/', '~']) && is_bare(path))
+    };
+    let is_file =
+        |mention: &Mention| path_of(mention).is_some_and(|path| !is_bare(path) || is_bare_file(path));
+    parameter.has_word(&["files", "file"])
+        && members.iter().any(is_rooted_folder)
+        && context.parsed.mentions.iter().any(is_file)
+}
+
+fn path_of(mention: &Mention) -> Option<&str> {
+    match &mention.value {
+        Value::Literal(Literal::Path(path)) => Some(path),
+        _ => None,
+    }
+}
+
+/// The score of an enumeration, by the kinds and the number of its members.
+fn series_score(parameter: &Parameter, members: &[Mention]) -> f32 {
+    let is_mail = |mention: &Mention| matches!(mention.value, Value::Literal(Literal::Mail(_)));
+    if parameter.role == Role::Mail {
+        // The name of a person is not an address.
+        let takes_addresses = parameter.description.to_lowercase().contains("address");
+        return if takes_addresses && !members.iter().any(is_mail) { POOR } else { GOOD };
+    }
+    // `m-30` is an ID, not a name.
+    if parameter.has_word(&["names"]) && members.iter().all(|mention| is_numbered(&mention.value)) {
+        return POOR;
+    }
+    if parameter.role == Role::Path && members.iter().all(|mention| path_of(mention).is_some()) {
+        return GOOD;
+    }
+    match members.len() {
+        1 if matches!(members[0].value, Value::Literal(Literal::Quoted(_))) => FAIR,
+        1 => FAIR - 0.2,
+        2 => FAIR + 0.4,
+        _ => GOOD,
+    }
 }
 
 /// The text after a label, split into list items.

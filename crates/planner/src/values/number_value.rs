@@ -8,6 +8,7 @@ use crate::lexer::mention::{Mention, Value};
 use crate::lexer::number::{Number, json};
 use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
 use crate::values::parameter::{Parameter, Shape};
+use crate::values::span_value;
 
 /// The score of a number without further evidence.
 const BARE_NUMBER_SCORE: f32 = 0.95;
@@ -29,7 +30,7 @@ pub(crate) fn candidates(
     context: &MatchContext<'_>,
     label_spans: &[LabelSpan],
 ) -> Vec<Candidate> {
-    let mut found = spans(parameter, context);
+    let mut found = span_value::candidates(parameter, context);
     found.extend(crate::values::duration::candidate(parameter, context));
     for mention in &context.parsed.mentions {
         let number = match &mention.value {
@@ -268,114 +269,4 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
         bonus -= CONTRADICTION_PENALTY * 1.6;
     }
     bonus
-}
-
-/// `rows 4 to 6`, `columns B to D`, `第 4 到第 6 行`: the start and the count of a span.
-fn spans(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
-    let column = parameter.has_word(&["col", "column"]);
-    let row = parameter.has_word(&["row", "line", "start", "offset"]);
-    let count = parameter.has_word(&["count", "limit", "num", "number"]);
-    if parameter.shape != Shape::Integer || !(column || row || count) {
-        return Vec::new();
-    }
-    let tokens = &context.parsed.tokens;
-    let mut found = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        let stated = |step: usize| tokens.get(at + step).map_or("", |token| token.text);
-        let back =
-            |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
-        let Some(first) = ordinal(token.text) else { continue };
-        // `columns E and F` are two adjacent columns.
-        let beside = ["and", "和", "、"].contains(&stated(1)) && ordinal(stated(2)) == Some(first + 1);
-        let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&stated(1));
-        // 第 5 行到第 15 行: the noun may be repeated.
-        let side_by_side = matches!(stated(1), "行" | "列")
-            && ["和", "与", "、"].contains(&stated(2))
-            && ordinal(stated(3 + usize::from(stated(3) == "第"))) == Some(first + 1);
-        let named_twice =
-            side_by_side || matches!(stated(1), "行" | "列") && ["到", "至"].contains(&stated(2));
-        // `column C and column D`: the noun is repeated for each.
-        let repeats = ["and", "&"].contains(&stated(1))
-            && ["column", "row"].iter().any(|word| stated(2).eq_ignore_ascii_case(word))
-            && ordinal(stated(3)) == Some(first + 1);
-        let named_twice = named_twice || repeats;
-        let skip = usize::from(stated(2) == "第")
-            + if named_twice { 1 + usize::from(stated(3) == "第") } else { 0 };
-        let last = ordinal(stated(2 + skip)).filter(|_| joint || named_twice);
-        let is_letter = token.text.starts_with(|c: char| c.is_ascii_alphabetic());
-        let named = |words: &[&str]| {
-            [back(1), back(2), stated(1), stated(3 + skip)]
-                .iter()
-                .any(|word| words.iter().any(|other| word.eq_ignore_ascii_case(other)))
-        };
-        let is_column = named(&["column", "columns", "列"]);
-        let is_row = named(&["row", "rows", "line", "lines", "行"]);
-        let fits = if is_letter { is_column && token.text.len() <= 2 } else { is_column || is_row };
-        if !fits {
-            continue;
-        }
-        let start = token.start;
-        let end = if last.is_some() { tokens[at + 2 + skip].end } else { token.end };
-        let value = match last {
-            Some(last) if count && last >= first => {
-                // An empty range after the start, so that start and count can be read from the same text.
-                found.push(Candidate {
-                    value: ArgumentValue::FromRequest(Json::from(last - first + 1)),
-                    start: end,
-                    end,
-                    score: 4.0,
-                });
-                continue;
-            }
-            _ if count => continue,
-            _ => first,
-        };
-        let right = if is_column { column || (is_letter && !row) } else { !column };
-        // `insert a row after row 5`, B 列后面插一列: the position after the given one is meant.
-        if last.is_none() && right && context.tool_words.iter().any(|word| word == "insert") {
-            let before = [back(1), back(2)]
-                .iter()
-                .position(|word| ["after", "below", "beneath"].contains(&word.to_lowercase().as_str()));
-            let after_words = ["后面", "之后", "后边", "右边", "右侧", "右面", "下面", "下方", "后", "下边"];
-            let rest =
-                tokens.get(at + 1).and_then(|unit| context.parsed.text.get(unit.end..)).unwrap_or_default();
-            let said_behind = matches!(stated(1), "行" | "列")
-                .then(|| after_words.iter().find(|word| rest.trim_start().starts_with(**word)))
-                .flatten();
-            let span = match (before, said_behind) {
-                (Some(step), _) => Some((tokens[at - step - 1].start, token.end)),
-                (None, Some(word)) => {
-                    let from = context.parsed.text.len() - rest.trim_start().len();
-                    Some((token.start, from + word.len()))
-                }
-                (None, None) => None,
-            };
-            if let Some((start, end)) = span {
-                found.push(Candidate {
-                    value: ArgumentValue::FromRequest(Json::from(value + 1)),
-                    start,
-                    end,
-                    score: 5.0,
-                });
-                continue;
-            }
-        }
-        if right && (last.is_some() || is_letter) {
-            found.push(Candidate {
-                value: ArgumentValue::FromRequest(Json::from(value)),
-                start,
-                end,
-                score: 4.0,
-            });
-        }
-    }
-    found
-}
-
-/// The position of a row from its number, or of a column from its letters.
-fn ordinal(text: &str) -> Option<i64> {
-    if text.len() <= 2 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
-        return Some(text.bytes().fold(0, |sum, byte| sum * 26 + i64::from(byte - b'A') + 1));
-    }
-    text.parse().ok()
 }

@@ -139,61 +139,114 @@ const NAMES: [&str; 24] = [
 impl Role {
     /// Derives the role. `tool_description` is the description of the tool; `examples` are the examples of the parameter.
     pub(crate) fn of(words: &[String], evidence: &RoleEvidence<'_>) -> Self {
-        let RoleEvidence { description, format, tool_description, examples } = *evidence;
-        match format {
-            "email" | "idn-email" => return Self::Mail,
-            "uri" | "url" | "iri" => return Self::Url,
-            "date" => return Self::Date,
-            "date-time" => return Self::DateTime,
-            "time" => return Self::Time,
-            _ => {}
+        let clues = Clues {
+            words,
+            description: evidence.description.to_lowercase(),
+            tool_description: evidence.tool_description.to_lowercase(),
+            examples: evidence.examples,
+        };
+        role_of_format(evidence.format)
+            .or_else(|| clues.reference())
+            .or_else(|| clues.time_by_examples())
+            .or_else(|| clues.corner_of_cells())
+            .or_else(|| clues.time_by_description())
+            .or_else(|| clues.mail_participant())
+            .unwrap_or_else(|| clues.by_words())
+    }
+}
+
+/// The role that the keyword `format` of the schema gives.
+fn role_of_format(format: &str) -> Option<Role> {
+    match format {
+        "email" | "idn-email" => Some(Role::Mail),
+        "uri" | "url" | "iri" => Some(Role::Url),
+        "date" => Some(Role::Date),
+        "date-time" => Some(Role::DateTime),
+        "time" => Some(Role::Time),
+        _ => None,
+    }
+}
+
+/// The words that a role is derived from.
+struct Clues<'a> {
+    /// The words of the parameter's name.
+    words: &'a [String],
+    /// In lowercase.
+    description: String,
+    /// In lowercase.
+    tool_description: String,
+    examples: &'a [String],
+}
+
+impl Clues<'_> {
+    /// Whether one of these is a word of the parameter's name.
+    fn has(&self, listed: &[&str]) -> bool {
+        self.words.iter().any(|word| listed.contains(&word.as_str()))
+    }
+
+    /// Whether the description of the parameter contains one of these.
+    fn mentions(&self, listed: &[&str]) -> bool {
+        listed.iter().any(|text| self.description.contains(text))
+    }
+
+    /// Whether the description of the tool contains one of these.
+    fn tool_mentions(&self, listed: &[&str]) -> bool {
+        listed.iter().any(|text| self.tool_description.contains(text))
+    }
+
+    /// An ID, a revision of a repository, or the source or destination of a tool for files.
+    fn reference(&self) -> Option<Role> {
+        if self.words.last().is_some_and(|word| IDS.contains(&word.as_str())) {
+            return Some(Role::Id);
         }
-        let lower = description.to_lowercase();
-        let has = |listed: &[&str]| words.iter().any(|word| listed.contains(&word.as_str()));
-        let mentions = |listed: &[&str]| listed.iter().any(|text| lower.contains(text));
-        if words.last().is_some_and(|word| IDS.contains(&word.as_str())) {
-            return Self::Id;
-        }
-        let about_lower = tool_description.to_lowercase();
-        let tells = |listed: &[&str]| listed.iter().any(|text| about_lower.contains(text));
-        let kind_of = has(&["type", "count", "kind", "number", "message", "path"]);
-        if has(&["branch", "revision", "commit", "sha", "ref"]) && !kind_of
-            || mentions(&["commit (its sha)", "commit sha", "commit hash"])
-            || has(&["target", "base"]) && words.len() == 1 && tells(&["branch", "commit"])
+        let is_kind_of = self.has(&["type", "count", "kind", "number", "message", "path"]);
+        if self.has(&["branch", "revision", "commit", "sha", "ref"]) && !is_kind_of
+            || self.mentions(&["commit (its sha)", "commit sha", "commit hash"])
+            || self.has(&["target", "base"])
+                && self.words.len() == 1
+                && self.tool_mentions(&["branch", "commit"])
         {
-            return Self::Revision;
+            return Some(Role::Revision);
         }
-        // The source and destination of a tool for files are paths.
-        if words.len() == 1 && has(&ENDS) && tells(&["file", "director", "folder", "文件", "目录"]) {
-            return Self::Path;
-        }
+        let is_end_of_files = self.words.len() == 1
+            && self.has(&ENDS)
+            && self.tool_mentions(&["file", "director", "folder", "文件", "目录"]);
+        is_end_of_files.then_some(Role::Path)
+    }
+
+    /// A time that the examples show: `3 days ago`, `2026-03-01 10:00`.
+    fn time_by_examples(&self) -> Option<Role> {
         let is_shift = |example: &String| {
             example.ends_with("ago")
                 || example.ends_with("天后")
                 || (example.starts_with("in ") && example.contains(|c: char| c.is_ascii_digit()))
         };
-        if examples.iter().any(is_shift) && !has(&["timestamp", "date", "since", "until"]) {
-            return Self::Shift;
+        if self.examples.iter().any(is_shift) && !self.has(&["timestamp", "date", "since", "until"]) {
+            return Some(Role::Shift);
         }
-        if has(&["until"]) && mentions(&["count", "days", "天"]) {
-            return Self::Until;
+        if self.has(&["until"]) && self.mentions(&["count", "days", "天"]) {
+            return Some(Role::Until);
         }
         let is_moment =
             |example: &&String| example.contains(':') && example.contains(|c: char| c.is_ascii_digit());
-        if examples.iter().filter(is_moment).count() > 1
-            && has(&["at", "when", "time", "moment", "start", "end"])
-        {
-            return Self::DateTime;
-        }
-        if has(&["start", "end"])
-            && words.len() > 1
-            && ["cell", "单元格"].iter().any(|word| tool_description.to_lowercase().contains(word))
-            && !has(&["row", "col", "column", "date", "time"])
-        {
-            return Self::Cell;
-        }
-        if has(&["time", "date", "start", "end", "when", "at"])
-            && mentions(&[
+        let shows_moments = self.examples.iter().filter(is_moment).count() > 1;
+        (shows_moments && self.has(&["at", "when", "time", "moment", "start", "end"]))
+            .then_some(Role::DateTime)
+    }
+
+    /// The first or the last cell of a range: `start_of_range`.
+    fn corner_of_cells(&self) -> Option<Role> {
+        let is_corner = self.has(&["start", "end"])
+            && self.words.len() > 1
+            && self.tool_mentions(&["cell", "单元格"])
+            && !self.has(&["row", "col", "column", "date", "time"]);
+        is_corner.then_some(Role::Cell)
+    }
+
+    /// A time whose notation the description gives.
+    fn time_by_description(&self) -> Option<Role> {
+        if self.has(&["time", "date", "start", "end", "when", "at"])
+            && self.mentions(&[
                 "iso 8601",
                 "yyyy-mm-ddt",
                 "date and time",
@@ -204,48 +257,63 @@ impl Role {
                 "yyyy-mm-dd'",
             ])
         {
-            return Self::DateTime;
+            return Some(Role::DateTime);
         }
-        if mentions(&["yyyy-mm-dd", "mm/dd/yyyy", "dd/mm/yyyy"]) {
-            return Self::Date;
-        }
-        if has(&["to", "sender"]) && mentions(&["mail", "邮"]) {
-            return Self::Mail;
-        }
-        let by_name = BY_NAME.iter().find(|(_, listed)| has(listed)).map(|(role, _)| *role);
+        self.mentions(&["yyyy-mm-dd", "mm/dd/yyyy", "dd/mm/yyyy"]).then_some(Role::Date)
+    }
+
+    /// The sender or the recipient of a mail.
+    fn mail_participant(&self) -> Option<Role> {
+        (self.has(&["to", "sender"]) && self.mentions(&["mail", "邮"])).then_some(Role::Mail)
+    }
+
+    /// The role by the words of the name; for other names by those of the description.
+    fn by_words(&self) -> Role {
+        let by_name = BY_NAME.iter().find(|(_, listed)| self.has(listed)).map(|(role, _)| *role);
         match by_name {
-            Some(Self::Zone) if mentions(&["city", "城市"]) => Self::Zone,
-            Some(Self::Path)
-                if mentions(&["folder", "directory", "文件夹", "目录"])
-                    && !mentions(&["file:", "path of the file", "path to the file", "文件路径"])
-                    && !has(&["file", "filepath", "filename"]) =>
+            Some(Role::Zone) if self.mentions(&["city", "城市"]) => Role::Zone,
+            Some(Role::Path)
+                if self.mentions(&["folder", "directory", "文件夹", "目录"])
+                    && !self.mentions(&["file:", "path of the file", "path to the file", "文件路径"])
+                    && !self.has(&["file", "filepath", "filename"]) =>
             {
-                Self::Folder
+                Role::Folder
             }
-            Some(Self::Id) if has(&["name"]) => Self::Name,
+            Some(Role::Id) if self.has(&["name"]) => Role::Name,
             Some(role) => role,
-            None if has(&["start", "end", "cell"]) && mentions(&["cell", "单元格"]) => Self::Cell,
-            None if has(&["to", "cc", "bcc", "from"]) && mentions(&["mail", "邮"]) => Self::Mail,
-            None if mentions(&[
-                "email address",
-                "e-mail address",
-                "addresses of the recipients",
-                "addresses that get",
-                "邮箱地址",
-            ]) =>
-            {
-                Self::Mail
-            }
-            None if has(&TEXTS) => Self::Text,
-            None if has(&NAMES) => Self::Name,
-            None if mentions(&["city", "location", "城市", "地点", "place"])
-                && !mentions(&["capacity", "replace"]) =>
-            {
-                Self::Place
-            }
-            None if mentions(&["path", "路径"]) => Self::Path,
-            None => Self::Other,
+            None => self.by_description(),
         }
+    }
+
+    fn by_description(&self) -> Role {
+        if self.has(&["start", "end", "cell"]) && self.mentions(&["cell", "单元格"]) {
+            Role::Cell
+        } else if self.takes_addresses() {
+            Role::Mail
+        } else if self.has(&TEXTS) {
+            Role::Text
+        } else if self.has(&NAMES) {
+            Role::Name
+        } else if self.mentions(&["city", "location", "城市", "地点", "place"])
+            && !self.mentions(&["capacity", "replace"])
+        {
+            Role::Place
+        } else if self.mentions(&["path", "路径"]) {
+            Role::Path
+        } else {
+            Role::Other
+        }
+    }
+
+    fn takes_addresses(&self) -> bool {
+        let addresses = [
+            "email address",
+            "e-mail address",
+            "addresses of the recipients",
+            "addresses that get",
+            "邮箱地址",
+        ];
+        self.has(&["to", "cc", "bcc", "from"]) && self.mentions(&["mail", "邮"]) || self.mentions(&addresses)
     }
 }
 

@@ -4,9 +4,7 @@ use serde_json::Value as Json;
 
 use crate::lexer::labels::{self, Label, LabelSpan};
 use crate::lexer::lexicon;
-use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
-use crate::spreadsheet::cell_like_name::{is_called, names_sheet};
 use crate::spreadsheet::cell_value;
 use crate::spreadsheet::format_value;
 use crate::spreadsheet::sheet;
@@ -16,17 +14,15 @@ use crate::values::choice;
 use crate::values::date_time_value;
 use crate::values::file_value;
 use crate::values::location_value;
+use crate::values::mail_folder;
+use crate::values::mention_value;
 use crate::values::message_value;
 use crate::values::parameter::Parameter;
-use crate::values::phrase;
-use crate::values::relative_folder;
+use crate::values::phrase::{self, Phrase};
 use crate::values::relative_time_value;
 use crate::values::revision_value;
 use crate::values::role::Role;
 use crate::values::transfer_value;
-
-/// The score of a value that is used only if no other parameter takes it.
-const FALLBACK_SCORE: f32 = 0.9;
 
 /// Candidates for a parameter with an enumeration in its schema.
 pub(crate) fn chosen(
@@ -79,7 +75,7 @@ pub(crate) fn candidates(
         found.extend(chosen(&plain, context, spans));
     }
     for mention in &context.parsed.mentions {
-        let Some((text, base)) = by_mention(parameter, context, mention) else { continue };
+        let Some((text, base)) = mention_value::text_and_score(parameter, context, mention) else { continue };
         let mut label = context.labelled(spans, mention.start, mention.end).max(within(spans, mention));
         if parameter.examples.iter().any(|example| example.eq_ignore_ascii_case(&text)) {
             label += 0.8;
@@ -120,171 +116,6 @@ fn is_free(role: Role) -> bool {
     )
 }
 
-/// The text and the score of a mention as the value of a parameter; `None` if it does not fit.
-fn by_mention(parameter: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> Option<(String, f32)> {
-    let role = parameter.role;
-    let written = || context.parsed.written(mention).to_owned();
-    let own = || context.tool_words.contains(&labels::stem(&written()));
-    if matches!(mention.value, Value::Literal(Literal::Code(_))) && own() {
-        return None;
-    }
-    Some(match (&mention.value, role) {
-        (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
-        (Value::Literal(Literal::Path(text)), Role::Pattern)
-            if crate::lexer::file_extension::is_bare_file(text) && !text.contains('/') =>
-        {
-            (text.clone(), GOOD + 0.2)
-        }
-        (Value::Literal(Literal::Path(_)), Role::Folder) if file_value::is_mail(context) => return None,
-        (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
-            let is_file =
-                text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'))
-                    || crate::lexer::file_extension::is_bare_file(text);
-            let named = &context.tool_words[..context.tool_words.len().min(4)];
-            if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
-                return None;
-            }
-            // A file is not a folder.
-            if is_file
-                && role == Role::Folder
-                && crate::lexer::file_extension::is_extension(text.rsplit('.').next()?)
-            {
-                return None;
-            }
-            if is_file && file_value::names_repository(parameter, context) {
-                return None;
-            }
-            let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
-            let base = if of_folder && is_file { POOR } else { GOOD };
-            (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
-        }
-        (Value::Literal(Literal::Code(text)), Role::Path)
-            if text.contains('/') && relative_folder::fits(parameter, context.parsed, mention) =>
-        {
-            (text.clone(), if transfer_value::is_target(parameter) { FAIR } else { GOOD })
-        }
-        (Value::Literal(Literal::Path(text)), Role::Name | Role::Other | Role::Id) => {
-            (text.clone(), POOR * 0.5)
-        }
-        (Value::Literal(Literal::Code(text)), _) if format_value::is_colour(text) => {
-            (text.clone(), parameter.has_word(&["color", "colour"]).then_some(FAIR)?)
-        }
-        (Value::Literal(Literal::Url(text)), Role::Url) => (text.clone(), GOOD + 0.5),
-        (Value::Literal(Literal::Url(text)), Role::Other | Role::Text | Role::Query) => (text.clone(), FAIR),
-        (Value::Literal(Literal::Mail(text)), Role::Mail) => (text.clone(), GOOD + 0.5),
-        (Value::Literal(Literal::Mail(_)), Role::Id) if parameter.description.contains(" gives it") => {
-            return None;
-        }
-        (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => {
-            (text.clone(), FAIR + message_value::of_address(parameter, context, mention))
-        }
-        (Value::Literal(Literal::Formula(text)), Role::Formula) => (text.clone(), GOOD + 1.0),
-        (Value::Literal(Literal::Cells(text)), Role::Range) => {
-            (text.clone(), if text.contains(':') { GOOD + 0.5 } else { FAIR })
-        }
-        (Value::Literal(Literal::Cells(text)), Role::Cell) if !text.contains(':') => {
-            (text.clone(), if names_sheet(context, mention) { -GOOD } else { GOOD })
-        }
-        (Value::Literal(Literal::Cells(text)), Role::Id) => (text.clone(), POOR),
-        (
-            Value::Literal(Literal::Cells(text) | Literal::Code(text)),
-            Role::Id | Role::Name | Role::Other | Role::Sheet,
-        ) => {
-            let is_cell = matches!(mention.value, Value::Literal(Literal::Cells(_)));
-            let base = match role {
-                Role::Sheet if is_cell && !names_sheet(context, mention) => return None,
-                Role::Name | Role::Other
-                    if is_cell && !names_sheet(context, mention) && !is_called(context, mention) =>
-                {
-                    return None;
-                }
-                Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD + of_kind(parameter, text),
-                Role::Sheet => FALLBACK_SCORE,
-                _ => FAIR,
-            };
-            (text.clone(), base)
-        }
-        // An ID is a single word; an ID that another tool returns contains a digit or an underscore.
-        (Value::Literal(Literal::Quoted(text)), Role::Id)
-            if text.contains([' ', '/', '\\'])
-                || parameter.description.contains(" gives it")
-                    && !text.contains(|c: char| c.is_ascii_digit() || c == '_') =>
-        {
-            return None;
-        }
-        (Value::Literal(Literal::Quoted(text)), _) => {
-            let base = match role {
-                Role::Text | Role::Query | Role::Name => GOOD,
-                Role::Expression if !text.contains(|c: char| c.is_ascii_digit() || "()^*+/=".contains(c)) => {
-                    return None;
-                }
-                Role::Other | Role::Id | Role::Expression | Role::Place | Role::Revision => FAIR + 0.5,
-                Role::Sheet => FALLBACK_SCORE,
-                Role::Path | Role::Folder if is_rooted(text) && file_value::has_plain_path(context) => POOR,
-                Role::Path | Role::Folder if is_rooted(text) => GOOD,
-                Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
-                Role::Path | Role::Folder if !text.contains(' ') => POOR,
-                Role::Formula if text.starts_with('=') => FAIR,
-                Role::Language | Role::Unit | Role::Currency => FAIR,
-                _ => return None,
-            };
-            (text.clone(), base)
-        }
-        (Value::Place, Role::Place) => (location_value::part(parameter, &written())?, GOOD + 0.2),
-        (Value::Place, Role::Zone) => (location_value::zone(parameter, &written()), GOOD + 0.2),
-        (Value::Literal(Literal::Code(text)), Role::Zone) if text.contains('/') => (text.clone(), GOOD + 0.2),
-        (Value::Name, Role::Zone) if ["UTC", "GMT"].contains(&context.parsed.written(mention)) => {
-            (written(), GOOD + 0.2)
-        }
-        // `at Room 12`: a name after `at` is a place. Of other names only the part after `of` is used if it is a place: `King
-        // of France` gives France.
-        (Value::Name, Role::Place) if location_value::follows_at_or_in(context, mention) => {
-            (written(), GOOD + 0.1)
-        }
-        (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
-            Some((_, place)) if crate::lexer::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
-            _ => (written(), FAIR + 0.3),
-        },
-        // A place that is in no table is passed on; the clock tool then reports that it is unknown.
-        (Value::Name, Role::Zone) => {
-            (written(), if location_value::follows_place_preposition(context, mention) { GOOD } else { POOR })
-        }
-        (Value::Name | Value::Holiday, Role::Name) if !own() => (written(), FAIR + 0.7),
-        (Value::Name | Value::Holiday, Role::Other) if !own() => (written(), FAIR + 0.5),
-        (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
-        (Value::Name | Value::Holiday, Role::Id) => (written(), POOR),
-        (Value::Number(number), Role::Id) if !number.percent => (
-            plain(context, mention)?,
-            if message_value::is_listed(parameter, context, mention) { GOOD } else { POOR * 0.6 },
-        ),
-        (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(context, mention)?, POOR * 0.6),
-        _ => return None,
-    })
-}
-
-/// `evt_310` belongs to an event: the score that the letters of an ID add or subtract for a parameter.
-fn of_kind(parameter: &Parameter, code: &str) -> f32 {
-    let prefix: String = code.chars().take_while(char::is_ascii_lowercase).collect();
-    if prefix.len() < 2 || prefix.len() == code.len() || !parameter.has_word(&["id"]) {
-        return 0.0;
-    }
-    let abbreviates = |word: &str| {
-        let mut letters = prefix.chars().peekable();
-        word.chars().for_each(|c| {
-            letters.next_if_eq(&c);
-        });
-        letters.peek().is_none() && word.starts_with(&prefix[..1])
-    };
-    let described = parameter.description.to_lowercase();
-    let mut words =
-        parameter.words.iter().map(String::as_str).chain(described.split(|c: char| !c.is_alphabetic()));
-    if words.any(abbreviates) { 0.4 } else { -0.4 }
-}
-
-fn is_rooted(text: &str) -> bool {
-    ["/", "~/", "./", "../"].iter().any(|root| text.starts_with(root))
-}
-
 /// `Premier League`: the score of a name that contains a label of the parameter.
 fn within(spans: &[LabelSpan], mention: &Mention) -> f32 {
     let named = matches!(mention.value, Value::Name | Value::Place);
@@ -294,13 +125,6 @@ fn within(spans: &[LabelSpan], mention: &Mention) -> f32 {
     spans.iter().filter(inside).map(|span| span.strength * 0.8).fold(0.0, f32::max)
 }
 
-/// The digits, sign and decimal point of a number, without its unit.
-fn plain(context: &MatchContext<'_>, mention: &Mention) -> Option<String> {
-    let written = context.parsed.written(mention);
-    let plain: String = written.chars().filter(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
-    plain.contains(|c: char| c.is_ascii_digit()).then_some(plain)
-}
-
 /// The topic of a search in the tool's own data. Web searches use a longer query.
 fn topic<'a>(context: &MatchContext<'a>) -> Option<(usize, &'a str)> {
     let others = ["web", "internet", "tool", "conversation"];
@@ -308,6 +132,7 @@ fn topic<'a>(context: &MatchContext<'a>) -> Option<(usize, &'a str)> {
     (!other).then(|| crate::values::topic::topic(context.parsed)).flatten()
 }
 
+/// The values that the text states for the role of a parameter, apart from single mentions.
 fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
     let parsed = context.parsed;
     let stated = |value: &str, start: usize, end: usize, score: f32| Candidate {
@@ -334,7 +159,7 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan
             if parameter.has_word(&["old", "new", "source", "target"])
                 && context.tool_words.iter().any(|word| word == "worksheet" || word == "sheet") =>
         {
-            let named = |found: phrase::Phrase<'_>| stated(found.text, found.start, found.end, GOOD + 0.1);
+            let named = |found: Phrase<'_>| stated(found.text, found.start, found.end, GOOD + 0.1);
             sheet::find(context).into_iter().map(named).collect()
         }
         Role::Zone => location_value::unknown(context)
@@ -349,15 +174,8 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan
         }
         Role::Query => phrase::remainder(parsed)
             .map(|rest| {
-                if let Some((start, text)) = phrase::searched(&rest, &context.tool_words) {
-                    return stated(text, start, start, GOOD + 0.2);
-                }
-                let spoken = parsed.text[..rest.start].to_lowercase();
-                let topic_words =
-                    ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
-                let mentions_topic =
-                    !parameter.required && topic_words.iter().any(|word| spoken.contains(word));
-                stated(rest.text, rest.start, rest.start, if mentions_topic { GOOD + 0.2 } else { FAIR })
+                let (start, text, score) = query(parameter, context, &rest);
+                stated(text, start, start, score)
             })
             .into_iter()
             .collect(),
@@ -372,7 +190,7 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan
         Role::Language => spoken(&choice::LANGUAGES, parameter, context, spans),
         Role::Currency => spoken(&choice::CURRENCIES, parameter, context, spans),
         Role::Folder => match file_value::is_mail(context) {
-            true => file_value::mail_folders(context),
+            true => mail_folder::candidates(context),
             false => file_value::folders(context),
         },
         Role::Revision => revision_value::candidates(parameter, context),
@@ -392,6 +210,17 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan
         }
         _ => Vec::new(),
     }
+}
+
+/// The query of a search: its start, its text and its score. `rest` is the request without its opening and closing words.
+fn query<'a>(parameter: &Parameter, context: &MatchContext<'_>, rest: &Phrase<'a>) -> (usize, &'a str, f32) {
+    if let Some((start, text)) = phrase::searched(rest, &context.tool_words) {
+        return (start, text, GOOD + 0.2);
+    }
+    let spoken = context.parsed.text[..rest.start].to_lowercase();
+    let topic_words = ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
+    let mentions_topic = !parameter.required && topic_words.iter().any(|word| spoken.contains(word));
+    (rest.start, rest.text, if mentions_topic { GOOD + 0.2 } else { FAIR })
 }
 
 /// Languages and currencies by name: as codes if the parameter expects codes, otherwise as written.

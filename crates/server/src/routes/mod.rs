@@ -290,13 +290,7 @@ impl Shared {
         let elsewhere = matches!(admitted, Err(Refusal::Authority | Refusal::Host | Refusal::Origin));
         let mut response = match admitted {
             _ if self.draining.load(Ordering::Acquire) => shutting_down(),
-            Err(refusal) => {
-                let challenge = match refusal {
-                    Refusal::Token(refusal) => Some(self.access.authenticator.challenge(profile, refusal)),
-                    Refusal::Authority | Refusal::Host | Refusal::Origin => None,
-                };
-                access_denied(refusal, challenge.as_deref())
-            }
+            Err(refusal) => self.refuse(refusal, profile),
             Ok(None) => empty(StatusCode::NO_CONTENT),
             Ok(Some((principal, recheck))) => {
                 let exchange = Exchange {
@@ -328,6 +322,15 @@ impl Shared {
 }
 
 impl Shared {
+    /// The response to a request without access, with a challenge if its token is the reason.
+    fn refuse(&self, refusal: Refusal, profile: Option<&str>) -> Response<Body> {
+        let challenge = match refusal {
+            Refusal::Token(refusal) => Some(self.access.authenticator.challenge(profile, refusal)),
+            Refusal::Authority | Refusal::Host | Refusal::Origin => None,
+        };
+        access_denied(refusal, challenge.as_deref())
+    }
+
     /// Answers a request for the web application beside the gateway.
     async fn respond_by_web_app<'a>(
         &'a self,

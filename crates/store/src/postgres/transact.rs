@@ -20,7 +20,7 @@ use super::{
 use crate::audit::Auditor;
 use crate::audit::rows::push_call;
 use crate::blocks::{Block, MIN_BLOCK_CALLS};
-use crate::owner::CallOrigin;
+use crate::owner::{CallOrigin, OwnerId};
 use crate::pending_statistics::PendingStatistics;
 use crate::recorder::RecordedCalls;
 use crate::rows::{from_micros, micros};
@@ -118,125 +118,174 @@ async fn apply_group(
     writes: &[&Write],
     recorded: &RecordedCalls,
 ) -> Result<Committed, Error> {
-    let (small, large): (Vec<&Block>, Vec<&Block>) =
-        recorded.blocks.iter().partition(|block| block.calls < MIN_BLOCK_CALLS);
-    let noted = |block: &Block| {
-        let audit = block.records.is_some();
-        block.finished_calls().into_iter().map(move |call| NotedCall { call, audit })
-    };
-    let notes: Vec<NotedCall> = small.into_iter().flat_map(noted).collect();
-    let begun: Vec<&CallStart> = writes
-        .iter()
-        .filter_map(|write| if let Write::Begin(start) = write { Some(start) } else { None })
-        .collect();
-    let ended: Vec<&CallEnd> = writes
-        .iter()
-        .filter_map(|write| if let Write::Finish(end) = write { Some(end) } else { None })
-        .collect();
+    let client = session.client();
+    let group = GroupCalls::of(writes, recorded);
+    let new_calls = NewCalls { begun: &group.begun, notes: &group.notes, origin };
     let (_, new, began, stored) = try_join4(
-        session.client().batch_execute("BEGIN"),
-        calls::insert(session.client(), &session.calls, NewCalls { begun: &begun, notes: &notes, origin }),
-        calls::finish(session.client(), &session.calls, &ended),
-        blocks::insert(session.client(), &session.blocks, &large, origin.owner),
+        client.batch_execute("BEGIN"),
+        calls::insert(client, &session.calls, new_calls),
+        calls::finish(client, &session.calls, &group.ended),
+        blocks::insert(client, &session.blocks, &group.large, origin.owner),
     )
     .await?;
+    let ends = group.ended.iter().map(|end| end.record.as_str());
+    let late: Vec<&str> = ends.filter(|record| !began.contains_key(*record)).collect();
+    let known = calls::known(client, &session.calls, &late).await?;
+    let rows = CallRows { new, began, known };
 
-    let late: Vec<&str> =
-        ended.iter().map(|end| end.record.as_str()).filter(|record| !began.contains_key(*record)).collect();
-    let known = calls::known(session.client(), &session.calls, &late).await?;
     let mut answers = Vec::with_capacity(writes.len());
-    let mut records = PendingRecords::default();
-    let mut changed: BTreeSet<ChangedPart> = writes.iter().filter_map(|write| write.part()).collect();
+    let mut effects = Effects {
+        records: PendingRecords::default(),
+        changed: writes.iter().filter_map(|write| write.part()).collect(),
+    };
     for write in writes {
-        answers.push(match write {
-            Write::Begin(start) => Ok(new.contains(start.record.as_str()).into()),
-            Write::Finish(end) if began.contains_key(end.record.as_str()) => Ok(1),
-            Write::Finish(end) if known.contains(end.record.as_str()) => Ok(0),
-            Write::Finish(end) => Err(StoreError(format!("no call `{}` was begun", end.record).into())),
-            Write::AppendTurn(key, turn) => {
-                Ok(conversations::append_turn(session.client(), key, turn).await?.into())
-            }
-            Write::Approve(approval) => Ok(approvals::approve(session.client(), approval).await?.into()),
-            Write::Revoke(source, tool) => {
-                Ok(approvals::revoke(session.client(), source, tool).await?.into())
-            }
-            Write::SaveList(server, list) => {
-                tool_lists::save(session.client(), server, list).await?;
-                Ok(1)
-            }
-            Write::SaveOffers(server, offers) => {
-                offers::save(session.client(), server, offers).await?;
-                Ok(1)
-            }
-            Write::ForgetList(server, fingerprint) => {
-                Ok(tool_lists::forget(session.client(), server, fingerprint).await?.into())
-            }
-            Write::Responses(write) => responses::apply(session.client(), write, origin.owner).await?,
-            Write::State(write) => {
-                let rows = state::apply(session.client(), write).await?;
-                changed.extend(write.part(rows));
-                Ok(rows)
-            }
-            Write::Audit(key, event) => {
-                let is_new = audit::claim(&session.audit(), key, event).await?;
-                if is_new {
-                    records.push_event(event);
-                }
-                Ok(is_new.into())
-            }
-            Write::AdoptOrphans(dead) => {
-                audit::adopt_orphans(&session.audit(), dead, &mut records).await?;
-                Ok(1)
-            }
-            Write::Settle | Write::MoveIntents | Write::Checkpoint => Ok(1),
-        });
+        answers.push(apply_write(session, origin.owner, write, &rows, &mut effects).await?);
     }
 
     // The last rows that all hubs write, in one order.
-    state::note_changes(session.client(), &changed).await?;
-    if began.values().any(|ended| ended.audit) {
-        let finished: Vec<&str> = began.keys().map(String::as_str).collect();
+    state::note_changes(client, &effects.changed).await?;
+    let mut records = effects.records;
+    if rows.began.values().any(|ended| ended.audit) {
+        let finished: Vec<&str> = rows.began.keys().map(String::as_str).collect();
         audit::push_rows(&session.audit(), &finished, &mut records).await?;
     }
-    let (ended, mut all) = newly_ended(&ended, &notes, &new, &began);
-    for note in
-        notes.iter().filter(|note| note.audit && new.contains(&*replace_nul(note.call.start.record.as_str())))
-    {
+    let (ended, mut counted) = newly_ended(&group.ended, &group.notes, &rows.new, &rows.began);
+    let is_new = |note: &&NotedCall| rows.new.contains(&*replace_nul(note.call.start.record.as_str()));
+    for note in group.notes.iter().filter(|note| note.audit).filter(is_new) {
         push_call(&mut records, &note.call.start, &note.call.end);
     }
-    all.add(recorded.counted.clone());
+    counted.add(recorded.counted.clone());
     for block in stored {
-        all.add(block.counted.clone());
+        counted.add(block.counted.clone());
         if let Some(more) = &block.records {
             records.append(more);
         }
     }
+    let checkpoint = commit(session, &ended, &counted, &records).await?;
+    Ok(Committed { answers, checkpoint })
+}
+
+/// The calls of a group, by the statements that write them.
+struct GroupCalls<'a> {
+    /// Starts and ends whose callers wait for them.
+    begun: Vec<&'a CallStart>,
+    ended: Vec<&'a CallEnd>,
+    /// The calls of small blocks, which are stored as rows.
+    notes: Vec<NotedCall>,
+    /// The blocks that are stored as one row each.
+    large: Vec<&'a Block>,
+}
+
+impl<'a> GroupCalls<'a> {
+    fn of(writes: &[&'a Write], recorded: &'a RecordedCalls) -> Self {
+        let (small, large): (Vec<&Block>, Vec<&Block>) =
+            recorded.blocks.iter().partition(|block| block.calls < MIN_BLOCK_CALLS);
+        let noted = |block: &Block| {
+            let audit = block.records.is_some();
+            block.finished_calls().into_iter().map(move |call| NotedCall { call, audit })
+        };
+        let (mut begun, mut ended) = (Vec::new(), Vec::new());
+        for write in writes.iter().copied() {
+            match write {
+                Write::Begin(start) => begun.push(start),
+                Write::Finish(end) => ended.push(end),
+                _ => {}
+            }
+        }
+        Self { begun, ended, notes: small.into_iter().flat_map(noted).collect(), large }
+    }
+}
+
+/// What the statements for calls changed and found.
+struct CallRows {
+    /// The records that did not exist or had no end.
+    new: HashSet<String>,
+    /// The calls that had no end, by record.
+    began: HashMap<String, EndedRow>,
+    /// The records of other ends that exist.
+    known: HashSet<String>,
+}
+
+/// What the writes of a group cause beside their own rows.
+struct Effects {
+    /// Entries of the audit log.
+    records: PendingRecords,
+    /// The parts of a hub that other replicas must read again.
+    changed: BTreeSet<ChangedPart>,
+}
+
+/// Executes a write and returns its answer. Calls were written before, by the statements for the whole group.
+async fn apply_write(
+    session: &WriteSession,
+    owner: OwnerId,
+    write: &Write,
+    rows: &CallRows,
+    effects: &mut Effects,
+) -> Result<WriteAnswer, Error> {
+    let client = session.client();
+    Ok(match write {
+        Write::Begin(start) => Ok(rows.new.contains(start.record.as_str()).into()),
+        Write::Finish(end) if rows.began.contains_key(end.record.as_str()) => Ok(1),
+        Write::Finish(end) if rows.known.contains(end.record.as_str()) => Ok(0),
+        Write::Finish(end) => Err(StoreError(format!("no call `{}` was begun", end.record).into())),
+        Write::AppendTurn(key, turn) => Ok(conversations::append_turn(client, key, turn).await?.into()),
+        Write::Approve(approval) => Ok(approvals::approve(client, approval).await?.into()),
+        Write::Revoke(source, tool) => Ok(approvals::revoke(client, source, tool).await?.into()),
+        Write::SaveList(server, list) => {
+            tool_lists::save(client, server, list).await?;
+            Ok(1)
+        }
+        Write::SaveOffers(server, offers) => {
+            offers::save(client, server, offers).await?;
+            Ok(1)
+        }
+        Write::ForgetList(server, fingerprint) => {
+            Ok(tool_lists::forget(client, server, fingerprint).await?.into())
+        }
+        Write::Responses(write) => responses::apply(client, write, owner).await?,
+        Write::State(write) => {
+            let changed_rows = state::apply(client, write).await?;
+            effects.changed.extend(write.part(changed_rows));
+            Ok(changed_rows)
+        }
+        Write::Audit(key, event) => {
+            let is_new = audit::claim(&session.audit(), key, event).await?;
+            if is_new {
+                effects.records.push_event(event);
+            }
+            Ok(is_new.into())
+        }
+        Write::AdoptOrphans(dead) => {
+            audit::adopt_orphans(&session.audit(), dead, &mut effects.records).await?;
+            Ok(1)
+        }
+        Write::Settle | Write::MoveIntents | Write::Checkpoint => Ok(1),
+    })
+}
+
+/// Stores the outputs and the statistics of calls, appends to the audit log, and commits. Returns the checkpoint that was signed.
+async fn commit(
+    session: &WriteSession,
+    ended: &[(&CallEnd, i64)],
+    counted: &PendingStatistics,
+    records: &PendingRecords,
+) -> Result<Option<Checkpoint>, Error> {
+    let client = session.client();
+    let keep_outputs = || calls::keep_outputs(client, &session.calls, ended);
+    let add_statistics = || statistics::add(client, &session.statistics, counted);
     if !records.is_empty() {
         // The log is locked last and for a short time: other hubs wait for it.
-        try_join(
-            calls::keep_outputs(session.client(), &session.calls, &ended),
-            statistics::add(session.client(), &session.statistics, &all),
-        )
-        .await?;
-        let checkpoint = audit::append(&session.audit(), &records).await?;
-        session.client().batch_execute("COMMIT").await?;
-        return Ok(Committed { answers, checkpoint });
+        try_join(keep_outputs(), add_statistics()).await?;
+        let checkpoint = audit::append(&session.audit(), records).await?;
+        client.batch_execute("COMMIT").await?;
+        return Ok(checkpoint);
     }
-    if all.is_empty() {
-        try_join(
-            calls::keep_outputs(session.client(), &session.calls, &ended),
-            session.client().batch_execute("COMMIT"),
-        )
-        .await?;
+    if counted.is_empty() {
+        try_join(keep_outputs(), client.batch_execute("COMMIT")).await?;
     } else {
-        try_join3(
-            calls::keep_outputs(session.client(), &session.calls, &ended),
-            statistics::add(session.client(), &session.statistics, &all),
-            session.client().batch_execute("COMMIT"),
-        )
-        .await?;
+        try_join3(keep_outputs(), add_statistics(), client.batch_execute("COMMIT")).await?;
     }
-    Ok(Committed { answers, checkpoint: None })
+    Ok(None)
 }
 
 /// The calls that ended in this transaction, with their statistics; only they count. If a group is repeated because

@@ -86,6 +86,33 @@ impl HubBackend {
             self.spend(principal, target).await?;
             return Ok(authorized(Arc::clone(&target.sources), None, None));
         }
+        let decisions = self.decide(&access, target, call);
+        if !decisions.allowed.is_empty() {
+            self.spend(principal, target).await?;
+            return Ok(authorized(decisions.allowed.into(), decisions.allowed_by, None));
+        }
+        if !decisions.missing_scopes.is_empty() {
+            return Err(self.refuse_for_scopes(principal, call, decisions.missing_scopes));
+        }
+        let Some(rule) = decisions.held_by else {
+            return Err(Refusal::ToolError(
+                self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await,
+            ));
+        };
+        let held = HoldRequest {
+            target,
+            call,
+            sources: &decisions.held,
+            rule: &rule,
+            script: script.parent.as_ref(),
+        };
+        let approver = self.hold(principal, held).await?;
+        self.spend(principal, target).await?;
+        Ok(authorized(decisions.held.into(), Some(rule), Some(approver)))
+    }
+
+    /// Decides about each source of a target.
+    fn decide(&self, access: &ProfileAccess, target: &Target, call: &GatewayCall) -> Decisions {
         let mut decisions = Decisions::default();
         let catalog = self.hub.catalog();
         for entry in catalog.named(target.tool.as_str()).filter(|entry| target.is_served_by(&entry.tool)) {
@@ -111,35 +138,18 @@ impl HubBackend {
                 }
             }
         }
-        if !decisions.allowed.is_empty() {
-            self.spend(principal, target).await?;
-            return Ok(authorized(decisions.allowed.into(), decisions.allowed_by, None));
-        }
-        if !decisions.missing_scopes.is_empty() {
-            let missing = decisions.missing_scopes;
-            let text = format!("this call needs a token with more scopes: {}", missing.join(" "));
-            // A new token replaces the old one, so that the challenge also names the scopes that it has.
-            let mut scopes = principal.scopes.clone();
-            scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
-            call.caller.require_scopes(scopes);
-            self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
-            return Err(Refusal::Rpc(RpcError::new(INSUFFICIENT_SCOPE, text)));
-        }
-        let Some(rule) = decisions.held_by else {
-            return Err(Refusal::ToolError(
-                self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await,
-            ));
-        };
-        let held = HoldRequest {
-            target,
-            call,
-            sources: &decisions.held,
-            rule: &rule,
-            script: script.parent.as_ref(),
-        };
-        let approver = self.hold(principal, held).await?;
-        self.spend(principal, target).await?;
-        Ok(authorized(decisions.held.into(), Some(rule), Some(approver)))
+        decisions
+    }
+
+    /// Refuses a call whose token lacks scopes, with a challenge that names them.
+    fn refuse_for_scopes(&self, principal: &Principal, call: &GatewayCall, missing: Vec<String>) -> Refusal {
+        let text = format!("this call needs a token with more scopes: {}", missing.join(" "));
+        // A new token replaces the old one, so that the challenge also names the scopes that it has.
+        let mut scopes = principal.scopes.clone();
+        scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
+        call.caller.require_scopes(scopes);
+        self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
+        Refusal::Rpc(RpcError::new(INSUFFICIENT_SCOPE, text))
     }
 
     /// Records the use of an item that exists and is hidden from the principal. The answer is that of an unknown item, so that

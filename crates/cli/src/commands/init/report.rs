@@ -17,6 +17,7 @@ use crate::commands::init::undo_hint;
 use crate::commands::init::undone_file::{UndoStatus, UndoneFile};
 use crate::exit::Exit;
 use crate::render::plural::plural;
+use crate::render::sanitize::Style;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use crate::render::table::{Cell, Overflow, lines, row_lines};
 
@@ -213,7 +214,37 @@ fn server_row(server: &ServerPlan, lang: Lang, future: bool) -> Vec<Cell> {
 /// Prints the changes, the result of the trial call, and the next steps.
 pub(crate) fn done(app: &App, paths: &Paths, planned: &Plan, shows: bool, trial: &Trial) -> Exit {
     let lang = app.lang();
-    let (imported, connected) = (planned.imported(), planned.connected());
+    let next = next_steps(lang, planned);
+    let exit = match (&trial.result, planned.exit()) {
+        (Err(_), Exit::Done) => Exit::Failed,
+        (_, exit) => exit,
+    };
+    if app.screen.json {
+        let report_json = json!({
+            "dry_run": false,
+            "clients": planned.as_json(lang),
+            "servers": paths.servers.to_string_lossy(),
+            "imported": planned.imported(),
+            "changed": planned.changes_something(),
+            "record": Record::path(&paths.data_dir).to_string_lossy(),
+            "trial": trial.as_json(),
+            "next": next,
+        });
+        app.screen.json(&RawJson::of(&report_json));
+        return exit;
+    }
+    if shows {
+        show(app, planned, false);
+    }
+    show_changes(app, paths, planned);
+    show_trial(app, trial);
+    show_next(app, next.into_iter());
+    exit
+}
+
+/// What the user should do now.
+fn next_steps(lang: Lang, planned: &Plan) -> Vec<String> {
+    let connected = planned.connected();
     let mut next = Vec::new();
     if !connected.is_empty() {
         let titles: Vec<&str> = connected.iter().map(|client| client.title()).collect();
@@ -225,38 +256,22 @@ pub(crate) fn done(app: &App, paths: &Paths, planned: &Plan, shows: bool, trial:
             ),
         );
     }
-    if imported > 0 {
+    if planned.imported() > 0 {
         next.push(lang.choose(
             "start the imported servers once and list their tools: toolhub servers test".to_owned(),
             "启动导入的服务器并列出其工具：toolhub servers test".to_owned(),
         ));
     }
     next.push(lang.choose("see the state of things: toolhub".to_owned(), "查看状态：toolhub".to_owned()));
-    let changed = planned.changes_something();
-    let exit = match (&trial.result, planned.exit()) {
-        (Err(_), Exit::Done) => Exit::Failed,
-        (_, exit) => exit,
-    };
-    if app.screen.json {
-        let report_json = json!({
-            "dry_run": false,
-            "clients": planned.as_json(lang),
-            "servers": paths.servers.to_string_lossy(),
-            "imported": imported,
-            "changed": changed,
-            "record": Record::path(&paths.data_dir).to_string_lossy(),
-            "trial": trial.as_json(),
-            "next": next,
-        });
-        app.screen.json(&RawJson::of(&report_json));
-        return exit;
-    }
-    if shows {
-        show(app, planned, false);
-    }
-    if changed {
-        let file = paths.servers.display();
-        let text = match connected.len() {
+    next
+}
+
+/// States which files were changed, or why none was.
+fn show_changes(app: &App, paths: &Paths, planned: &Plan) {
+    let lang = app.lang();
+    if planned.changes_something() {
+        let (file, imported) = (paths.servers.display(), planned.imported());
+        let text = match planned.connected().len() {
             1 => lang.choose("1 client uses toolhub".to_owned(), "1 个客户端使用 toolhub".to_owned()),
             many => {
                 lang.choose(format!("{many} clients use toolhub"), format!("{many} 个客户端使用 toolhub"))
@@ -277,6 +292,10 @@ pub(crate) fn done(app: &App, paths: &Paths, planned: &Plan, shows: bool, trial:
             "没有改动任何客户端：请先修正上述问题，再运行 `toolhub init`",
         ));
     }
+}
+
+fn show_trial(app: &App, trial: &Trial) {
+    let lang = app.lang();
     let (tool, expression, millis) = (Trial::TOOL, Trial::EXPRESSION, trial.duration.as_millis());
     match &trial.result {
         Ok(result) => app.screen.line(&lang.choose(
@@ -290,13 +309,52 @@ pub(crate) fn done(app: &App, paths: &Paths, planned: &Plan, shows: bool, trial:
             format!("像客户端那样启动 hub 后没有得到应答：{error}"),
         )),
     }
-    show_next(app, next.into_iter());
-    exit
 }
 
 fn show_next(app: &App, steps: impl Iterator<Item = String>) {
     app.screen.line(&format!("{BOLD}{}{BOLD:#}", app.lang().choose("next:", "接下来：")));
     steps.for_each(|step| app.screen.line(&format!("  - {step}")));
+}
+
+/// The mark, its style and the words for what was done with a file, or would be done.
+fn undo_status(lang: Lang, status: UndoStatus, dry_run: bool) -> (&'static str, Style, &'static str) {
+    match status {
+        UndoStatus::Restored if dry_run => {
+            ("✓", GOOD, lang.choose("would be restored byte for byte", "将逐字节恢复"))
+        }
+        UndoStatus::Deleted if dry_run => (
+            "✓",
+            GOOD,
+            lang.choose("would be deleted: `toolhub init` made it", "将被删除：它由 `toolhub init` 创建"),
+        ),
+        UndoStatus::Edited if dry_run => (
+            "✓",
+            GOOD,
+            lang.choose(
+                "edited since: only the entries of `toolhub init` would be changed back",
+                "此后有改动：只会还原 `toolhub init` 的条目",
+            ),
+        ),
+        UndoStatus::Restored => ("✓", GOOD, lang.choose("restored byte for byte", "已逐字节恢复")),
+        UndoStatus::Deleted => (
+            "✓",
+            GOOD,
+            lang.choose("deleted: it was made by `toolhub init`", "已删除：它由 `toolhub init` 创建"),
+        ),
+        UndoStatus::Edited => (
+            "✓",
+            GOOD,
+            lang.choose(
+                "edited since: only the entries of `toolhub init` were changed back",
+                "此后有改动：只还原了 `toolhub init` 的条目",
+            ),
+        ),
+        UndoStatus::Unchanged => ("=", DIM, lang.choose("is as it was before", "与之前相同")),
+        UndoStatus::Missing => {
+            ("=", ODD, lang.choose("was deleted since and is not made again", "此后已被删除，不再创建"))
+        }
+        UndoStatus::Failed => ("✗", BAD, lang.choose("was not undone", "未能撤销")),
+    }
 }
 
 /// Prints the result for each file.
@@ -310,43 +368,7 @@ pub(crate) fn show_undo(app: &App, rows: &[UndoneFile], dry_run: bool, record: &
         return;
     }
     for row in rows {
-        let (mark, style, word) = match row.status {
-            UndoStatus::Restored if dry_run => {
-                ("✓", GOOD, lang.choose("would be restored byte for byte", "将逐字节恢复"))
-            }
-            UndoStatus::Deleted if dry_run => (
-                "✓",
-                GOOD,
-                lang.choose("would be deleted: `toolhub init` made it", "将被删除：它由 `toolhub init` 创建"),
-            ),
-            UndoStatus::Edited if dry_run => (
-                "✓",
-                GOOD,
-                lang.choose(
-                    "edited since: only the entries of `toolhub init` would be changed back",
-                    "此后有改动：只会还原 `toolhub init` 的条目",
-                ),
-            ),
-            UndoStatus::Restored => ("✓", GOOD, lang.choose("restored byte for byte", "已逐字节恢复")),
-            UndoStatus::Deleted => (
-                "✓",
-                GOOD,
-                lang.choose("deleted: it was made by `toolhub init`", "已删除：它由 `toolhub init` 创建"),
-            ),
-            UndoStatus::Edited => (
-                "✓",
-                GOOD,
-                lang.choose(
-                    "edited since: only the entries of `toolhub init` were changed back",
-                    "此后有改动：只还原了 `toolhub init` 的条目",
-                ),
-            ),
-            UndoStatus::Unchanged => ("=", DIM, lang.choose("is as it was before", "与之前相同")),
-            UndoStatus::Missing => {
-                ("=", ODD, lang.choose("was deleted since and is not made again", "此后已被删除，不再创建"))
-            }
-            UndoStatus::Failed => ("✗", BAD, lang.choose("was not undone", "未能撤销")),
-        };
+        let (mark, style, word) = undo_status(lang, row.status, dry_run);
         app.screen.line(&format!("{style}{mark}{style:#} {}  {word}", row.change.file.display()));
         let details = [
             (

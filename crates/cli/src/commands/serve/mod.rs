@@ -22,7 +22,7 @@ use toolhub_console::{Console, PublishedAddress};
 use toolhub_engine::similar_names;
 use toolhub_mcp_gateway::secret;
 use toolhub_openai_api::OpenAiApi;
-use toolhub_server::{HubServer, PendingConnections, ServeError, hash_of};
+use toolhub_server::{HubServer, PendingConnections, ServeError, ServeOptions, hash_of};
 
 use crate::app::{App, StopSignal, script_hosted};
 use crate::args::serve::ServeArgs;
@@ -208,11 +208,7 @@ async fn http(
     let settings = gateways.hub().settings();
     let options = settings.serve.options(Arc::clone(gateways.access()) as _, args.bind);
     let drain = options.drain;
-    let serving = match HubServer::bind(Arc::clone(gateways) as _, options).await {
-        Ok(serving) => sinks.attach_to(serving),
-        Err(error @ ServeError::TokenRequired(_)) => return Err(UsageError(error.localize(lang)).into()),
-        Err(error) => anyhow::bail!(error.localize(lang)),
-    };
+    let serving = sinks.attach_to(bind(gateways, options, lang).await?);
     let address = serving.address()?;
     let console = Arc::new(Console::new(Arc::clone(gateways), lang));
     let serving = serving.with_web_app(Arc::clone(&console) as _);
@@ -281,6 +277,15 @@ async fn http(
         unfinished.wait(CLOSE_TIMEOUT).await;
     }
     Ok(unfinished)
+}
+
+/// Binds the address of the gateway. Without tokens where they are required, the configuration is at fault.
+async fn bind(gateways: &Arc<Gateways>, options: ServeOptions, lang: Lang) -> anyhow::Result<HubServer> {
+    match HubServer::bind(Arc::clone(gateways) as _, options).await {
+        Ok(serving) => Ok(serving),
+        Err(error @ ServeError::TokenRequired(_)) => Err(UsageError(error.localize(lang)).into()),
+        Err(error) => anyhow::bail!(error.localize(lang)),
+    }
 }
 
 /// Writes the address for `toolhub console`, until the result is dropped.

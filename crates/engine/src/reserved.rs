@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
+use toolhub_core::control_tool::CONTROL_TOOLS;
 use toolhub_core::source::SourceKind;
 use toolhub_core::{Source, Tool, hex};
 
@@ -11,16 +12,6 @@ use toolhub_core::{Source, Tool, hex};
 const MAX_CLIENT_NAME_BYTES: usize = 64;
 /// Separates a source from the name of its tool.
 const SEPARATOR: &str = "__";
-/// Tools that find and call other tools or read stored data, with the kind of source that may define each.
-const CONTROL_TOOLS: [(&str, SourceKind); 7] = [
-    ("call_tool", SourceKind::Native),
-    ("search_tools", SourceKind::Native),
-    ("describe_tool", SourceKind::Native),
-    ("run_script", SourceKind::Native),
-    ("read_result", SourceKind::Native),
-    ("get_conversation_history", SourceKind::Native),
-    ("use_skill", SourceKind::Skill),
-];
 
 /// The reserved names for a set of sources.
 #[derive(Debug, Clone, Default)]
@@ -45,12 +36,14 @@ impl ReservedNames {
             return false;
         }
         let compared = comparable(name.trim());
-        let control = CONTROL_TOOLS.iter().find(|(control, _)| *control == compared);
-        if control.is_some_and(|(control, owner)| *owner != kind || *control != name) {
+        let control = CONTROL_TOOLS.iter().find(|control| control.name == compared);
+        if control.is_some_and(|control| control.source != kind || control.name != name) {
             return true;
         }
-        let own = source.to_string();
-        self.prefixes.iter().any(|(other, prefix)| *other != own && compared.starts_with(prefix.as_str()))
+        let source_id = source.to_string();
+        self.prefixes
+            .iter()
+            .any(|(other_id, prefix)| *other_id != source_id && compared.starts_with(prefix.as_str()))
     }
 
     /// Renames the tools of a source that use reserved names.

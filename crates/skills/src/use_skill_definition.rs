@@ -4,10 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use toolhub_core::text::truncate;
-use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition};
+use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition, USE_SKILL};
 
-/// The tool's name.
-pub const NAME: &str = "use_skill";
 /// The capability tag; no call by capability requests it.
 pub const TAG: &str = "skills";
 /// The key in `_meta` that lists the skills, for prompts.
@@ -64,7 +62,7 @@ pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefiniti
         })
         .collect();
     let definition = json!({
-        "name": NAME,
+        "name": USE_SKILL,
         "title": "Use a skill",
         "description": description.trim_end(),
         "inputSchema": {

@@ -222,8 +222,7 @@ fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
 /// shown separately with the skills: its text describes all of them, and would match every request.
 fn is_visible(entry: &Entry) -> bool {
     let tool = &entry.tool;
-    let of_skills =
-        tool.source == Source::Skill && tool.name().as_str() == toolhub_skills::use_skill_definition::NAME;
+    let of_skills = tool.source == Source::Skill && tool.name().as_str() == toolhub_core::USE_SKILL;
     // Code mode shows it; its text would match requests for other tools.
     let of_scripts = tool.source == Source::Native && tool.name().as_str() == toolhub_core::RUN_SCRIPT;
     tool.approval != ApprovalStatus::Quarantined && !of_skills && !of_scripts

@@ -7,8 +7,6 @@ use toolhub_core::{RawJson, Source, Tool};
 
 use super::tokens;
 
-/// The tool that gives a skill's instructions.
-pub(super) const USE_SKILL: &str = "use_skill";
 /// Keys in its `_meta`: the list of skills, and a short description for prompts that list them separately.
 const SKILLS_META_KEY: &str = "toolhub/skills";
 const BRIEF_META_KEY: &str = "toolhub/brief";

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use toolhub_core::json::canonical;
-use toolhub_core::{RUN_SCRIPT, Source, Tool, ToolName};
+use toolhub_core::{ControlProperty, ControlTool, RUN_SCRIPT, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
 
@@ -15,16 +15,12 @@ use crate::settings::{Override, ProfileSettings};
 
 /// The maximum length of a tool name that MCP allows, in bytes.
 const MAX_SPEC_NAME_BYTES: usize = 128;
-/// The tools for finding other tools and calling them. They may be offered although the profile's allow list omits them.
-const MODE_TOOLS: [&str; 4] = ["search_tools", "describe_tool", "call_tool", RUN_SCRIPT];
 
-/// Tools that return calls of all clients and the owner's conversations. They are offered only if the profile names them and
-/// there is a single principal, since stored records do not contain their principal. Clients receive results in full and do not
-/// need `read_result`.
-pub(super) const OWNER_TOOLS: [&str; 2] = ["read_result", "get_conversation_history"];
-
+/// Whether a tool returns calls of all clients and the owner's conversations. Such a tool is offered only if the profile names it
+/// and there is a single principal, since stored records do not contain their principal. Clients receive results in full and do
+/// not need `read_result`.
 pub(super) fn is_owner_tool(tool: &Tool) -> bool {
-    tool.source == Source::Native && OWNER_TOOLS.contains(&tool.name().as_str())
+    ControlTool::of(tool).is_some_and(|control| control.has(ControlProperty::OwnerData))
 }
 
 /// Whether this tool is listed only if the profile names it or is in code mode: other clients call tools themselves.
@@ -354,8 +350,11 @@ fn mode_tools(
     catalog: &Catalog,
     profile: &ProfileSettings,
 ) -> Vec<Vec<Arc<Entry>>> {
-    let is_mode_tool =
-        |tool: &Tool| tool.source == Source::Native && MODE_TOOLS.contains(&tool.name().as_str());
+    let is_mode_tool = |tool: &Tool| {
+        ControlTool::of(tool).is_some_and(|control| {
+            control.has(ControlProperty::SearchMode) || control.has(ControlProperty::CodeMode)
+        })
+    };
     let is_present = |tool: &Tool| {
         let mut entries = groups.iter().flatten();
         entries.any(|entry| entry.tool.source == Source::Native && entry.tool.name() == tool.name())

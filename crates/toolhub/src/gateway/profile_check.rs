@@ -2,11 +2,11 @@
 
 use toolhub_agent::ToolAllowlist;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::{RawJson, Source, ToolError};
+use toolhub_core::{ControlProperty, ControlTool, RawJson, Source, ToolError};
 use toolhub_engine::{Entry, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{PortabilityError, portable};
 
-use super::assigned_names::{NameInputs, OWNER_TOOLS};
+use super::assigned_names::NameInputs;
 use super::overrides::{AmbiguousOverride, AwaitedOverride};
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
@@ -59,7 +59,8 @@ impl Hub {
                 found.extend(bound.ambiguous.iter().map(|one| ambiguous_override(profile, settings, one)));
             }
             if self.settings().auth.tokens.len() > 1 {
-                let reserved = OWNER_TOOLS.iter().filter(|name| settings.names_tool(name));
+                let reserved = ControlTool::names_with(ControlProperty::OwnerData)
+                    .filter(|name| settings.names_tool(name));
                 found.extend(reserved.map(|name| not_for_several(profile, name)));
             }
         }

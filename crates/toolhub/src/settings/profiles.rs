@@ -91,7 +91,7 @@ impl ProfileSettings {
     /// Whether the hub's own skills are offered.
     pub fn offers_skills(&self) -> bool {
         let tags = [toolhub_skills::use_skill_definition::TAG.to_owned()];
-        self.has_source("skill") && self.has_tool(toolhub_skills::use_skill_definition::NAME, &tags)
+        self.has_source("skill") && self.has_tool(toolhub_core::USE_SKILL, &tags)
     }
 
     /// Whether the profile names the tool itself, not only by a wildcard.

@@ -16,7 +16,7 @@ use crate::spellings::Spellings;
 /// Maximum size of a compiled regular expression, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Maximum length of the validator's message in an error, in characters.
-const MAX_REASON_CHARS: usize = 200;
+const MAX_VALIDATOR_MESSAGE_CHARS: usize = 200;
 
 /// How arguments relate to a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl ArgumentSchema {
         let validator = options.build(schema).map_err(|error| {
             let place = error.instance_path().as_str().to_owned();
             let reason = error.to_string();
-            let reason = truncate(&reason, MAX_REASON_CHARS).unwrap_or(reason);
+            let reason = truncate(&reason, MAX_VALIDATOR_MESSAGE_CHARS).unwrap_or(reason);
             let at = |word: &str| if place.is_empty() { String::new() } else { format!("{word} `{place}`") };
             LocalizedText::new(
                 format!("invalid JSON Schema{}: {reason}", at(" at")),

@@ -13,7 +13,7 @@ use crate::problem::Problem;
 /// How long results are kept.
 pub(crate) const RETENTION: Duration = Duration::from_secs(24 * 3_600);
 /// Maximum number of keys of one principal. The oldest one that is done makes room.
-const MAX_KEYS: usize = 1_024;
+const MAX_IDEMPOTENCY_KEYS: usize = 1_024;
 pub(crate) const MAX_KEY_BYTES: usize = 256;
 /// Larger results are not kept: a repetition gets an error that names the list of calls.
 pub(crate) const MAX_KEPT_BYTES: usize = 64 << 10;
@@ -124,7 +124,7 @@ impl IdempotencyKeys {
             };
         }
         let own = || keys.iter().filter(|((of, _), _)| of == principal);
-        if own().count() >= MAX_KEYS {
+        if own().count() >= MAX_IDEMPOTENCY_KEYS {
             let done = own().filter(|(_, entry)| !matches!(entry.progress, Progress::Running));
             let oldest = done.min_by_key(|(_, entry)| entry.began).map(|(id, _)| id.clone());
             let Some(oldest) = oldest else {
@@ -178,13 +178,13 @@ mod tests {
             first.abandon();
         }
         // Many keys of one principal do not keep another one out.
-        for number in 0..2 * MAX_KEYS {
+        for number in 0..2 * MAX_IDEMPOTENCY_KEYS {
             let Ok(Turn::First(first)) = keys.begin(&ann, Some(&format!("{number}")), "a") else {
                 panic!("{number}")
             };
             first.finish("");
         }
-        assert!(keys.lock().len() <= MAX_KEYS + 1);
+        assert!(keys.lock().len() <= MAX_IDEMPOTENCY_KEYS + 1);
         for _ in 0..2 {
             assert!(matches!(keys.begin(&ann, None, "a"), Ok(Turn::First(_))));
         }

@@ -14,7 +14,7 @@ use crate::connection::{Connection, McpRequest};
 use crate::transport::Repeat;
 
 const MAX_PAGES: usize = 100;
-const MAX_ITEMS: usize = 20_000;
+const MAX_LISTED_ITEMS: usize = 20_000;
 
 /// The tools of a server.
 #[derive(Debug, Clone, Default)]
@@ -59,11 +59,11 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
         let ttl = page.get("ttlMs").and_then(|ttl| ttl.decode().ok()).map(Duration::from_millis);
         all.ttl = ttl.or(all.ttl);
         all.items.extend(items);
-        if all.items.len() > MAX_ITEMS {
-            all.items.truncate(MAX_ITEMS);
+        if all.items.len() > MAX_LISTED_ITEMS {
+            all.items.truncate(MAX_LISTED_ITEMS);
             all.truncated = Some(LocalizedText::new(
-                format!("all after the first {MAX_ITEMS}"),
-                format!("前 {MAX_ITEMS} 个之后的全部"),
+                format!("all after the first {MAX_LISTED_ITEMS}"),
+                format!("前 {MAX_LISTED_ITEMS} 个之后的全部"),
             ));
             return Ok(all);
         }

@@ -6,7 +6,7 @@ use ring::hkdf::Prk;
 use ring::hmac;
 use toolhub_mcp_wire::length_prefixed;
 
-use crate::session_seal::{MAX_KEYS, SessionKey};
+use crate::session_seal::{MAX_SEALING_KEYS, SessionKey};
 
 /// The uses of the derived keys.
 const REQUEST_LABEL: &[u8] = b"requests between replicas";
@@ -29,7 +29,7 @@ impl std::fmt::Debug for ReplicaSeal {
 impl ReplicaSeal {
     pub(super) fn new(keys: &[SessionKey]) -> Option<Self> {
         let derive = |key: &SessionKey| (key.name(), key.derivation_secret());
-        let keys: Vec<_> = keys.iter().take(MAX_KEYS).map(derive).collect();
+        let keys: Vec<_> = keys.iter().take(MAX_SEALING_KEYS).map(derive).collect();
         (!keys.is_empty()).then_some(Self(keys))
     }
 

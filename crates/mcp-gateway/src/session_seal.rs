@@ -26,7 +26,7 @@ const KEY_NAME_LENGTH: usize = 6;
 const KEY_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
 /// Maximum number of keys. More are not needed for a rotation, and each costs an attempt to open an id.
-pub(super) const MAX_KEYS: usize = 8;
+pub(super) const MAX_SEALING_KEYS: usize = 8;
 
 /// Maximum length of the sealed data.
 pub(super) const MAX_SEALED_BYTES: usize =
@@ -97,7 +97,7 @@ impl SealKeys {
             let unbound = UnboundKey::from(key.derivation_secret().expand(&[ID_LABEL], &AES_256_GCM).ok()?);
             Some((key.name(), LessSafeKey::new(unbound)))
         };
-        let keys: Option<Vec<_>> = keys.iter().take(MAX_KEYS).map(sealing).collect();
+        let keys: Option<Vec<_>> = keys.iter().take(MAX_SEALING_KEYS).map(sealing).collect();
         keys.filter(|keys| !keys.is_empty()).map(Self)
     }
 

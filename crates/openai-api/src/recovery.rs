@@ -23,7 +23,7 @@ use crate::responses::request::ResponseRequest;
 use crate::rights;
 
 /// How often responses of ended processes are looked for.
-const INTERVAL: Duration = Duration::from_secs(5);
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Continues or ends the responses that other processes left unfinished.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Recovery {
             let _ = recover(gateways, store, jobs).await;
             tokio::select! {
                 () = self.is_due.notified() => {}
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(RECOVERY_INTERVAL) => {}
             }
         }
     }

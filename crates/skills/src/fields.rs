@@ -10,7 +10,7 @@ use crate::yaml::{Member, Part};
 use crate::yaml_repair::quoted;
 
 /// Maximum length of a name, in characters.
-pub(crate) const MAX_NAME_CHARS: usize = 64;
+pub(crate) const MAX_SKILL_NAME_CHARS: usize = 64;
 /// Maximum length of a description, in characters.
 pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// Maximum length of `compatibility`, in characters.
@@ -47,7 +47,7 @@ pub(crate) fn read(file: &Path, frontmatter: &Frontmatter, folder: &str) -> Fiel
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty()
-        && name.len() <= MAX_NAME_CHARS
+        && name.len() <= MAX_SKILL_NAME_CHARS
         && name.chars().all(plain)
         && !name.starts_with('-')
         && !name.ends_with('-')
@@ -64,7 +64,7 @@ pub fn as_name(text: &str) -> Option<String> {
             _ => {}
         }
     }
-    let cut: String = name.chars().take(MAX_NAME_CHARS).collect();
+    let cut: String = name.chars().take(MAX_SKILL_NAME_CHARS).collect();
     let name = cut.trim_end_matches('-').to_owned();
     (!name.is_empty()).then_some(name)
 }
@@ -142,7 +142,7 @@ impl FieldReader<'_> {
             );
         }
         // Bounds the name that is shown in lists and sent to models.
-        name.chars().filter(|c| !c.is_control()).take(4 * MAX_NAME_CHARS).collect()
+        name.chars().filter(|c| !c.is_control()).take(4 * MAX_SKILL_NAME_CHARS).collect()
     }
 
     fn description(&mut self, frontmatter: &Frontmatter) -> Option<String> {
@@ -344,7 +344,7 @@ fn scalar_text(member: &Member) -> Option<String> {
 }
 
 fn short(text: &str) -> String {
-    toolhub_core::text::truncate(text, MAX_NAME_CHARS + 16).unwrap_or_else(|| text.to_owned())
+    toolhub_core::text::truncate(text, MAX_SKILL_NAME_CHARS + 16).unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]

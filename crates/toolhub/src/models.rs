@@ -56,7 +56,7 @@ pub(crate) struct Models {
 }
 
 /// Maximum number of cached models.
-const MAX_NAMED: usize = 64;
+const MAX_NAMED_MODELS: usize = 64;
 
 impl Models {
     pub(crate) fn new(settings: Option<LlmSettings>, provided: Option<ChosenModel>) -> Arc<Self> {
@@ -86,7 +86,7 @@ impl Models {
         }
         let found = self.find_named(Some(name)).await?;
         let mut named = named();
-        if named.len() < MAX_NAMED {
+        if named.len() < MAX_NAMED_MODELS {
             named.insert(name.to_owned(), found.clone());
         }
         Ok(found)

@@ -21,7 +21,7 @@ use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
 use crate::wire::{self, Action, AnswerError, CallHead, Control, PROTOCOL, Refusal, Reply, Subjects};
 
 /// How long delivering the answer of a client may take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of questions of one request at the same time.
 const MAX_QUESTIONS: usize = 64;
 
@@ -177,7 +177,7 @@ impl Link {
         let head = Control::Answer { id: id.to_owned(), number, is_error };
         let message = wire::write(&head, body.get().as_bytes());
         // If it cannot be delivered, the worker is lost, and so is the request.
-        let _ = wire::control(&self.shared.bus, &self.worker, message, ANSWER_TIMEOUT).await;
+        let _ = wire::control(&self.shared.bus, &self.worker, message, ANSWER_DELIVERY_TIMEOUT).await;
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
 /// A request is cancelled if its replica has not given a sign of life for this time.
 pub(super) const REPLICA_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of messages about a request that wait to be sent. Notifications beyond it are dropped.
-const MAX_QUEUED: usize = 256;
+const MAX_QUEUED_MESSAGES: usize = 256;
 /// How long a client may take to answer a question.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long the processes of a server may take to end; then they are killed.
@@ -185,7 +185,7 @@ impl Shared {
         if reply.send(&wire::write(&Reply::Accepted, b"")).await.is_err() {
             return;
         }
-        let (out, queued) = mpsc::channel(MAX_QUEUED);
+        let (out, queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let client = Arc::new(CallClient { call: Arc::clone(&running.call), out, next: AtomicU64::new(1) });
         let (call, from) = (Arc::clone(&running.call), head.from.clone());
         let running_request = RunningRequest {

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use toolhub_core::RawJson;
 
 /// Maximum scanned bytes; a typical definition has a thousandth of that.
-const MAX_BYTES: usize = 512 * 1024;
+const MAX_SCANNED_BYTES: usize = 512 * 1024;
 
 /// A visited item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Visited<'a> {
 
 /// Calls `visit` for every text with its path.
 pub(super) fn texts(raw: &RawJson, visit: &mut dyn FnMut(&str, Visited<'_>)) {
-    let mut walk = Walk { visit, path: String::new(), left: MAX_BYTES };
+    let mut walk = Walk { visit, path: String::new(), left: MAX_SCANNED_BYTES };
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     // The input is valid JSON; in case of an error, the texts before it have been visited.
     let _ = Value(&mut walk).deserialize(&mut reader);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn reports_that_the_scan_limit_is_reached() {
-        let long = RawJson::of(&vec!["好".repeat(MAX_BYTES / 8); 4]);
+        let long = RawJson::of(&vec!["好".repeat(MAX_SCANNED_BYTES / 8); 4]);
         let mut all = Vec::new();
         texts(&long, &mut |_, text| all.push(text == Visited::TooLong));
         assert_eq!(all, [false, false, false, true], "the fourth text is not looked at");

@@ -32,7 +32,7 @@ const MAX_LINKS: usize = 256;
 /// Maximum number of concurrent requests per link.
 const MAX_REQUESTS: usize = 1024;
 /// Maximum number of queued outgoing messages per link.
-const MAX_QUEUED: usize = 256;
+const MAX_QUEUED_MESSAGES: usize = 256;
 /// How long a write to a link may block.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long writing the remaining messages of a closing link may take.
@@ -94,7 +94,7 @@ impl Relay {
     pub async fn serve(&self, stream: Stream) {
         let (reader, writer) = tokio::io::split(stream);
         let lines = Lines::new(BufReader::new(reader), MAX_LINE_BYTES);
-        let (out, queued) = mpsc::channel(MAX_QUEUED);
+        let (out, queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let mut writing = pin!(write(queued, writer));
         tokio::select! {
             () = self.serve_link(lines, out) => {}

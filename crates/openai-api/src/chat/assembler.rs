@@ -10,7 +10,7 @@ use crate::sse;
 use crate::turn_event::{EndStatus, HubCall, TurnEnd, TurnEvent};
 
 /// Between the texts of two replies of the model.
-const SEPARATOR: &str = "\n\n";
+const REPLY_SEPARATOR: &str = "\n\n";
 
 /// Who answers, and when.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl ChatAssembler {
         match event {
             TurnEvent::Text(text) => {
                 if std::mem::take(&mut self.is_separated) && !self.content.is_empty() {
-                    self.text(SEPARATOR);
+                    self.text(REPLY_SEPARATOR);
                 }
                 self.text(&text);
             }

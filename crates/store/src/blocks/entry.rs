@@ -15,7 +15,7 @@ const VERSION_WITHOUT_PARENT: u8 = 2;
 const VERSION_WITHOUT_AUTHORIZATION: u8 = 1;
 
 /// Maximum number of items in a list: a call has a handful of candidates and attempts.
-const MAX_ITEMS: u64 = 100_000;
+const MAX_LIST_ITEMS: u64 = 100_000;
 
 /// A decoded call. `end.output` is `None`; `output_bytes` is the length of the output, if the call has one.
 #[derive(Debug)]
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
     }
 
     fn count(&mut self) -> Option<u64> {
-        self.number().filter(|count| *count <= MAX_ITEMS)
+        self.number().filter(|count| *count <= MAX_LIST_ITEMS)
     }
 
     fn micros(&mut self) -> Option<i64> {

@@ -20,7 +20,7 @@ use crate::queue::closed;
 use crate::responses::Bind;
 use crate::rows::micros;
 use crate::state::{
-    CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ROWS, PURGE, StateWrite, VERSIONS,
+    CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ENTRIES, PURGE, StateWrite, VERSIONS,
     check_entry, entry_of, new_revision, version_of,
 };
 use crate::write::{Write, WriteAnswer};
@@ -228,7 +228,7 @@ pub(super) async fn note_changes(client: &Client, parts: &BTreeSet<ChangedPart>)
 pub(super) async fn purge(client: &Client) -> Result<u64, Error> {
     let mut deleted = 0;
     for sql in PURGE {
-        deleted += client.execute(sql, &[&micros(SystemTime::now()), &MAX_PURGED_ROWS]).await?;
+        deleted += client.execute(sql, &[&micros(SystemTime::now()), &MAX_PURGED_ENTRIES]).await?;
     }
     Ok(deleted)
 }

@@ -14,7 +14,7 @@ use toolhub_core::responses::{
 use super::{SqliteStore, history};
 use crate::owner::OwnerId;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, OWNED, RESPONSE, ResponseWrite, STATUS,
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_RESPONSES, OWNED, RESPONSE, ResponseWrite, STATUS,
     UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
 };
 use crate::rows::micros;
@@ -158,7 +158,7 @@ impl Responses for SqliteStore {
             loop {
                 let rows = self.write_response(ResponseWrite::Purge { limits, dead: dead.clone() }).await?;
                 deleted += rows;
-                if rows < MAX_PURGED_ROWS {
+                if rows < MAX_PURGED_RESPONSES {
                     return Ok(deleted);
                 }
             }

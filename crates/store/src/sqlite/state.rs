@@ -15,7 +15,7 @@ use crate::journal::folder::is_dead;
 use crate::owner::OwnerId;
 use crate::rows::micros;
 use crate::state::{
-    CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ROWS, PURGE, StateWrite, VERSIONS,
+    CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ENTRIES, PURGE, StateWrite, VERSIONS,
     check_entry, entry_of, new_revision, version_of,
 };
 use crate::write::{Write, WriteAnswer};
@@ -198,7 +198,7 @@ pub(super) fn purge(connection: &Connection) -> rusqlite::Result<usize> {
     let now = micros(SystemTime::now());
     let mut deleted = 0;
     for sql in PURGE {
-        deleted += connection.prepare_cached(sql)?.execute([now, MAX_PURGED_ROWS])?;
+        deleted += connection.prepare_cached(sql)?.execute([now, MAX_PURGED_ENTRIES])?;
     }
     Ok(deleted)
 }

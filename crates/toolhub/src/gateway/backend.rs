@@ -42,7 +42,7 @@ use crate::settings::ProfileSettings;
 /// How long after the start `tools/list` waits for servers that were never listed.
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Capacity of the notification channel of a profile.
-const CHANNEL_CAPACITY: usize = 256;
+const PROFILE_NOTIFICATION_CAPACITY: usize = 256;
 /// JSON-RPC error code for an unknown tool (2025-11-25 and 2026-07-28, server/tools: error handling).
 const UNKNOWN_TOOL: i64 = -32602;
 
@@ -110,7 +110,7 @@ impl HubBackend {
             opened_pages,
         } = shared;
         let has_name_overrides = profile.settings.overrides.values().any(|changes| changes.name.is_some());
-        let changes = broadcast::Sender::new(CHANNEL_CAPACITY);
+        let changes = broadcast::Sender::new(PROFILE_NOTIFICATION_CAPACITY);
         let settings = Arc::new(profile.settings);
         let views = ViewCache::new(ViewInputs {
             hub: Arc::clone(&hub),

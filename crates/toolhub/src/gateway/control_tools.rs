@@ -25,8 +25,8 @@ use crate::audit_trail::CALL;
 use crate::settings::Expose;
 
 /// Default and maximum number of tools in a search result.
-const DEFAULT_LIMIT: usize = 5;
-const MAX_LIMIT: usize = 50;
+const DEFAULT_SEARCH_RESULTS: usize = 5;
+const MAX_SEARCH_RESULTS: usize = 50;
 /// Factor by which a search is deepened if several hits have the same name.
 const DEPTH_FACTOR: usize = 4;
 
@@ -50,7 +50,11 @@ impl HubBackend {
             TargetKind::Search => {
                 let limit = call_arguments.get("limit").and_then(|limit| limit.decode::<usize>().ok());
                 Ok(self
-                    .search(view, &text("query"), limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT))
+                    .search(
+                        view,
+                        &text("query"),
+                        limit.unwrap_or(DEFAULT_SEARCH_RESULTS).clamp(1, MAX_SEARCH_RESULTS),
+                    )
                     .await)
             }
             TargetKind::Describe => {

@@ -32,7 +32,7 @@ use super::connect::{ConnectError, Stream, has_proxy, refused_text};
 use crate::transport::MAX_RESULT_BYTES;
 
 /// Maximum number of idle connections per I/O thread, and the idle timeout.
-const MAX_IDLE: usize = 64;
+const MAX_IDLE_CONNECTIONS: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a body that is written together with its head.
 pub(super) const MAX_INLINE_BODY_BYTES: usize = 16 << 10;
@@ -348,7 +348,7 @@ impl DirectClient {
         // The oldest is first. If it has expired, it is removed; otherwise only if the pool is full.
         let old =
             idle.first().is_some_and(|first| connection.used.duration_since(first.used) >= IDLE_TIMEOUT);
-        let evicted = (old || idle.len() >= MAX_IDLE).then(|| idle.remove(0));
+        let evicted = (old || idle.len() >= MAX_IDLE_CONNECTIONS).then(|| idle.remove(0));
         idle.push(connection);
         drop(idle);
         drop(evicted);

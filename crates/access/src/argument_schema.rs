@@ -11,10 +11,8 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::text::truncate;
 
 use crate::schema_subset;
-use crate::spellings::Spellings;
+use crate::spellings::{MAX_COMPILED_PATTERN_BYTES, Spellings};
 
-/// Maximum size of a compiled regular expression, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Maximum length of the validator's message in an error, in characters.
 const MAX_VALIDATOR_MESSAGE_CHARS: usize = 200;
 
@@ -71,7 +69,7 @@ impl ArgumentSchema {
             .offline()
             .should_validate_formats(true)
             .should_ignore_unknown_formats(false)
-            .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES));
+            .with_pattern_options(PatternOptions::regex().size_limit(MAX_COMPILED_PATTERN_BYTES));
         let validator = options.build(schema).map_err(|error| {
             let place = error.instance_path().as_str().to_owned();
             let reason = error.to_string();

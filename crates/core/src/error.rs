@@ -9,6 +9,9 @@ use crate::shell;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
 
+/// The JSON-RPC error code for a method that does not exist or that the receiver does not support (JSON-RPC 2.0, section 5.1).
+pub const METHOD_NOT_FOUND: i64 = -32601;
+
 /// The possible effect of a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -301,7 +304,7 @@ impl ToolError {
             // ran: the TypeScript SDK sends -32602 if the result does not match `outputSchema`, handlers send -32700
             // or -32600 for any input they cannot parse, and -32021 if they find a capability missing midway.
             Self::Protocol { code, .. } => match code {
-                -32601 | -32022 | -32020 => Effect::None,
+                METHOD_NOT_FOUND | -32022 | -32020 => Effect::None,
                 _ => Effect::Unknown,
             },
             Self::Unreadable { .. }

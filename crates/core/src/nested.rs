@@ -13,7 +13,7 @@ use crate::error::ToolError;
 use crate::json::RawJson;
 use crate::lang::LocalizedText;
 use crate::output::ToolOutput;
-use crate::source::Source;
+use crate::source::{SOURCE_SEPARATOR, Source};
 use crate::tool::{ApprovalStatus, Tool};
 
 /// A tool that a running call may use.
@@ -43,8 +43,9 @@ impl NestedTool {
             // A name that is reserved for another tool has the server before it.
             Source::Server(id) => {
                 let catalog_name = tool.name().as_str();
-                let server_name =
-                    catalog_name.strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix("__"));
+                let server_name = catalog_name
+                    .strip_prefix(id.as_str())
+                    .and_then(|rest| rest.strip_prefix(SOURCE_SEPARATOR));
                 Some((id.to_string(), server_name.unwrap_or(catalog_name).to_owned()))
             }
             Source::Native | Source::Skill => None,

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 /// The types of JSON Schema.
-const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+pub const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 /// Keywords whose members are schemas.
 const MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 /// Keywords that are one schema.

@@ -5,13 +5,11 @@ use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
 use toolhub_core::control_tool::CONTROL_TOOLS;
-use toolhub_core::source::SourceKind;
+use toolhub_core::source::{SOURCE_SEPARATOR, SourceKind};
 use toolhub_core::{Source, Tool, hex};
 
 /// The longest name that all clients accept.
 const MAX_CLIENT_NAME_BYTES: usize = 64;
-/// Separates a source from the name of its tool.
-const SEPARATOR: &str = "__";
 
 /// The reserved names for a set of sources.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +22,7 @@ impl ReservedNames {
     /// Reserves the prefixes of these servers, enabled or not, and of the built-in sources.
     pub fn new<'a>(servers: impl IntoIterator<Item = &'a str>) -> Self {
         let sources = servers.into_iter().chain(["native", "skill"]);
-        let prefix = |source: &str| format!("{}{SEPARATOR}", comparable(source));
+        let prefix = |source: &str| format!("{}{SOURCE_SEPARATOR}", comparable(source));
         Self { prefixes: sources.map(|source| (source.to_owned(), prefix(source))).collect() }
     }
 
@@ -79,7 +77,7 @@ impl ReservedNames {
 /// ambiguous or characters were replaced or cut off.
 pub fn qualified(source: &Source, name: &str) -> String {
     let id = source.to_string();
-    let full_name = format!("{id}{SEPARATOR}{name}");
+    let full_name = format!("{id}{SOURCE_SEPARATOR}{name}");
     if splits_once(&id) && full_name.len() <= MAX_CLIENT_NAME_BYTES && plain(&full_name) == full_name {
         full_name
     } else {
@@ -90,7 +88,7 @@ pub fn qualified(source: &Source, name: &str) -> String {
 /// The qualified name, always with a hash suffix.
 pub fn hashed(source: &Source, name: &str) -> String {
     let id = source.to_string();
-    let full_name = format!("{id}{SEPARATOR}{name}");
+    let full_name = format!("{id}{SOURCE_SEPARATOR}{name}");
     // The parts of an ambiguous name are hashed with their limits. No source begins with a NUL.
     let digest = match splits_once(&id) {
         true => Sha256::digest(full_name.as_bytes()),
@@ -103,7 +101,7 @@ pub fn hashed(source: &Source, name: &str) -> String {
 
 /// Whether `id__name` has no other parts, whatever the name is.
 fn splits_once(id: &str) -> bool {
-    !id.contains(SEPARATOR) && !id.ends_with('_')
+    !id.contains(SOURCE_SEPARATOR) && !id.ends_with('_')
 }
 
 fn plain(text: &str) -> String {

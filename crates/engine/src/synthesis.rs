@@ -4,7 +4,7 @@
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Synthesis;
 use toolhub_core::text::truncate;
-use toolhub_core::{RawJson, RawObject, Source, ToolName, ToolOutput};
+use toolhub_core::{RawJson, RawObject, Source, ToolName, ToolOutput, meta_keys};
 
 /// Maximum number of results that a model merges.
 const MAX_MODEL_RESULTS: usize = 3;
@@ -156,7 +156,7 @@ fn assemble(parts: &[Part], texts: &[String], merged_text: String) -> ToolOutput
                 continue;
             }
             let meta = members.get("_meta").and_then(RawJson::object).unwrap_or_default();
-            members.set("_meta", meta.with("toolhub/source", source.as_str()));
+            members.set("_meta", meta.with(meta_keys::SOURCE, source.as_str()));
             blocks.push(members.into_raw());
         }
         let mut entry = RawObject::default()

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::json::KeyProblem;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::tool::DefinitionError;
@@ -101,7 +102,7 @@ pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
 pub(crate) async fn list_offer(connection: &Connection, offer: Offer) -> Result<Vec<RawJson>, McpError> {
     match pages(connection, offer.method(), offer.key()).await {
         Ok(pages) => Ok(pages.items.into_iter().filter(is_unambiguous).collect()),
-        Err(McpError::Rpc { code: -32601, .. }) => Ok(Vec::new()),
+        Err(McpError::Rpc { code: METHOD_NOT_FOUND, .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::stream::BoxStream;
-use toolhub_core::{BoxFuture, CallerHandle, Principal, RawJson, RawObject, ServerId};
+use toolhub_core::{BoxFuture, CallerHandle, Principal, RawJson, RawObject, ServerId, meta_keys};
 use toolhub_mcp_wire::headers::{self, MirroredParam};
 use toolhub_mcp_wire::{Era, Offer};
 
@@ -52,8 +52,6 @@ impl PartialEq for ToolList {
 
 /// How long a modern client may cache a list. It is notified of changes nevertheless.
 pub(crate) const LIST_TTL_MS: u64 = 60_000;
-/// The member of `_meta` that names the servers whose part of a list is missing.
-const INCOMPLETE: &str = "toolhub/incomplete";
 
 impl ToolList {
     /// Creates the list of these definitions, each with the name under which it is offered and whether it is listed.
@@ -115,7 +113,7 @@ impl ItemList {
         let incomplete = !self.missing.is_empty();
         let missing: Vec<&str> = self.missing.iter().map(ServerId::as_str).collect();
         let meta = match incomplete {
-            true => RawObject::default().with(INCOMPLETE, RawJson::of(&missing)),
+            true => RawObject::default().with(meta_keys::INCOMPLETE, RawJson::of(&missing)),
             false => RawObject::default(),
         };
         let tail = match era {

@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytestring::ByteString;
 use tokio::time::Instant;
+use toolhub_core::caller::CLIENT_ANSWER_TIMEOUT;
 use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::PrincipalHandle;
-use crate::client_handle::ANSWER_TIMEOUT;
 use crate::client_queue::ServerRequest;
 use crate::in_flight::InFlightRequest;
 use crate::message::{Params, Request};
@@ -179,7 +179,7 @@ fn without_token(mut params: RawObject) -> RawObject {
 
 /// Removes requests that have waited too long. Dropping a request cancels it.
 fn remove_expired(all: &mut HashMap<String, PendingRequest>) {
-    all.retain(|_, pending| pending.since.elapsed() < ANSWER_TIMEOUT);
+    all.retain(|_, pending| pending.since.elapsed() < CLIENT_ANSWER_TIMEOUT);
 }
 
 /// Removes the oldest requests of a principal that has reached its limit, never those of another.

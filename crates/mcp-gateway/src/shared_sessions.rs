@@ -2,11 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
+use toolhub_core::millis::DAY;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, SharedState, StateKind};
 use toolhub_core::{RawJson, Secret, hex};
 
-use crate::ended_session::{DAY, EndedSession, MAX_ENDED, RESUMABLE_FOR};
+use crate::ended_session::{EndedSession, MAX_ENDED, RESUMABLE_FOR};
 use crate::session_seal::SessionKey;
 
 /// The id of the entry with the key that seals session ids.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
-use toolhub_core::{Consent, Hints, RawJson, RawObject, Source, Tool, ToolDefinition, USE_SKILL};
+use toolhub_core::{Consent, Hints, RawJson, RawObject, Source, Tool, ToolDefinition, USE_SKILL, meta_keys};
 use toolhub_sandbox::Protection;
 
 use crate::approval_state::{ApprovalState, SkillApprovals, approval};
@@ -396,7 +396,7 @@ fn name_tools(snapshot: &mut Snapshot, builtin: &BTreeSet<String>) {
 }
 
 fn definition(known: &RegisteredSkill, tool: &SkillTool, name: &str) -> Option<ToolDefinition> {
-    let meta = RawObject::default().with("toolhub/skill", known.skill.name.as_str());
+    let meta = RawObject::default().with(meta_keys::SKILL, known.skill.name.as_str());
     let mut members = RawObject::default()
         .with("name", name)
         .with("description", tool.description.as_str())

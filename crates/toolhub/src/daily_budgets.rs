@@ -6,12 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use toolhub_core::Principal;
 use toolhub_core::call_log::CallQuery;
+use toolhub_core::millis::DAY;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::shared_state::Counting;
 
 use crate::hub::Hub;
-
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// How many calls a principal made on a day.
 #[derive(Debug, Clone, Copy)]

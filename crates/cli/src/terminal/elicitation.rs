@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use toolhub::{ClientHandler, HandlerAnswer};
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::{BoxFuture, Lang, RawJson, ServerId};
 use toolhub_engine::definition_scan::escape_invisible;
 
@@ -13,8 +14,6 @@ use crate::render::screen::{BOLD, DIM, ODD, Screen};
 use crate::terminal::browser;
 use crate::terminal::input::{PromptTurn, read_line};
 
-/// The JSON-RPC error code for an unknown method.
-const METHOD_NOT_FOUND: i64 = -32601;
 /// The maximum number of invalid inputs for a value before the form is cancelled.
 const MAX_INVALID_INPUTS: usize = 3;
 

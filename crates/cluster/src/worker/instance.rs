@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolhub_core::caller::ClientResponse;
+use toolhub_core::caller::{CLIENT_ANSWER_TIMEOUT, ClientResponse};
 use toolhub_core::cluster::{HeldPlacement, InstanceKey};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
@@ -28,8 +28,6 @@ pub(super) const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) const REPLICA_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of messages about a request that wait to be sent. Notifications beyond it are dropped.
 const MAX_QUEUED_MESSAGES: usize = 256;
-/// How long a client may take to answer a question.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long the processes of a server may take to end; then they are killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long requests are still refused after an instance was given up. A replica that is refused sends no more.
@@ -325,7 +323,7 @@ impl RemoteClient for CallClient {
             if self.out.send(wire::write(&head, body.as_bytes())).await.is_err() {
                 return unavailable("the client is gone");
             }
-            match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+            match tokio::time::timeout(CLIENT_ANSWER_TIMEOUT, answer).await {
                 Ok(answer) => answer.unwrap_or_else(|_| unavailable("the client is gone")),
                 Err(_) => unavailable("the client did not answer in time"),
             }

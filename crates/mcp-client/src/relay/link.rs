@@ -19,7 +19,10 @@ use toolhub_mcp_wire::{McpError, wire};
 
 use super::caller::{Client, Progress, RequestCaller};
 use super::control::{Control, ControlAnswer, ControlRequest, RestartOutcome, RestartServer, StateMessage};
-use super::{FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, PROTOCOL, RelayStream, Welcome};
+use super::{
+    FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, LINK_WRITE_TIMEOUT, PROTOCOL, RelayStream,
+    Welcome,
+};
 use crate::connection::{Connection, McpRequest};
 use crate::request_origin::RequestOrigin;
 use crate::server_status::Purpose;
@@ -33,8 +36,6 @@ const MAX_LINKS: usize = 256;
 const MAX_REQUESTS: usize = 1024;
 /// Maximum number of queued outgoing messages per link.
 const MAX_QUEUED_MESSAGES: usize = 256;
-/// How long a write to a link may block.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long writing the remaining messages of a closing link may take.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -418,7 +419,7 @@ impl<'a> Message<'a> {
 async fn write(mut queued: mpsc::Receiver<String>, mut writer: WriteHalf<Stream>) {
     while let Some(mut message) = queued.recv().await {
         message.push('\n');
-        let written = tokio::time::timeout(WRITE_TIMEOUT, writer.write_all(message.as_bytes())).await;
+        let written = tokio::time::timeout(LINK_WRITE_TIMEOUT, writer.write_all(message.as_bytes())).await;
         if !matches!(written, Ok(Ok(()))) {
             return;
         }

@@ -19,6 +19,8 @@ use crate::issuer::well_known;
 
 /// Timeout of everything that one token waits for: discovery and the request that follows.
 pub(super) const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Age up to which the endpoints of the metadata are used without reading the metadata again.
+pub(super) const MAX_ENDPOINT_AGE: Duration = Duration::from_secs(60 * 60);
 /// Maximum keys of a set; further ones are ignored.
 const MAX_SET_KEYS: usize = 64;
 

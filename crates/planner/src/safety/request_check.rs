@@ -5,7 +5,7 @@ use toolhub_core::lang::LocalizedText;
 
 /// Maximum number of steps of one request.
 const MAX_STEPS: usize = 40;
-/// Maximum length of a request for rules, in bytes.
+/// Maximum length of a request for rules, in bytes. The rest of a longer one is not planned.
 pub(crate) const MAX_REQUEST_BYTES: usize = 8 << 10;
 
 const NEGATIONS: [&str; 24] = [

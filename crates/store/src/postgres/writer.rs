@@ -21,6 +21,7 @@ use crate::options::Retention;
 use crate::owner::{CallOrigin, OwnerId};
 use crate::queue::{Group, Next, PendingWrite, Queue, WriterWaker};
 use crate::recorder::RecordedCalls;
+use crate::retention::STEP_INTERVAL;
 use crate::write::{Write, WriteAnswer};
 
 /// Maximum time until a write is answered.
@@ -390,7 +391,7 @@ impl Writer {
         let progress =
             timeout(TRANSACTION_TIMEOUT, housekeeping::keep(session, self.owner, &self.retention)).await;
         let wait = match progress {
-            Ok(Ok(Progress::More)) => housekeeping::STEP_INTERVAL,
+            Ok(Ok(Progress::More)) => STEP_INTERVAL,
             Ok(Ok(Progress::Done) | Err(_)) => self.retention.every,
             Err(_) => {
                 self.session = None;

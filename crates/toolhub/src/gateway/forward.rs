@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use toolhub_access::Action;
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
 use toolhub_core::{CallerHandle, Localize as _, RawJson, RawObject, ServerId};
@@ -40,7 +41,7 @@ const TASK_FIELDS: [&str; 9] = [
     "pollIntervalMs",
 ];
 /// JSON-RPC error codes of a server for an unknown resource or method.
-const NOT_FOUND_CODES: [i64; 3] = [-32602, -32002, -32601];
+const NOT_FOUND_CODES: [i64; 3] = [-32602, -32002, METHOD_NOT_FOUND];
 
 /// JSON-RPC error code of a request that failed at the server.
 const FAILED: i64 = -32603;

@@ -5,14 +5,12 @@ use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
+use toolhub_core::source::SOURCE_SEPARATOR;
 use toolhub_core::{Source, ToolName};
 use toolhub_engine::reserved::hashed;
 use toolhub_engine::{Entry, Policy};
 
 use crate::settings::ProfileSettings;
-
-/// Between the name of a source and that of its tool.
-const SEPARATOR: &str = "__";
 
 /// A tool: its source, and its name in the catalog.
 pub(super) type ToolId = (Source, ToolName);
@@ -254,7 +252,7 @@ impl<'a> ToolIndex<'a> {
         if let Some(entry) = self.with_hash(key) {
             return Reading::Tool(id_of(entry));
         }
-        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR);
+        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SOURCE_SEPARATOR);
         let named = sources.iter().filter_map(|source| Some((source, rest_of(source)?)));
         let Some((source, name)) = named.max_by_key(|(source, _)| source.len()) else { return Reading::Bare };
         let Some(tools) = self.by_source.get(source) else { return Reading::Absent };
@@ -291,7 +289,7 @@ mod tests {
         {
             return Reading::Tool(id_of(entry));
         }
-        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR);
+        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SOURCE_SEPARATOR);
         let named = sources.iter().filter_map(|source| Some((source, rest_of(source)?)));
         let Some((source, name)) = named.max_by_key(|(source, _)| source.len()) else { return Reading::Bare };
         let mut own = entries().filter(|entry| entry.tool.source.to_string() == *source);

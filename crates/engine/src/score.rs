@@ -55,8 +55,7 @@ impl Scores {
     }
 
     /// Counts one use at the current time.
-    pub fn count(&self, of: (&Source, &ToolName), success: bool, took: Duration) {
-        let (source, tool) = of;
+    pub fn count(&self, source: &Source, tool: &ToolName, success: bool, took: Duration) {
         self.note(source, tool, Use { success, took, at: SystemTime::now() });
     }
 
@@ -170,8 +169,8 @@ mod tests {
     fn speed_breaks_ties() {
         let scores = Scores::default();
         let (fast, slow) = (ToolName::new("fast"), ToolName::new("slow"));
-        scores.count((&Source::Native, &fast), true, Duration::from_millis(5));
-        scores.count((&Source::Native, &slow), true, Duration::from_secs(5));
+        scores.count(&Source::Native, &fast, true, Duration::from_millis(5));
+        scores.count(&Source::Native, &slow, true, Duration::from_secs(5));
         assert!(scores.of(&Source::Native, &fast).value > scores.of(&Source::Native, &slow).value);
     }
 }

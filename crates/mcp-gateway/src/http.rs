@@ -24,7 +24,7 @@ use crate::reply::{Reply, session_ended, with_permit};
 use crate::request_context::{RequestContext, StepUp};
 use crate::rpc_error::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::session::{Reason, Session};
-use crate::session_lookup::{EarlyReply, Incoming, SessionUse};
+use crate::session_lookup::{EarlyReply, Incoming, RequestContent, SessionUse};
 use crate::streams::run_to_log;
 use crate::{Client, Gateway, PrincipalHandle, modern};
 
@@ -78,8 +78,8 @@ impl Gateway {
                 Err(error) => Reply::error_reply(400, Some(&request.id), &error),
             };
         }
-        let forwarded = (RequestMethod::Post, text.as_bytes().clone());
-        match self.session_or_reply(incoming, SessionUse::Request, forwarded).await {
+        let content = RequestContent { method: RequestMethod::Post, body: text.as_bytes().clone() };
+        match self.session_or_reply(incoming, SessionUse::Request, content).await {
             Ok(session) => self.legacy(session, request, params).await,
             Err(reply) => reply.for_request(&request.id),
         }
@@ -107,7 +107,10 @@ impl Gateway {
             Some(_) => SessionUse::Continuation,
             None => SessionUse::Request,
         };
-        let session = match self.session_or_reply(incoming, usage, (RequestMethod::Get, Bytes::new())).await {
+        let session = match self
+            .session_or_reply(incoming, usage, RequestContent::without_body(RequestMethod::Get))
+            .await
+        {
             Ok(session) => session,
             Err(reply) => return reply.without_request(),
         };
@@ -172,7 +175,11 @@ impl Gateway {
             return Reply::empty(405);
         }
         match self
-            .session_or_reply(incoming, SessionUse::Request, (RequestMethod::Delete, Bytes::new()))
+            .session_or_reply(
+                incoming,
+                SessionUse::Request,
+                RequestContent::without_body(RequestMethod::Delete),
+            )
             .await
         {
             Ok(session) => {
@@ -234,8 +241,8 @@ impl Gateway {
             Message::Response { .. } => SessionUse::Continuation,
             Message::Notification { .. } | Message::Request(..) => SessionUse::Request,
         };
-        let forwarded = (RequestMethod::Post, text.as_bytes().clone());
-        let session = match self.session_or_reply(incoming, usage, forwarded).await {
+        let content = RequestContent { method: RequestMethod::Post, body: text.as_bytes().clone() };
+        let session = match self.session_or_reply(incoming, usage, content).await {
             Ok(session) => session,
             Err(reply) => return reply.without_request(),
         };
@@ -275,8 +282,8 @@ impl Gateway {
         if is_modern(headers) {
             return refuse(BATCHES_UNSUPPORTED);
         }
-        let forwarded = (RequestMethod::Post, text.as_bytes().clone());
-        let session = match self.session_or_reply(incoming, SessionUse::Request, forwarded).await {
+        let content = RequestContent { method: RequestMethod::Post, body: text.as_bytes().clone() };
+        let session = match self.session_or_reply(incoming, SessionUse::Request, content).await {
             Ok(session) => session,
             Err(reply) => return reply.without_request(),
         };

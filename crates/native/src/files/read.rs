@@ -8,7 +8,7 @@ use cap_std::fs::MetadataExt as _;
 use encoding_rs::{Encoding, UTF_8};
 use toolhub_core::lang::LocalizedText;
 #[cfg(unix)]
-use toolhub_core::open_databases;
+use toolhub_core::open_databases::{self, FileIdentity};
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -239,7 +239,9 @@ fn open(allowed_path: &AllowedPath, path: &str) -> Result<File, LocalizedText> {
         ));
     }
     #[cfg(unix)]
-    if open_databases::is_open((allowed_path.metadata.dev(), allowed_path.metadata.ino())) {
+    let identity = FileIdentity { device: allowed_path.metadata.dev(), inode: allowed_path.metadata.ino() };
+    #[cfg(unix)]
+    if open_databases::is_open(identity) {
         return Err(LocalizedText::new(
             format!("`{path}` is the database of this hub, which no tool reads"),
             format!("`{path}` 是此 hub 的数据库，工具不能读取"),

@@ -75,10 +75,11 @@ impl<'a> Tensors<'a> {
     pub(super) fn matrix(
         &mut self,
         name: &str,
-        shape: (usize, usize),
+        rows: usize,
+        columns: usize,
     ) -> Result<Array2<f32>, EmbeddingError> {
-        let numbers = self.numbers(name, &[shape.0, shape.1])?;
-        Array2::from_shape_vec(shape, numbers).map_err(|error| self.wrong(name, &error.to_string()))
+        let numbers = self.numbers(name, &[rows, columns])?;
+        Array2::from_shape_vec((rows, columns), numbers).map_err(|error| self.wrong(name, &error.to_string()))
     }
 
     fn numbers(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbeddingError> {

@@ -350,9 +350,9 @@ impl Inner {
         first: ResponseTo<'_>,
     ) -> Result<Option<Response>, McpError> {
         let request = self.general_post(body, outgoing)?;
-        let first = (repeat_of(outgoing), first);
+        let repeat = repeat_of(outgoing);
         let wrong = |error: &reqwest::Error| send_error(error, &self.url);
-        toolhub_oauth::send_again(request, self.authorizer.as_ref(), first, wrong).await
+        toolhub_oauth::send_again(request, self.authorizer.as_ref(), repeat, first, wrong).await
     }
 
     /// A response with an error status becomes an error.

@@ -92,8 +92,9 @@ impl ArgumentSchema {
     pub(crate) fn judge(&self, arguments: &Arguments<'_>) -> Verdict {
         let (Some(raw), Some(value)) = (arguments.raw, arguments.value()) else { return Verdict::Unreadable };
         // Many rules share few schemas.
-        let known = arguments.verdicts.borrow().iter().find(|(schema, _)| *schema == self.id).copied();
-        if let Some((_, verdict)) = known {
+        let cached_verdict =
+            arguments.verdicts.borrow().iter().find(|(schema, _)| *schema == self.id).copied();
+        if let Some((_, verdict)) = cached_verdict {
             return verdict;
         }
         let verdict = if self.spellings.has_variant_in(raw) {
@@ -116,8 +117,8 @@ impl ArgumentSchemas {
     pub(crate) fn compile(&mut self, schema: &Value) -> Result<Arc<ArgumentSchema>, LocalizedText> {
         // The order of keys is a part of the text, because it is listed.
         let text = schema.to_string();
-        if let Some(known) = self.0.get(&text) {
-            return Ok(Arc::clone(known));
+        if let Some(compiled_schema) = self.0.get(&text) {
+            return Ok(Arc::clone(compiled_schema));
         }
         let compiled = Arc::new(ArgumentSchema::compile(self.0.len(), schema)?);
         self.0.insert(text, Arc::clone(&compiled));

@@ -45,7 +45,10 @@ impl PermissionCache {
     pub fn permissions(&self, principal: &Principal) -> Permissions {
         let find = |entries: &Entries| {
             let variants = entries.by_id.get(principal.id())?;
-            variants.iter().find(|(known, _)| known == principal).map(|(_, permissions)| permissions.clone())
+            variants
+                .iter()
+                .find(|(cached_principal, _)| cached_principal == principal)
+                .map(|(_, permissions)| permissions.clone())
         };
         if let Some(permissions) = find(&self.entries.read().unwrap_or_else(PoisonError::into_inner)) {
             return permissions;

@@ -344,11 +344,11 @@ impl Localize for ToolError {
                     format!("没有来源 `{name}`，未执行任何操作；{hint}"),
                 )
             }
-            Self::NoneCapable { capability, have: 0, known } => {
-                let known = known.join(", ");
+            Self::NoneCapable { capability, have: 0, known: capabilities } => {
+                let capabilities = capabilities.join(", ");
                 lang.choose(
-                    format!("no tool is known to be good for `{capability}`; there is: {known}"),
-                    format!("没有适用于 `{capability}` 的工具；现有类别：{known}"),
+                    format!("no tool is known to be good for `{capability}`; there is: {capabilities}"),
+                    format!("没有适用于 `{capability}` 的工具；现有类别：{capabilities}"),
                 )
             }
             Self::NoneCapable { capability, have: 1, .. } => lang.choose(

@@ -179,8 +179,8 @@ impl NestedBudget {
     pub fn take_cpu(self: &Arc<Self>) -> Option<CpuShare> {
         let mut cpu = self.cpu();
         let taken = cpu.outer.saturating_add(cpu.inner).saturating_add(cpu.shared_out);
-        let left = cpu.limit.saturating_sub(taken);
-        let time = left / 2;
+        let remaining_time = cpu.limit.saturating_sub(taken);
+        let time = remaining_time / 2;
         if time < MIN_CPU_SHARE {
             return None;
         }
@@ -210,8 +210,10 @@ impl NestedBudget {
     }
 }
 
-fn take(left: &AtomicUsize, count: usize) -> bool {
-    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count)).is_ok()
+fn take(remaining: &AtomicUsize, count: usize) -> bool {
+    remaining
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| remaining.checked_sub(count))
+        .is_ok()
 }
 
 /// What is known of the call that gets a port for nested calls.

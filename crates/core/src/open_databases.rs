@@ -14,7 +14,7 @@ static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Adds a database, before it is opened.
 pub fn add(file: &Path) {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if !open.iter().any(|known| known == file) {
+    if !open.iter().any(|database| database == file) {
         open.push(file.to_owned());
     }
 }

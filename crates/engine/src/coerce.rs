@@ -112,8 +112,10 @@ impl<'s> Coercer<'s> {
     }
 
     fn value(&mut self, schema: &'s Value, input: &RawJson, path: &str) -> RawJson {
-        let Some(left) = self.left.checked_sub(1).filter(|_| self.spend(1)) else { return input.clone() };
-        self.left = left;
+        let Some(remaining_depth) = self.left.checked_sub(1).filter(|_| self.spend(1)) else {
+            return input.clone();
+        };
+        self.left = remaining_depth;
         let coerced = self.fit_type(schema, input, path);
         self.left += 1;
         coerced
@@ -260,18 +262,18 @@ impl<'s> Coercer<'s> {
 
     /// Resolves a reference inside this document.
     fn resolve(&self, schema: &'s Value) -> &'s Value {
-        let mut found = schema;
+        let mut resolved = schema;
         for _ in 0..8 {
-            let Some(pointer) = found["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'))
+            let Some(pointer) = resolved["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'))
             else {
-                return found;
+                return resolved;
             };
             match self.root.pointer(pointer) {
-                Some(target) => found = target,
-                None => return found,
+                Some(target) => resolved = target,
+                None => return resolved,
             }
         }
-        found
+        resolved
     }
 
     /// Deducts work; returns `false` once the budget is exhausted.

@@ -48,9 +48,9 @@ impl Scores {
 
     /// Loads stored statistics; replaces the current entries of the same tools.
     pub fn load(&self, statistics: Vec<ToolStatistics>) {
-        let mut all = self.all();
+        let mut by_source = self.all();
         for entry in statistics {
-            all.entry(entry.source.clone()).or_default().insert(entry.tool.clone(), entry);
+            by_source.entry(entry.source.clone()).or_default().insert(entry.tool.clone(), entry);
         }
     }
 
@@ -61,12 +61,12 @@ impl Scores {
 
     /// Counts one use.
     pub(crate) fn note(&self, source: &Source, tool: &ToolName, Use { success, took, at }: Use) {
-        let mut all = self.all();
+        let mut by_source = self.all();
         // Lookup first: only the first use of a tool clones its name.
-        if let Some(entry) = all.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
+        if let Some(entry) = by_source.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
             return entry.count(success, took, at);
         }
-        let tools = all.entry(source.clone()).or_default();
+        let tools = by_source.entry(source.clone()).or_default();
         let entry =
             tools.entry(tool.clone()).or_insert_with(|| ToolStatistics::new(source.clone(), tool.clone()));
         entry.count(success, took, at);
@@ -74,8 +74,8 @@ impl Scores {
 
     /// The score of one tool.
     pub fn of(&self, source: &Source, tool: &ToolName) -> Score {
-        let all = self.all();
-        match all.get(source).and_then(|tools| tools.get(tool)) {
+        let by_source = self.all();
+        match by_source.get(source).and_then(|tools| tools.get(tool)) {
             Some(entry) => Score::from(entry),
             None => Score::from(&ToolStatistics::new(source.clone(), tool.clone())),
         }

@@ -130,12 +130,12 @@ fn opening(description: &str) -> &str {
 
 impl Tagger {
     /// Creates a tagger with additional rows: a tag and its words.
-    pub fn with(own: &BTreeMap<String, Vec<String>>) -> Self {
+    pub fn with(configured: &BTreeMap<String, Vec<String>>) -> Self {
         let row = |(tag, words): (&String, &Vec<String>)| Row {
             tags: vec![tag.to_lowercase()],
             words: words.iter().map(|word| Word::parse(word)).collect(),
         };
-        Self { own: own.iter().map(row).collect() }
+        Self { own: configured.iter().map(row).collect() }
     }
 
     /// The capabilities of a tool: the configured tags, or else those derived from its name and description.
@@ -169,8 +169,8 @@ impl Tagger {
             }
         }
         if changes {
-            let own = |tag: &String| self.own.iter().any(|row| row.tags.contains(tag));
-            tags.retain(|tag| own(tag) || !READING.contains(&tag.as_str()));
+            let is_configured = |tag: &String| self.own.iter().any(|row| row.tags.contains(tag));
+            tags.retain(|tag| is_configured(tag) || !READING.contains(&tag.as_str()));
         }
         tags
     }

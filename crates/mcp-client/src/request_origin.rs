@@ -200,8 +200,10 @@ impl User {
     fn is_of(&self, origin: &RequestOrigin) -> bool {
         match self {
             Self::Owner => false,
-            Self::Principal(own) => origin.link.principal_id() == Some(own),
-            Self::Client(own) => origin.link.principal_id().is_none() && origin.link.client() == *own,
+            Self::Principal(expected) => origin.link.principal_id() == Some(expected),
+            Self::Client(expected) => {
+                origin.link.principal_id().is_none() && origin.link.client() == *expected
+            }
         }
     }
 }
@@ -324,10 +326,10 @@ impl Drop for InFlightGuard<'_> {
         if !self.answered && self.session != 0 && !self.in_flight.users.is_shared() {
             self.linger();
         }
-        let mut all = lock(self.thread_requests);
-        let index = all.iter().rposition(|(request, _)| *request == self.request);
-        let removed = index.map(|index| all.swap_remove(index));
-        drop(all);
+        let mut requests = lock(self.thread_requests);
+        let index = requests.iter().rposition(|(request, _)| *request == self.request);
+        let removed = index.map(|index| requests.swap_remove(index));
+        drop(requests);
         drop(removed);
     }
 }

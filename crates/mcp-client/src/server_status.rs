@@ -138,10 +138,10 @@ impl ServerStatus {
     }
 
     /// The error for callers while the circuit is open.
-    pub(crate) fn circuit_open_error(&self, server: &ServerId, left: Duration) -> McpError {
+    pub(crate) fn circuit_open_error(&self, server: &ServerId, remaining: Duration) -> McpError {
         let last = |lang| self.last_error.as_ref().map(|error| error.localize(lang)).unwrap_or_default();
         let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
-        let (failures, seconds) = (self.breaker.failures(), left.as_secs() + 1);
+        let (failures, seconds) = (self.breaker.failures(), remaining.as_secs() + 1);
         let shown = shell::quote(server.as_str());
         let cause = LocalizedText::new(
             format!(

@@ -57,12 +57,13 @@ impl ToolList {
     /// Creates the list of these definitions, each with the name under which it is offered and whether it is listed.
     /// Tools that are not listed can still be described and called.
     pub fn new<'a>(definitions: impl IntoIterator<Item = (&'a str, &'a RawJson, bool)>) -> Self {
-        let (mut listed, mut mirrored, mut all) = (Vec::new(), HashMap::new(), HashMap::new());
+        let (mut listed, mut mirrored, mut definitions_by_name) =
+            (Vec::new(), HashMap::new(), HashMap::new());
         for (name, definition, is_listed) in definitions {
             if is_listed {
                 listed.push(definition.get());
             }
-            all.insert(name.to_owned(), definition.clone());
+            definitions_by_name.insert(name.to_owned(), definition.clone());
             let marks = definition
                 .object()
                 .and_then(|members| headers::mirrored(members.get("inputSchema")?).ok())
@@ -73,7 +74,7 @@ impl ToolList {
         }
         // Lists are long and long-lived, so no spare capacity is kept.
         let legacy = concat_json(&[r#"{"tools":["#, &listed.join(","), "]}"]);
-        Self { legacy, modern: OnceLock::new(), definitions: all, mirrored }
+        Self { legacy, modern: OnceLock::new(), definitions: definitions_by_name, mirrored }
     }
 
     /// Returns the result for legacy clients.

@@ -438,19 +438,19 @@ impl PrincipalTable {
     fn find(&self, identity: &Arc<Principal>, address: Option<IpAddr>) -> PrincipalHandle {
         let mut entries = self.entries();
         let mut key: Key = (Arc::clone(identity.id()), address);
-        if let Some(found) = entries.get_mut(&key) {
+        if let Some(entry) = entries.get_mut(&key) {
             // An unchanged key keeps its object. Another key may have the name and the roles of a revoked one.
             let is_key = matches!(identity.origin, Origin::Key { .. });
-            if !Arc::ptr_eq(found.identity(), identity) && (is_key || found.identity() != identity) {
+            if !Arc::ptr_eq(entry.identity(), identity) && (is_key || entry.identity() != identity) {
                 // Another key or token, or other roles or scopes than before: the budget stays.
-                let next = PrincipalHandle::with(Arc::clone(identity), Arc::clone(&found.0.budget));
-                let previous = std::mem::replace(found, next);
+                let next = PrincipalHandle::with(Arc::clone(identity), Arc::clone(&entry.0.budget));
+                let previous = std::mem::replace(entry, next);
                 // Tokens of an identity provider may differ, and each is verified again.
                 if is_key {
                     previous.revoke();
                 }
             }
-            return found.clone();
+            return entry.clone();
         }
         let max = if address.is_some() { MAX_ADDRESSES } else { MAX_PRINCIPALS };
         if entries.len() >= max {

@@ -183,8 +183,8 @@ impl ClientHandle {
     /// Returns whether the client declares the capability that `method` needs.
     fn supports(&self, method: &str) -> bool {
         let (part, _) = method.split_once('/').unwrap_or((method, ""));
-        let known = ["sampling", "elicitation", "roots"].contains(&part);
-        let can = !known || self.info.capabilities.object().is_some_and(|can| can.contains(part));
+        let needs_capability = ["sampling", "elicitation", "roots"].contains(&part);
+        let can = !needs_capability || self.info.capabilities.object().is_some_and(|can| can.contains(part));
         // Servers request roots incidentally and can do without them, so a missing `roots` does not explain a failure.
         if !can && part != "roots" {
             *self.missing_capability.lock().unwrap_or_else(PoisonError::into_inner) = Some(part.to_owned());

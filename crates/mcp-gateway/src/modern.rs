@@ -27,14 +27,14 @@ const NAME: &str = "mcp-name";
 pub(super) fn discover_result(instructions: Option<String>) -> RawJson {
     let info = RawObject::default().with("io.modelcontextprotocol/serverInfo", server_info());
     let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
-    let mut found = RawObject::default()
+    let mut result = RawObject::default()
         .with("resultType", "complete")
         .with("supportedVersions", RawJson::of(&versions))
         .with("capabilities", capabilities(Era::Modern));
     if let Some(instructions) = instructions {
-        found.set("instructions", instructions);
+        result.set("instructions", instructions);
     }
-    found.with("ttlMs", LIST_TTL_MS).with("cacheScope", "private").with("_meta", info).into_raw()
+    result.with("ttlMs", LIST_TTL_MS).with("cacheScope", "private").with("_meta", info).into_raw()
 }
 
 /// Returns the revision in the body of a request.

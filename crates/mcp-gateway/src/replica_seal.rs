@@ -60,7 +60,7 @@ impl ReplicaSeal {
         let (name, rest) = message.split_at_checked(NAME_LENGTH)?;
         let (salt, sealed) = rest.split_first_chunk::<SALT_BYTES>()?;
         // Names are digests of four bytes: two keys could have the same one.
-        self.0.iter().filter(|(known, _)| known.as_bytes() == name).find_map(|(name, secret)| {
+        self.0.iter().filter(|(key_name, _)| key_name.as_bytes() == name).find_map(|(name, secret)| {
             let binding = Binding { name, salt, context };
             let request = open(&binding.key(secret, REQUEST_LABEL)?, 0, sealed)?;
             Some((request, ResponseSeal(binding.key(secret, RESPONSE_LABEL)?)))

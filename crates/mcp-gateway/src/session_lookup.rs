@@ -223,9 +223,9 @@ impl Gateway {
 
     /// The replica at which a request waits for the input that these parameters bring; `None` if that is this one.
     pub(super) fn owner_of_input(&self, params: &Params) -> Option<ReplicaId> {
-        let own = self.session_ids.record().shared()?.replica();
+        let own_replica = self.session_ids.record().shared()?.replica();
         let token = params.text("requestState")?;
-        replica_of_state(&token).filter(|owner| *owner != own)
+        replica_of_state(&token).filter(|owner| *owner != own_replica)
     }
 
     /// Sends a request to the replica at which it waits for its input. Returns `None` if that replica has ended. The end is certain

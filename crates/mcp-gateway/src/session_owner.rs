@@ -58,11 +58,11 @@ impl SessionOwners {
         if !state.is_alive(owner).await? {
             return Ok(OwnerReplica::Ended);
         }
-        let mut known = self.known();
-        if known.len() >= MAX_CACHED_OWNERS {
-            known.clear();
+        let mut cached_owners = self.known();
+        if cached_owners.len() >= MAX_CACHED_OWNERS {
+            cached_owners.clear();
         }
-        known.insert(id.to_owned(), (owner, Instant::now()));
+        cached_owners.insert(id.to_owned(), (owner, Instant::now()));
         Ok(OwnerReplica::Other(owner))
     }
 

@@ -124,7 +124,7 @@ impl SealKeys {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
         // Names are digests of four bytes: two keys could have the same one.
-        self.0.iter().filter(|(known, _)| known == name).find_map(|(_, key)| {
+        self.0.iter().filter(|(key_name, _)| key_name == name).find_map(|(_, key)| {
             let mut sealed = sealed.to_vec();
             let nonce = Nonce::assume_unique_for_key(*nonce);
             let opened = key.open_in_place(nonce, Aad::from(bound(name, context)), &mut sealed).ok()?;

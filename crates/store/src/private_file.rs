@@ -208,8 +208,8 @@ mod checked {
     }
 
     fn check_owner(path: &Path, metadata: &Metadata, links: Links) -> Result<(), PrivateError> {
-        let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
-        if owner == own || (owner == 0 && links == Links::OfAdministrator) {
+        let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+        if owner == user || (owner == 0 && links == Links::OfAdministrator) {
             return Ok(());
         }
         Err(PrivateError::Foreign { path: path.to_owned(), owner })

@@ -183,17 +183,17 @@ impl Hub {
     /// The settings of an agent; of the default agent if `name` is `None`.
     pub fn agent_settings(&self, name: Option<&str>) -> Result<AgentSettings, AskError> {
         let agents = &self.settings.agents;
-        let found = agents.get(name.unwrap_or(DEFAULT_AGENT)).cloned();
-        match (found, name) {
-            (Some(found), _) => Ok(found),
+        let configured = agents.get(name.unwrap_or(DEFAULT_AGENT)).cloned();
+        match (configured, name) {
+            (Some(configured), _) => Ok(configured),
             (None, None) => Ok(AgentSettings::default()),
             (None, Some(name)) => {
-                let known: Vec<String> = agents.keys().map(|name| format!("`{name}`")).collect();
-                let known = match known.is_empty() {
+                let agent_names: Vec<String> = agents.keys().map(|name| format!("`{name}`")).collect();
+                let agent_names = match agent_names.is_empty() {
                     true => format!("add `[agents.{name}]`"),
-                    false => format!("it has {}", known.join(", ")),
+                    false => format!("it has {}", agent_names.join(", ")),
                 };
-                Err(AskError::UnknownAgent { name: name.to_owned(), known })
+                Err(AskError::UnknownAgent { name: name.to_owned(), known: agent_names })
             }
         }
     }

@@ -115,9 +115,10 @@ impl PendingEvents {
 
 impl Pending {
     fn push(&mut self, event: AuditEvent) {
-        let own = self.principals.entry(Arc::clone(&event.principal)).or_default().pending;
-        let has_room = own < MAX_PENDING_OF_PRINCIPAL
-            && (self.events.len() < MAX_PENDING_EVENTS || self.drop_newest_of_the_busiest(own + 1));
+        let pending_of_principal = self.principals.entry(Arc::clone(&event.principal)).or_default().pending;
+        let has_room = pending_of_principal < MAX_PENDING_OF_PRINCIPAL
+            && (self.events.len() < MAX_PENDING_EVENTS
+                || self.drop_newest_of_the_busiest(pending_of_principal + 1));
         let principal = self.principals.entry(Arc::clone(&event.principal)).or_default();
         if has_room {
             principal.pending += 1;
@@ -127,10 +128,12 @@ impl Pending {
         }
     }
 
-    /// Makes room at the cost of the principal with the most events. `false` if none has more than `own`.
-    fn drop_newest_of_the_busiest(&mut self, own: usize) -> bool {
+    /// Makes room at the cost of the principal with the most events. `false` if none has more than `pending_of_principal`.
+    fn drop_newest_of_the_busiest(&mut self, pending_of_principal: usize) -> bool {
         let busiest = self.principals.iter().max_by_key(|(_, events)| events.pending);
-        let Some((busiest, _)) = busiest.filter(|(_, events)| events.pending > own) else { return false };
+        let Some((busiest, _)) = busiest.filter(|(_, events)| events.pending > pending_of_principal) else {
+            return false;
+        };
         let busiest = Arc::clone(busiest);
         let Some(newest) = self.events.iter().rposition(|event| event.principal == busiest) else {
             return false;

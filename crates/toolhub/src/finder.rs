@@ -132,9 +132,10 @@ impl IndexCache {
     fn updated_index(&self, cached: &CachedIndex, catalog: &Catalog) -> Index {
         let mut index = cached.index.clone();
         for source in changed(&cached.catalog, catalog) {
-            let own = catalog.iter().filter(|entry| entry.tool.source == source && is_visible(entry));
-            let own = own.map(|entry| tagged(entry));
-            index = match index.replace_source(&source, own) {
+            let source_tools =
+                catalog.iter().filter(|entry| entry.tool.source == source && is_visible(entry));
+            let source_tools = source_tools.map(|entry| tagged(entry));
+            index = match index.replace_source(&source, source_tools) {
                 Ok(index) => index,
                 // Only the model can fail; an index of words cannot.
                 Err(_) => return self.full_index(catalog),
@@ -208,11 +209,11 @@ impl Finder {
 /// The sources whose tools differ.
 fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
     let by_source = |catalog: &Catalog| {
-        let mut found: HashMap<Source, Vec<*const Entry>> = HashMap::new();
+        let mut entries_by_source: HashMap<Source, Vec<*const Entry>> = HashMap::new();
         for entry in catalog.iter() {
-            found.entry(entry.tool.source.clone()).or_default().push(Arc::as_ptr(entry));
+            entries_by_source.entry(entry.tool.source.clone()).or_default().push(Arc::as_ptr(entry));
         }
-        found
+        entries_by_source
     };
     let (before, now) = (by_source(before), by_source(now));
     before.keys().chain(now.keys()).filter(|source| before.get(source) != now.get(source)).cloned().collect()

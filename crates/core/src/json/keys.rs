@@ -111,13 +111,13 @@ impl Walk<'_> {
 
 /// The first duplicate key in the list.
 fn repeated(keys: &[Cow<'_, str>]) -> Option<KeyProblem> {
-    let found = if keys.len() <= MAX_PAIRWISE {
+    let duplicate = if keys.len() <= MAX_PAIRWISE {
         keys.iter().enumerate().find(|(position, key)| keys.iter().take(*position).any(|other| other == *key))
     } else {
         let mut seen: HashSet<&str> = HashSet::with_capacity(keys.len());
         keys.iter().enumerate().find(|(_, key)| !seen.insert(key))
     };
-    found.map(|(_, key)| KeyProblem::Duplicate(key.chars().take(MAX_REPORTED_KEY_CHARS).collect()))
+    duplicate.map(|(_, key)| KeyProblem::Duplicate(key.chars().take(MAX_REPORTED_KEY_CHARS).collect()))
 }
 
 /// A form that is equal for all keys that some parser reads as the same one. Go's `encoding/json` matches keys by simple case

@@ -63,8 +63,8 @@ impl FindingKind {
     }
 
     fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::Instruction, Self::Secret, Self::Address];
-        all.into_iter().find(|kind| kind.name() == name)
+        let kinds = [Self::Instruction, Self::Secret, Self::Address];
+        kinds.into_iter().find(|kind| kind.name() == name)
     }
 }
 

@@ -37,8 +37,8 @@ impl Steps {
 
     pub(super) fn spend(&self, steps: u64) -> Result<(), BudgetExhausted> {
         match self.left.get().checked_sub(steps) {
-            Some(left) => {
-                self.left.set(left);
+            Some(remaining_steps) => {
+                self.left.set(remaining_steps);
                 Ok(())
             }
             None => {
@@ -55,11 +55,11 @@ impl Steps {
 
     /// Spends the steps of a pattern match; returns `false` if too few are left.
     pub(super) fn spend_pattern(&self, steps: u64) -> bool {
-        let left = self.patterns.get().checked_sub(steps);
-        if let Some(left) = left {
-            self.patterns.set(left);
+        let remaining_steps = self.patterns.get().checked_sub(steps);
+        if let Some(remaining_steps) = remaining_steps {
+            self.patterns.set(remaining_steps);
         }
-        left.is_some()
+        remaining_steps.is_some()
     }
 
     /// Runs `run` with three quarters of the remaining budget: the schema of one candidate leaves some for the next.

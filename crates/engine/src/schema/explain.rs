@@ -43,8 +43,8 @@ impl<'a> Explainer<'a> {
             arguments,
         };
         let complete = search.node(self.program.root, arguments, Path::Root).is_ok();
-        let mut found = search.found;
-        if found.listed_problems.is_empty() {
+        let mut argument_problems = search.found;
+        if argument_problems.listed_problems.is_empty() {
             let rule = match complete {
                 true => LocalizedText::new(AS_THE_SCHEMA_SAYS.0, AS_THE_SCHEMA_SAYS.1),
                 false => LocalizedText::new(
@@ -52,9 +52,9 @@ impl<'a> Explainer<'a> {
                     "符合其 schema 的值；参数过大，无法指出是哪一部分不符",
                 ),
             };
-            found.add(|| problem("", Expected::Rule(rule), None));
+            argument_problems.add(|| problem("", Expected::Rule(rule), None));
         }
-        found.into_list()
+        argument_problems.into_list()
     }
 
     /// The parameter that an unknown argument was probably meant for: a similar name that is not given itself.
@@ -62,7 +62,8 @@ impl<'a> Explainer<'a> {
         if self.properties.len() > MAX_COMPARED_NAMES {
             return None;
         }
-        let free = self.properties.iter().map(String::as_str).filter(|known| object.get(known).is_none());
+        let free =
+            self.properties.iter().map(String::as_str).filter(|property| object.get(property).is_none());
         similar_names(name, free, 1).pop()
     }
 }

@@ -102,7 +102,7 @@ impl PlainSchema {
                 .as_array()
                 .filter(|_| alone)?
                 .iter()
-                .try_fold(Self::of(0), |all, way| Some(all.or(Self::read(way)?)));
+                .try_fold(Self::of(0), |combined, way| Some(combined.or(Self::read(way)?)));
         }
         let mut form = Self::of(kind::ALL);
         for (key, value) in keywords {
@@ -200,7 +200,7 @@ impl Members {
         let others = keywords
             .get("additionalProperties")
             .map_or(Some(PlainSchema::of(kind::ALL)), PlainSchema::read)?;
-        let mut known: Vec<KnownMember> = Vec::with_capacity(properties.len());
+        let mut members: Vec<KnownMember> = Vec::with_capacity(properties.len());
         let required =
             keywords.get("required").map_or(Some(&[][..]), |list| list.as_array().map(|list| &list[..]))?;
         if required.len() > MAX_REQUIRED || properties.len() > MAX_COMPARED {
@@ -208,7 +208,7 @@ impl Members {
         }
         for name in required {
             let name = name.as_str()?;
-            if known.iter().any(|one| one.name == name) {
+            if members.iter().any(|member| member.name == name) {
                 continue;
             }
             // Members that are not properties share one form: with a copy per name, nested schemas would multiply.
@@ -216,15 +216,15 @@ impl Members {
                 Some(schema) => Some(PlainSchema::read(schema)?),
                 None => None,
             };
-            known.push(KnownMember { name: name.to_owned(), form });
+            members.push(KnownMember { name: name.to_owned(), form });
         }
-        let count = known.len();
+        let count = members.len();
         for (name, schema) in properties {
-            if known[..count].iter().all(|one| one.name != *name) {
-                known.push(KnownMember { name: name.clone(), form: Some(PlainSchema::read(schema)?) });
+            if members[..count].iter().all(|member| member.name != *name) {
+                members.push(KnownMember { name: name.clone(), form: Some(PlainSchema::read(schema)?) });
             }
         }
-        Some(Self { known, required: (1 << count) - 1, others })
+        Some(Self { known: members, required: (1 << count) - 1, others })
     }
 }
 
@@ -240,7 +240,7 @@ fn is_note(key: &str, value: &Value) -> bool {
 }
 
 fn kinds(value: &Value) -> Option<u8> {
-    let one = |name: &Value| {
+    let kind_bit = |name: &Value| {
         Some(match name.as_str()? {
             "null" => kind::NULL,
             "boolean" => kind::BOOLEAN,
@@ -253,8 +253,8 @@ fn kinds(value: &Value) -> Option<u8> {
         })
     };
     match value {
-        Value::Array(names) => names.iter().try_fold(0, |all, name| Some(all | one(name)?)),
-        name => one(name),
+        Value::Array(names) => names.iter().try_fold(0, |kind_bits, name| Some(kind_bits | kind_bit(name)?)),
+        name => kind_bit(name),
     }
 }
 
@@ -301,7 +301,7 @@ impl<'de> Visitor<'de> for &PlainSchema {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<bool, E> {
-        let listed = self.texts.as_ref().is_none_or(|texts| texts.iter().any(|one| one == text));
+        let listed = self.texts.as_ref().is_none_or(|texts| texts.iter().any(|allowed| allowed == text));
         self.taken(kind::STRING, listed)
     }
 
@@ -352,6 +352,6 @@ impl Visitor<'_> for Place<'_> {
         if name.starts_with(PRIVATE) {
             return Err(E::custom("not certain"));
         }
-        Ok(self.0.iter().position(|known| known.name == name))
+        Ok(self.0.iter().position(|member| member.name == name))
     }
 }

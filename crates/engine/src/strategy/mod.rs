@@ -82,12 +82,12 @@ impl Run<'_> {
 
     /// Whether there is time for another candidate.
     pub(crate) fn has_time(&self) -> bool {
-        self.left(Instant::now()).is_none_or(|left| !left.is_zero())
+        self.left(Instant::now()).is_none_or(|remaining_time| !remaining_time.is_zero())
     }
 
     /// Whether there is time left after this pause.
     fn has_time_after(&self, pause: Duration, now: Instant) -> bool {
-        self.left(now).is_none_or(|left| pause < left)
+        self.left(now).is_none_or(|remaining_time| pause < remaining_time)
     }
 
     /// Tries one candidate at most `max_attempts` times. Retries only if that is safe and the error is transient, within the

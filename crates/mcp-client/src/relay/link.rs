@@ -166,8 +166,8 @@ impl Relay {
         }
         match control {
             Control::States { servers } => {
-                let found = servers.iter().filter_map(|wanted| wanted.find(&self.find));
-                let servers = found.map(|server| StateMessage::of(&server)).collect();
+                let matching_servers = servers.iter().filter_map(|wanted| wanted.find(&self.find));
+                let servers = matching_servers.map(|server| StateMessage::of(&server)).collect();
                 client.send(ControlAnswer::States { servers }.line()).await;
             }
             Control::Restart { server } => {
@@ -204,8 +204,9 @@ impl Relay {
         let server = (self.find)(&hello.server)
             .ok_or_else(|| LocalizedText::new("it does not have this server", "它没有此服务器"))?;
         // Consent is checked here too: the files may have changed since the server was started.
-        let own = server.spec().clone().checked_launch_identity().await.map_err(|error| error.text())?;
-        match own.difference(&hello.identity) {
+        let own_identity =
+            server.spec().clone().checked_launch_identity().await.map_err(|error| error.text())?;
+        match own_identity.difference(&hello.identity) {
             Some(difference) => Err(difference),
             None => Ok(server),
         }

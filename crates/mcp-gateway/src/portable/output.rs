@@ -49,7 +49,9 @@ fn compiles(root: &Value) -> bool {
         let good = members.iter().all(|(key, value)| match (key.as_str(), value) {
             ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => target(root, to).is_some(),
             ("$ref" | "$dynamicRef" | "$recursiveRef" | "$id" | "$anchor" | "$dynamicAnchor", _) => false,
-            ("patternProperties", Value::Object(patterns)) => patterns.keys().all(|one| is_javascript(one)),
+            ("patternProperties", Value::Object(patterns)) => {
+                patterns.keys().all(|pattern| is_javascript(pattern))
+            }
             _ => true,
         });
         if !good || !terminates(root, schema, 0) {

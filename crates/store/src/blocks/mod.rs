@@ -38,7 +38,7 @@ impl Default for Names {
 impl Names {
     fn add(&mut self, name: &str) {
         let Some(names) = &mut self.0 else { return };
-        if names.iter().any(|known| known == name) {
+        if names.iter().any(|existing| existing == name) {
             return;
         }
         if names.len() < MAX_BLOCK_NAMES { names.push(name.to_owned()) } else { self.0 = None }
@@ -239,7 +239,7 @@ impl BlockBuilder {
     /// Sets the journal range of the last call.
     pub(crate) fn journaled(&mut self, range: JournalRange) {
         match &mut self.journal {
-            Some(whole) => whole.end = range.end,
+            Some(journaled_range) => journaled_range.end = range.end,
             none => *none = Some(range),
         }
     }

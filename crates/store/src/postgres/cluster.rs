@@ -217,12 +217,12 @@ impl ClusterStore for PgCluster {
     fn placements(&self) -> BoxFuture<'_, Result<Vec<Placement>, StoreError>> {
         Box::pin(async move {
             let rows = self.rows(PLACEMENTS, Vec::new()).await?;
-            let mut all: Vec<Placement> =
+            let mut placements: Vec<Placement> =
                 rows.iter().map(placement_of).collect::<Result<_, _>>().map_err(unreadable)?;
-            all.sort_by(|one, other| {
+            placements.sort_by(|one, other| {
                 (&one.key.server, &one.key.instance).cmp(&(&other.key.server, &other.key.instance))
             });
-            Ok(all)
+            Ok(placements)
         })
     }
 

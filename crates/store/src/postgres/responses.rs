@@ -191,8 +191,8 @@ impl PgStore {
 
     /// The dead stores that left unfinished responses.
     async fn dead_owners_of_responses(&self) -> Result<Vec<i64>, StoreError> {
-        let own = self.owner;
-        self.read(move |session| async move { session.dead_owners(UNFINISHED, own).await }).await
+        let owner = self.owner;
+        self.read(move |session| async move { session.dead_owners(UNFINISHED, owner).await }).await
     }
 }
 

@@ -148,13 +148,16 @@ impl SharedState for PgStore {
         Box::pin(self.read(|session| async move { versions(&session).await }))
     }
 
-    fn changed<'a>(&'a self, known: &'a ChangeVersions) -> BoxFuture<'a, Result<ChangeVersions, StoreError>> {
+    fn changed<'a>(
+        &'a self,
+        seen_versions: &'a ChangeVersions,
+    ) -> BoxFuture<'a, Result<ChangeVersions, StoreError>> {
         Box::pin(async move {
             // The listener may not have read the versions yet that the caller knows.
             let mut receiver = self.changes.subscribe();
             loop {
                 let now = receiver.borrow_and_update().clone();
-                if let Some(now) = now.filter(|now| now.is_after(known)) {
+                if let Some(now) = now.filter(|now| now.is_after(seen_versions)) {
                     return Ok(now);
                 }
                 receiver.changed().await.map_err(|_| closed())?;

@@ -33,13 +33,14 @@ fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
     if profile.deny.is_empty() {
         return false;
     }
-    let (name, own, source) = (tool.name().as_str(), tool.definition.wire_name().as_str(), &tool.source);
+    let (name, wire_name, source) =
+        (tool.name().as_str(), tool.definition.wire_name().as_str(), &tool.source);
     let names = [
         name.to_owned(),
-        own.to_owned(),
+        wire_name.to_owned(),
         qualified(source, name),
         hashed(source, name),
-        format!("{source}__{own}"),
+        format!("{source}__{wire_name}"),
     ];
     names.iter().any(|name| profile.denies(name))
 }
@@ -203,10 +204,10 @@ impl ToolNames {
             );
         }
         let given_name = |key: &str| profile.overrides.get(key)?.name.clone();
-        let given = bound.iter().filter_map(|(id, key)| Some((id.clone(), given_name(key)?)));
+        let given_names = bound.iter().filter_map(|(id, key)| Some((id.clone(), given_name(key)?)));
         let mut names = Self {
             tools: assign(named, profile),
-            given: given.collect(),
+            given: given_names.collect(),
             holders: inputs.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
             override_holders: bound.holders,
             awaited_overrides: bound.awaited,
@@ -232,11 +233,11 @@ impl ToolNames {
         let Self { tools, holders, .. } = self;
         for tool in &*tools {
             for entry in &tool.entries {
-                let (source, own) = (&entry.tool.source, entry.tool.name().as_str());
+                let (source, catalog_name) = (&entry.tool.source, entry.tool.name().as_str());
                 // The prefixed name stays reserved after the source is removed, so that no other source can take it.
-                holders.hold(&qualified(source, own), source);
-                if tool.entries.len() == 1 && own == tool.name {
-                    holders.hold(own, source);
+                holders.hold(&qualified(source, catalog_name), source);
+                if tool.entries.len() == 1 && catalog_name == tool.name {
+                    holders.hold(catalog_name, source);
                 }
             }
         }
@@ -249,10 +250,12 @@ impl ToolNames {
         let mut aliases = HashMap::new();
         for tool in &self.tools {
             for entry in &tool.entries {
-                let (source, own) = (&entry.tool.source, entry.tool.name().as_str());
-                let mut further = vec![qualified(source, own)];
-                further.extend(prefixed_name(source, own));
-                further.extend((self.holders.get(own) == Some(source)).then(|| own.to_owned()));
+                let (source, catalog_name) = (&entry.tool.source, entry.tool.name().as_str());
+                let mut further = vec![qualified(source, catalog_name)];
+                further.extend(prefixed_name(source, catalog_name));
+                further.extend(
+                    (self.holders.get(catalog_name) == Some(source)).then(|| catalog_name.to_owned()),
+                );
                 for name in further.into_iter().filter(|name| !taken.contains(name.as_str())) {
                     aliases.entry(name).or_insert_with(|| (source.clone(), tool.name.clone()));
                 }
@@ -278,16 +281,16 @@ fn assign(named: Vec<NamedTool>, profile: &ProfileSettings) -> Vec<NamedTool> {
     let mut tools: Vec<(usize, NamedTool)> = Vec::new();
     for (order, mut tool) in assigned.into_iter().chain(prefixed).chain(plain) {
         let Some(first) = tool.entries.first() else { continue };
-        let (source, own) = (&first.tool.source, first.tool.name().as_str());
-        let given = tool.overridden(profile).and_then(|overridden| overridden.name.clone());
-        let is_given = given.is_some();
-        let mut name = given.unwrap_or_else(|| tool.name.clone());
+        let (source, catalog_name) = (&first.tool.source, first.tool.name().as_str());
+        let configured_name = tool.overridden(profile).and_then(|overridden| overridden.name.clone());
+        let is_given = configured_name.is_some();
+        let mut name = configured_name.unwrap_or_else(|| tool.name.clone());
         if !profile.lossless && !is_portable_name(&name) {
-            name = hashed(source, own);
+            name = hashed(source, catalog_name);
         }
         let is_free = |name: &String| !taken.contains(name) && !reserved.contains(name.as_str());
         if taken.contains(&name) || (!is_given && !is_free(&name)) {
-            let free = [qualified(source, own), hashed(source, own)];
+            let free = [qualified(source, catalog_name), hashed(source, catalog_name)];
             let Some(other) = free.into_iter().find(is_free) else { continue };
             name = other;
         }

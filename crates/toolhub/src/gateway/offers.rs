@@ -190,9 +190,9 @@ impl OfferCache {
     fn request(&self, server: &Arc<Server>, offer: Offer) -> bool {
         let list_key = (server.id().clone(), offer.key());
         let mut state = self.state();
-        let known = state.lists.get(&list_key);
-        let unknown = known.is_none_or(|list| list.changed);
-        if !unknown && known.is_some_and(|list| is_recent(list.listed_at, DEFAULT_LIST_TTL)) {
+        let cached_list = state.lists.get(&list_key);
+        let unknown = cached_list.is_none_or(|list| list.changed);
+        if !unknown && cached_list.is_some_and(|list| is_recent(list.listed_at, DEFAULT_LIST_TTL)) {
             return false;
         }
         if state.requested.contains(&list_key) {
@@ -344,14 +344,14 @@ impl OfferCache {
         let (mut lists, mut missing) = (Vec::new(), Vec::new());
         for server in servers {
             let list_key = (server.id().clone(), offer.key());
-            let known = state.lists.get(&list_key).map(|list| Arc::clone(part(list)));
-            if known.is_none() {
+            let cached_list = state.lists.get(&list_key).map(|list| Arc::clone(part(list)));
+            if cached_list.is_none() {
                 missing.push(server.id().clone());
             }
-            if known.is_none() || state.requested.contains(&list_key) {
+            if cached_list.is_none() || state.requested.contains(&list_key) {
                 state.promised.insert(list_key);
             }
-            lists.push(known.unwrap_or_default());
+            lists.push(cached_list.unwrap_or_default());
         }
         (lists, missing)
     }

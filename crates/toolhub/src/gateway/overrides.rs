@@ -257,8 +257,9 @@ impl<'a> ToolIndex<'a> {
         let Some((source, name)) = named.max_by_key(|(source, _)| source.len()) else { return Reading::Bare };
         let Some(tools) = self.by_source.get(source) else { return Reading::Absent };
         let SourceTools { by_name, by_wire_name } = tools;
-        let found = by_name.get(name).or_else(|| by_wire_name.get(name)).or_else(|| by_name.get(key));
-        found.map_or(Reading::Absent, |entry| Reading::Tool(id_of(entry)))
+        let matching_entry =
+            by_name.get(name).or_else(|| by_wire_name.get(name)).or_else(|| by_name.get(key));
+        matching_entry.map_or(Reading::Absent, |entry| Reading::Tool(id_of(entry)))
     }
 }
 

@@ -55,8 +55,8 @@ impl ProfileAccess {
     /// All names of a tool: rules may also use the one that the owner assigned to this tool of this source.
     fn names<'a>(&'a self, entry: &'a Entry) -> Vec<&'a str> {
         let [own, wire] = tool_names(&entry.tool);
-        let given = self.names.as_ref().and_then(|names| names.given_name(&entry.tool));
-        [own, wire].into_iter().chain(given).collect()
+        let assigned_name = self.names.as_ref().and_then(|names| names.given_name(&entry.tool));
+        [own, wire].into_iter().chain(assigned_name).collect()
     }
 
     /// The permissions, if anything is restricted.
@@ -185,11 +185,11 @@ impl ProfileAccess {
 
     /// Whether a skill may be listed and used; a skill of a server is named `server:skill`.
     pub(super) fn admits_skill(&self, name: &str) -> bool {
-        let (source, own) = match name.split_once(':') {
-            Some((server, own)) => (Source::from_name(server), own),
+        let (source, skill_name) = match name.split_once(':') {
+            Some((server, skill_name)) => (Source::from_name(server), skill_name),
             None => (Source::Skill, name),
         };
-        self.allows(Action::UseSkill, Resource::item(ItemKind::Skill, &source, &[own, name]))
+        self.allows(Action::UseSkill, Resource::item(ItemKind::Skill, &source, &[skill_name, name]))
     }
 
     /// The input schema of a tool, narrowed by rules about arguments.

@@ -71,9 +71,9 @@ impl PrincipalCounts {
             add(counts);
             return;
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MAX_PRINCIPALS || known.contains_key(principal) {
-            add(known.entry(Arc::clone(principal)).or_default());
+        let mut counts_by_principal = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if counts_by_principal.len() < MAX_PRINCIPALS || counts_by_principal.contains_key(principal) {
+            add(counts_by_principal.entry(Arc::clone(principal)).or_default());
         } else {
             add(&self.others);
         }
@@ -91,8 +91,8 @@ impl PrincipalCounts {
                 family.labelled_by(&[("principal", principal), ("outcome", outcome.name())], count);
             }
         };
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.iter().for_each(|(principal, counts)| write(principal, counts));
+        let counts_by_principal = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        counts_by_principal.iter().for_each(|(principal, counts)| write(principal, counts));
         if self.others.iter().any(|count| count.load(Ordering::Relaxed) > 0) {
             write(OTHER, &self.others);
         }
@@ -122,8 +122,8 @@ impl HubService for Gateways {
                 let list = view.list.as_ref()?;
                 // Failures of an earlier run are reported only if they occur again.
                 let new = |at: &SystemTime| *at >= self.created_at;
-                let known = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
-                let why = list.known_problem().filter(|_| known.is_some_and(new))?;
+                let last_failure = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
+                let why = list.known_problem().filter(|_| last_failure.is_some_and(new))?;
                 Some(format!("server `{}`: {}", view.spec.id, why.localize(Lang::En)))
             })
             .collect();

@@ -322,13 +322,13 @@ impl AuthSettings {
                 if Role::from_name(role).is_none() {
                     return Some(("roles", unknown_role(role)));
                 }
-                let known = |text: &&str| {
+                let is_known_selector = |text: &&str| {
                     *text == "*"
                         || ["groups:", "scope:"]
                             .iter()
                             .any(|kind| text.strip_prefix(kind).is_some_and(|name| !name.is_empty()))
                 };
-                if let Some(other) = selectors.iter().find(|text| !known(text)) {
+                if let Some(other) = selectors.iter().find(|text| !is_known_selector(text)) {
                     let what = LocalizedText::new(
                         format!("`{other}` selects nothing: write `*`, `groups:NAME` or `scope:NAME`"),
                         format!("`{other}` 无法匹配：请写 `*`、`groups:名称` 或 `scope:名称`"),

@@ -119,9 +119,10 @@ impl ServerSkills {
     ) -> Result<RawJson, LocalizedText> {
         let id = server.id();
         let cache_key = |entry: &SkillEntry| entry.file(uri).map(|file| (id.clone(), file.digest.clone()));
-        let known = cache_key(entry).and_then(|cache_key| self.files().by_digest.get(&cache_key).cloned());
-        if let Some(known) = known {
-            return Ok(known);
+        let cached_file =
+            cache_key(entry).and_then(|cache_key| self.files().by_digest.get(&cache_key).cloned());
+        if let Some(cached_file) = cached_file {
+            return Ok(cached_file);
         }
         let mut entry = Arc::clone(entry);
         let mut read = verified(server, &entry, uri).await;

@@ -218,18 +218,18 @@ impl HttpConnection {
             };
             return Ok(body.freeze());
         }
-        let mut all = BytesMut::new();
+        let mut bytes = BytesMut::new();
         loop {
             match framing.take(&mut self.unread).map_err(unreadable)? {
-                Part::Data(data) => all.extend_from_slice(&data),
-                Part::End => return Ok(all.freeze()),
+                Part::Data(data) => bytes.extend_from_slice(&data),
+                Part::End => return Ok(bytes.freeze()),
                 Part::Wait => match self.read_more().await.map_err(|error| lost(&error))? {
                     true => {}
-                    false if framing.ends_with_connection() => return Ok(all.freeze()),
+                    false if framing.ends_with_connection() => return Ok(bytes.freeze()),
                     false => return Err(lost(&unexpected_eof())),
                 },
             }
-            if all.len() > MAX_RESULT_BYTES {
+            if bytes.len() > MAX_RESULT_BYTES {
                 return Err(too_large(MAX_RESULT_BYTES));
             }
         }

@@ -103,8 +103,8 @@ impl RequestHead {
 }
 
 fn is_protocol_header(name: &HeaderName) -> bool {
-    let own = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
-    own.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
+    let reserved_names = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
+    reserved_names.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
 }
 
 /// Whether the text is a valid header name.

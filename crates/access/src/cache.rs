@@ -70,7 +70,7 @@ impl Entries {
             *self = Self::default();
         }
         let permissions = match self.distinct.get(&permissions) {
-            Some(known) => known.clone(),
+            Some(shared) => shared.clone(),
             None => {
                 self.distinct.insert(permissions.clone());
                 permissions
@@ -78,7 +78,7 @@ impl Entries {
         };
         let variants = self.by_id.entry(Arc::clone(principal.id())).or_default();
         // Another thread may have added it meanwhile.
-        variants.retain(|(known, _)| known != principal);
+        variants.retain(|(cached_principal, _)| cached_principal != principal);
         if variants.len() >= MAX_VARIANTS {
             variants.remove(0);
         }

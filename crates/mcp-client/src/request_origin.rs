@@ -276,15 +276,18 @@ impl InFlightRequests {
             return self.in_flight.all().find_map(find).map(|(_, origin)| origin);
         }
         // Blocks `register` and `drop` on all threads. All code that takes several of these locks takes them in this order.
-        let all: Vec<_> = self.in_flight.all().map(lock).collect();
+        let locked_requests: Vec<_> = self.in_flight.all().map(lock).collect();
         // Checked with the locks held: a concurrent `register` is visible in the users or in the list.
         if self.is_shared() || self.others_until.load(Ordering::Relaxed) > now() {
             return None;
         }
-        let all: Vec<&(u64, RequestOrigin)> =
-            all.iter().flat_map(|thread_requests| thread_requests.iter()).collect();
-        let (_, newest) = all.iter().max_by_key(|(request, _)| *request)?;
-        all.iter().all(|(_, origin)| origin.link.client() == newest.link.client()).then(|| newest.clone())
+        let requests: Vec<&(u64, RequestOrigin)> =
+            locked_requests.iter().flat_map(|thread_requests| thread_requests.iter()).collect();
+        let (_, newest) = requests.iter().max_by_key(|(request, _)| *request)?;
+        requests
+            .iter()
+            .all(|(_, origin)| origin.link.client() == newest.link.client())
+            .then(|| newest.clone())
     }
 }
 

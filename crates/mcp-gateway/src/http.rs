@@ -269,7 +269,7 @@ impl Gateway {
         let Incoming { headers, principal, .. } = incoming;
         let refuse = |why: &str| Reply::error_reply(400, None, &RpcError::new(INVALID_REQUEST, why));
         // Invalid JSON is reported as such, whatever the revision.
-        let items = match RawJson::parse(&**text).map(|all| all.decode::<Vec<RawJson>>()) {
+        let items = match RawJson::parse(&**text).map(|batch| batch.decode::<Vec<RawJson>>()) {
             Ok(Ok(items)) => items,
             Ok(Err(error)) | Err(error) => {
                 let error = RpcError::new(PARSE_ERROR, format!("the body is not valid JSON: {error}"));

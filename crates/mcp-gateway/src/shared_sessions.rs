@@ -69,10 +69,10 @@ pub(super) async fn bound_ended(
     let expires_at = SystemTime::now() + RESUMABLE_FOR + DAY;
     let (value, slot) = (RawJson::from(before), None);
     let is_stored = match state.entry(StateKind::EndedSession, &id).await? {
-        Some(known) if known.value.decode::<u64>().is_ok_and(|known| known >= before) => true,
-        Some(known) => {
+        Some(entry) if entry.value.decode::<u64>().is_ok_and(|watermark| watermark >= before) => true,
+        Some(entry) => {
             let kind = StateKind::EndedSession;
-            let change = Replacement { kind, id, expected: known.revision, slot, value, expires_at };
+            let change = Replacement { kind, id, expected: entry.revision, slot, value, expires_at };
             state.replace_entry(change).await?.is_some()
         }
         None => {

@@ -206,13 +206,14 @@ impl AccessControl {
         match &claimed.origin {
             Origin::Local => (!self.is_required()).then(|| Arc::new(Principal::local())),
             Origin::Key { .. } => {
-                let is_same = |known: &Principal| {
-                    known.id() == claimed.id()
+                let is_same = |principal: &Principal| {
+                    principal.id() == claimed.id()
                         && claimed.key_sha256.is_some()
-                        && known.key_sha256 == claimed.key_sha256
+                        && principal.key_sha256 == claimed.key_sha256
                 };
-                let known = self.keys().into_iter().map(|key| key.principal).find(|known| is_same(known))?;
-                self.is_current(&known).then_some(known)
+                let mut principals = self.keys().into_iter().map(|key| key.principal);
+                let principal = principals.find(|principal| is_same(principal))?;
+                self.is_current(&principal).then_some(principal)
             }
             Origin::Oidc { .. } => {
                 let token = claimed.token.as_ref()?.expose();

@@ -209,11 +209,11 @@ impl Hub {
             ModelSelection::Named(name) => Some(name),
             ModelSelection::Default => settings.model.as_ref(),
         };
-        let found = match name {
+        let model = match name {
             Some(name) => self.model_named(name).await,
             None => self.chosen_model().await.map(|chosen| Arc::clone(&chosen.model)),
         };
-        match found {
+        match model {
             Ok(model) => Ok((Some(model), None)),
             // Without a model, rules plan the request. A model that was named explicitly is required, and an invalid setting is
             // an error.

@@ -69,8 +69,8 @@ impl Hub {
                     servers.push(server);
                     continue;
                 }
-                let known = before.iter().any(|server| *server.id() == spec.id);
-                if known { &mut changes.changed } else { &mut changes.added }.push(spec.id.clone());
+                let existed = before.iter().any(|server| *server.id() == spec.id);
+                if existed { &mut changes.changed } else { &mut changes.added }.push(spec.id.clone());
                 let failure_history = stored_failure_history(lists.get(&spec.id));
                 servers.push(server_for(spec, paths, failure_history, &self.context));
             }
@@ -97,14 +97,14 @@ impl Hub {
                 return Ok(changes);
             }
             {
-                let mut known = self.lists();
+                let mut cached_lists = self.lists();
                 for id in retired.iter().map(|server| server.id()) {
-                    known.remove(id);
+                    cached_lists.remove(id);
                     self.in_catalog().remove(id);
                 }
                 for server in &servers {
                     if let Some(list) = lists.get(server.id()) {
-                        known.entry(server.id().clone()).or_insert_with(|| list.clone());
+                        cached_lists.entry(server.id().clone()).or_insert_with(|| list.clone());
                     }
                 }
             }
@@ -127,7 +127,7 @@ impl Hub {
             let retire = async |server: &Arc<Server>| {
                 server.drain(DRAIN_TIMEOUT).await;
                 server.close(SHUTDOWN_TIMEOUT).await;
-                self.replaced_servers().retain(|one| !Arc::ptr_eq(one, server));
+                self.replaced_servers().retain(|replaced| !Arc::ptr_eq(replaced, server));
             };
             tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
             Ok(changes)
@@ -137,11 +137,11 @@ impl Hub {
     /// Sets the deadlines of calls. Servers may have a `call_timeout` of their own.
     fn set_deadlines(&self, servers: &[Arc<Server>], limits: Deadlines) {
         self.engine.set_deadlines(|source| {
-            let own = match source {
+            let server = match source {
                 Source::Server(id) => servers.iter().find(|server| server.id() == id),
                 Source::Native | Source::Skill => None,
             };
-            deadlines_of(own, limits)
+            deadlines_of(server, limits)
         });
     }
 

@@ -160,12 +160,12 @@ impl<'de> Visitor<'de> for Named<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        let mut found = false;
+        let mut has_member = false;
         while let Some(SameName(same)) = map.next_key_seed(NameIs(self.0))? {
-            found |= same;
+            has_member |= same;
             map.next_value::<IgnoredAny>()?;
         }
-        Ok(found)
+        Ok(has_member)
     }
 }
 

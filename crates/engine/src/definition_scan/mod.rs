@@ -119,8 +119,8 @@ pub fn scan_definition(definition: &ToolDefinition) -> Vec<Finding> {
             }],
         };
         for TextFinding { kind, quote, why } in seen {
-            let known = findings.iter().any(|known| (known.kind, &known.quote) == (kind, &quote));
-            if !known && findings.len() < MAX_FINDINGS {
+            let is_repeated = findings.iter().any(|earlier| (earlier.kind, &earlier.quote) == (kind, &quote));
+            if !is_repeated && findings.len() < MAX_FINDINGS {
                 findings.push(Finding { field: field.to_owned(), kind, quote, why });
             }
         }

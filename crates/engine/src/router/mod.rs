@@ -248,14 +248,14 @@ fn of_one_server<'a>(
 fn by_capability<'a>(
     capability: &str,
     Lookup { request, check, only }: Lookup<'_>,
-    known: RoutingContext<'a>,
+    context: RoutingContext<'a>,
     reasons: &mut Vec<LocalizedText>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     // Sorts whole sources, so that the cost does not depend on their number of tools.
     let admitted = |source: &Source| request.admits(source) && only.is_none_or(|only| source == only);
-    let tagged = known.catalog.tagged(capability).filter(|(source, ..)| admitted(source));
+    let tagged = context.catalog.tagged(capability).filter(|(source, ..)| admitted(source));
     let mut groups: Vec<_> = tagged
-        .filter_map(|(source, count, entries)| Some((known.policy.rank(source)?, count, entries)))
+        .filter_map(|(source, count, entries)| Some((context.policy.rank(source)?, count, entries)))
         .collect();
     groups.sort_by_key(|(rank, ..)| *rank);
     let have = groups.iter().map(|(_, count, _)| count).sum();
@@ -279,12 +279,12 @@ fn by_capability<'a>(
     };
     let fitting = group.filter(|entry| fits(entry));
     let mut fitting: Vec<_> = fitting.filter(|entry| usable(entry)).take(MAX_CANDIDATES).collect();
-    of_one_changing_server(&mut fitting, known.policy);
+    of_one_changing_server(&mut fitting, context.policy);
     if let (true, Some((tool, place))) = (fitting.is_empty(), held_back) {
         return Err(ToolError::Quarantined { tool, place });
     }
     if fitting.is_empty() {
-        let known = known.catalog.capabilities().into_iter().map(str::to_owned).collect();
+        let known = context.catalog.capabilities().into_iter().map(str::to_owned).collect();
         return Err(ToolError::NoneCapable { capability: capability.to_owned(), have, known });
     }
     let count = fitting.len();

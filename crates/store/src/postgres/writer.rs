@@ -370,11 +370,11 @@ impl Writer {
         for file in self.journals.journals_of_dead_stores() {
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
             let Some(session) = &self.session else { return };
-            let found = timeout(
+            let reading = timeout(
                 TRANSACTION_TIMEOUT,
                 blocks::stored_ranges(session.session(), file.owner, file.number),
             );
-            let Ok(Ok(stored)) = found.await else { return };
+            let Ok(Ok(stored)) = reading.await else { return };
             for recorded in replay::missing(&bytes, &stored, &self.retention) {
                 if self.transact(&[], &recorded).await.is_err() {
                     return;

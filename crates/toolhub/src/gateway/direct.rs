@@ -107,9 +107,9 @@ impl Gateways {
 
     /// The names of the arguments that a profile fixes for a tool of the catalog. Clients do not see them.
     pub fn fixed_arguments(&self, tool: &str) -> Vec<String> {
-        let is_of_tool = |key: &str, given: Option<&str>| {
+        let is_of_tool = |key: &str, assigned_name: Option<&str>| {
             key == tool
-                || given == Some(tool)
+                || assigned_name == Some(tool)
                 || key.strip_suffix(tool).is_some_and(|rest| rest.ends_with("__"))
         };
         let overrides = self.profiles.values().flat_map(|(backend, _)| &backend.profile.overrides);

@@ -265,12 +265,12 @@ impl HubBackend {
         access: &ProfileAccess,
     ) -> Result<ServerId, RpcError> {
         let servers = self.servers();
-        let known = self.resource_subscriptions.server(&servers, uri).cloned();
-        let known = match known {
+        let subscribed_server = self.resource_subscriptions.server(&servers, uri).cloned();
+        let permitted_server = match subscribed_server {
             Some(server) => self.permitted_servers(vec![server], uri, access, Action::Subscribe).await.pop(),
             None => None,
         };
-        let server = match known {
+        let server = match permitted_server {
             Some(server) => Some(server),
             None => self.owners(uri, access, Action::Subscribe).await.into_iter().next(),
         };
@@ -323,15 +323,15 @@ impl HubBackend {
         access: &ProfileAccess,
         action: Action<'_>,
     ) -> Result<OfferedItem, RpcError> {
-        let found = self
+        let permitted_prompt = self
             .prompt_named(name)
             .await
             .filter(|entry| access.sees_item(Offer::Prompts, entry) && access.gets_prompt(entry, action));
-        if found.is_none() {
+        if permitted_prompt.is_none() {
             let operation = if action == Action::Complete { "complete" } else { "get prompt" };
             self.note_hidden_prompt(name, access, operation).await;
         }
-        found.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
+        permitted_prompt.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
     }
 
     /// Records the use of a resource if a server or skill has it, and the principal may not use it. Unknown resources take as

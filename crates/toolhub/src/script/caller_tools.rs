@@ -172,8 +172,11 @@ impl<'a> ParsedTool<'a> {
         let output = tool.definition.object().and_then(|members| Some(members.get("outputSchema")?.value()));
         Self {
             tool,
-            description: definition.as_ref().map(|own| own.description().to_owned()).unwrap_or_default(),
-            input: definition.map(|own| own.input_schema().value()).unwrap_or_default(),
+            description: definition
+                .as_ref()
+                .map(|definition| definition.description().to_owned())
+                .unwrap_or_default(),
+            input: definition.map(|definition| definition.input_schema().value()).unwrap_or_default(),
             output: output.filter(Value::is_object),
         }
     }

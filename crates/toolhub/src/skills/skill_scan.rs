@@ -94,11 +94,12 @@ fn linked(path: &str, names: HardLinks) -> Option<Finding> {
     Some(Finding { field: path.to_owned(), kind: FindingKind::Secret, quote: path.to_owned(), why })
 }
 
-fn add(all: &mut Vec<Finding>, path: &str, found: impl Iterator<Item = Finding>) {
-    for finding in found {
-        let known = all.iter().any(|known| (known.kind, &known.quote) == (finding.kind, &finding.quote));
-        if !known && all.len() < MAX_FINDINGS {
-            all.push(Finding { field: path.to_owned(), ..finding });
+fn add(findings: &mut Vec<Finding>, path: &str, new_findings: impl Iterator<Item = Finding>) {
+    for finding in new_findings {
+        let is_repeated =
+            findings.iter().any(|earlier| (earlier.kind, &earlier.quote) == (finding.kind, &finding.quote));
+        if !is_repeated && findings.len() < MAX_FINDINGS {
+            findings.push(Finding { field: path.to_owned(), ..finding });
         }
     }
 }

@@ -23,8 +23,12 @@ pub fn coerce(schema: &RawJson, arguments: &RawJson) -> Option<Coerced> {
         return None;
     }
     let root = schema.value();
-    let mut coercer =
-        Coercer { root: &root, notes: Vec::new(), left: MAX_COERCION_DEPTH, work: Cell::new(MAX_WORK) };
+    let mut coercer = Coercer {
+        root: &root,
+        notes: Vec::new(),
+        remaining_depth: MAX_COERCION_DEPTH,
+        work: Cell::new(MAX_WORK),
+    };
     let unpacked = coercer.unpacked(arguments, "");
     let object = unpacked.as_ref().unwrap_or(arguments).object()?;
     let coerced = coercer.object(&root, object, "");
@@ -46,7 +50,7 @@ struct Coercer<'s> {
     root: &'s Value,
     notes: Vec<LocalizedText>,
     /// Remaining depth.
-    left: usize,
+    remaining_depth: usize,
     /// Remaining work.
     work: Cell<usize>,
 }
@@ -112,12 +116,12 @@ impl<'s> Coercer<'s> {
     }
 
     fn value(&mut self, schema: &'s Value, input: &RawJson, path: &str) -> RawJson {
-        let Some(remaining_depth) = self.left.checked_sub(1).filter(|_| self.spend(1)) else {
+        let Some(remaining_depth) = self.remaining_depth.checked_sub(1).filter(|_| self.spend(1)) else {
             return input.clone();
         };
-        self.left = remaining_depth;
+        self.remaining_depth = remaining_depth;
         let coerced = self.fit_type(schema, input, path);
-        self.left += 1;
+        self.remaining_depth += 1;
         coerced
     }
 

@@ -42,13 +42,13 @@ pub(crate) struct Use {
 }
 
 impl Scores {
-    fn all(&self) -> MutexGuard<'_, BySource> {
+    fn lock(&self) -> MutexGuard<'_, BySource> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Loads stored statistics; replaces the current entries of the same tools.
     pub fn load(&self, statistics: Vec<ToolStatistics>) {
-        let mut by_source = self.all();
+        let mut by_source = self.lock();
         for entry in statistics {
             by_source.entry(entry.source.clone()).or_default().insert(entry.tool.clone(), entry);
         }
@@ -61,7 +61,7 @@ impl Scores {
 
     /// Counts one use.
     pub(crate) fn note(&self, source: &Source, tool: &ToolName, Use { success, took, at }: Use) {
-        let mut by_source = self.all();
+        let mut by_source = self.lock();
         // Lookup first: only the first use of a tool clones its name.
         if let Some(entry) = by_source.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
             return entry.count(success, took, at);
@@ -74,7 +74,7 @@ impl Scores {
 
     /// The score of one tool.
     pub fn of(&self, source: &Source, tool: &ToolName) -> Score {
-        let by_source = self.all();
+        let by_source = self.lock();
         match by_source.get(source).and_then(|tools| tools.get(tool)) {
             Some(entry) => Score::from(entry),
             None => Score::from(&ToolStatistics::new(source.clone(), tool.clone())),

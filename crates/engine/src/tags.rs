@@ -20,7 +20,7 @@ static BUILT_IN: LazyLock<Vec<Row>> = LazyLock::new(|| TABLE.lines().filter_map(
 #[derive(Debug, Clone, Default)]
 pub struct Tagger {
     /// Configured rows; they precede the built-in ones.
-    own: Vec<Row>,
+    configured: Vec<Row>,
 }
 
 #[derive(Debug, Clone)]
@@ -135,7 +135,7 @@ impl Tagger {
             tags: vec![tag.to_lowercase()],
             words: words.iter().map(|word| Word::parse(word)).collect(),
         };
-        Self { own: configured.iter().map(row).collect() }
+        Self { configured: configured.iter().map(row).collect() }
     }
 
     /// The capabilities of a tool: the configured tags, or else those derived from its name and description.
@@ -155,7 +155,7 @@ impl Tagger {
             (PreparedText::new(opening(definition.description())), MatchScope::Anywhere),
         ];
         for (text, scope) in &texts {
-            for row in self.own.iter().chain(BUILT_IN.iter()) {
+            for row in self.configured.iter().chain(BUILT_IN.iter()) {
                 if row.words.iter().any(|word| word.is_in(text, *scope)) {
                     for tag in &row.tags {
                         if !tags.contains(tag) {
@@ -169,7 +169,7 @@ impl Tagger {
             }
         }
         if changes {
-            let is_configured = |tag: &String| self.own.iter().any(|row| row.tags.contains(tag));
+            let is_configured = |tag: &String| self.configured.iter().any(|row| row.tags.contains(tag));
             tags.retain(|tag| is_configured(tag) || !READING.contains(&tag.as_str()));
         }
         tags

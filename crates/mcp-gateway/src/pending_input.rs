@@ -80,13 +80,13 @@ impl PendingInputs {
         Self { replica, requests: Mutex::default() }
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, PendingRequest>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, PendingRequest>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops all waiting requests. Returns their number.
     pub(crate) fn clear(&self) -> usize {
-        let drained = std::mem::take(&mut *self.all());
+        let drained = std::mem::take(&mut *self.lock());
         drained.len()
     }
 
@@ -102,7 +102,7 @@ impl PendingInputs {
             return RawJson::null();
         };
         let input_required = input_required(&token, &server_requests);
-        let mut pending_requests = self.all();
+        let mut pending_requests = self.lock();
         remove_expired(&mut pending_requests);
         evict_oldest(&mut pending_requests, &identity.principal);
         pending_requests
@@ -121,7 +121,7 @@ impl PendingInputs {
             return ResumeOutcome::NotPending;
         };
         let token = token.into_owned();
-        let mut pending_requests = self.all();
+        let mut pending_requests = self.lock();
         remove_expired(&mut pending_requests);
         // One error for all cases, so that it does not reveal whether the state exists for another request or principal.
         let matches =

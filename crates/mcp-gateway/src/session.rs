@@ -336,13 +336,13 @@ impl RemovedSessions {
 }
 
 impl Sessions {
-    fn all(&self) -> MutexGuard<'_, SessionTable> {
+    fn lock(&self) -> MutexGuard<'_, SessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a session. Returns those that were removed.
     pub(crate) fn insert(&self, session: Arc<Session>) -> RemovedSessions {
-        let mut sessions = self.all();
+        let mut sessions = self.lock();
         let removed = sessions.insert(session);
         drop(sessions);
         removed.close();
@@ -351,7 +351,7 @@ impl Sessions {
 
     /// Returns the session with that id if it belongs to this principal.
     pub(crate) fn get(&self, id: &str, principal: &PrincipalHandle) -> Option<Arc<Session>> {
-        let session = self.all().by_id.get(id).filter(|session| session.principal == *principal).cloned()?;
+        let session = self.lock().by_id.get(id).filter(|session| session.principal == *principal).cloned()?;
         session.touch().then_some(session)
     }
 
@@ -364,7 +364,7 @@ impl Sessions {
         principal: &PrincipalHandle,
         create: impl FnOnce() -> Option<Arc<Session>>,
     ) -> Option<(Arc<Session>, RemovedSessions)> {
-        let mut sessions = self.all();
+        let mut sessions = self.lock();
         if let Some(session) = sessions.by_id.get(id) {
             if session.principal != *principal {
                 return None;
@@ -385,25 +385,29 @@ impl Sessions {
 
     /// Ends a session.
     pub(crate) fn remove(&self, id: &str) {
-        if let Some(session) = self.all().by_id.remove(id) {
+        if let Some(session) = self.lock().by_id.remove(id) {
             session.close();
         }
     }
 
     /// The ids of all sessions.
     pub(crate) fn ids(&self) -> Vec<String> {
-        self.all().by_id.keys().cloned().collect()
+        self.lock().by_id.keys().cloned().collect()
     }
 
     /// Ends the sessions for which `is_ended` returns true.
     pub(crate) fn close_where(&self, is_ended: impl Fn(&Session) -> bool) {
-        let ended: Vec<_> =
-            self.all().by_id.extract_if(|_, session| is_ended(session)).map(|(_, session)| session).collect();
+        let ended: Vec<_> = self
+            .lock()
+            .by_id
+            .extract_if(|_, session| is_ended(session))
+            .map(|(_, session)| session)
+            .collect();
         ended.iter().for_each(|session| session.close());
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.all().by_id.len()
+        self.lock().by_id.len()
     }
 }
 

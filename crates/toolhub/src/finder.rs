@@ -67,7 +67,7 @@ impl IndexCache {
         };
         let ranking = index.rank(&Request::new(request).limit(limit).past(past));
         SearchResult {
-            hits: ranking.hits.iter().map(found).collect(),
+            hits: ranking.hits.iter().map(search_hit).collect(),
             fits: ranking.fits,
             confidence: f64::from(ranking.confidence),
         }
@@ -168,7 +168,7 @@ impl Finder {
         limit: usize,
         part: Option<Arc<Catalog>>,
     ) -> SearchResult {
-        let past = self.past(request).await;
+        let past = self.history_for(request).await;
         let (index_cache, request) = (Arc::clone(&self.index_cache), request.to_owned());
         let ranked =
             tokio::task::spawn_blocking(move || index_cache.search(&request, limit, &past, part.as_ref()));
@@ -179,7 +179,7 @@ impl Finder {
     }
 
     /// Evidence from past calls for a similar request.
-    async fn past(&self, request: &str) -> Vec<ToolHistory> {
+    async fn history_for(&self, request: &str) -> Vec<ToolHistory> {
         let Some(store) = &self.store else { return Vec::new() };
         let query = CallQuery {
             limit: Some(MAX_RECENT_CALLS),
@@ -233,7 +233,7 @@ fn tagged(entry: &Entry) -> Tool {
     Tool { tags: entry.tags().to_vec(), ..entry.tool.clone() }
 }
 
-fn found(hit: &Hit<'_>) -> SearchHit {
+fn search_hit(hit: &Hit<'_>) -> SearchHit {
     let parts = &hit.parts;
     let parts = [
         ("named", parts.named),

@@ -76,7 +76,7 @@ struct DeletedKey {
 pub(crate) struct DeletedKeys(Mutex<HashMap<String, DeletedKey>>);
 
 impl DeletedKeys {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, DeletedKey>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, DeletedKey>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,7 +89,7 @@ impl DeletedKeys {
         states_keys: bool,
         changes: &mut [KeyChange],
     ) {
-        let mut deleted_keys = self.all();
+        let mut deleted_keys = self.lock();
         for key in before.keys.iter() {
             let name = &key.principal.display;
             let change = changes.iter().find(|change| change.name == *name);
@@ -112,7 +112,7 @@ impl DeletedKeys {
 
     /// The names of the keys that have been deleted for at least this time.
     pub(crate) fn names(&self, age: Duration) -> Vec<String> {
-        let deleted_keys = self.all();
+        let deleted_keys = self.lock();
         let due = deleted_keys.iter().filter(|(_, deleted)| deleted.since.elapsed() >= age);
         due.map(|(name, _)| name.clone()).collect()
     }
@@ -120,6 +120,6 @@ impl DeletedKeys {
     /// Forgets a key that has been deleted for at least this time, after what is stored for it was deleted. One that was deleted again
     /// meanwhile stays.
     pub(crate) fn forget(&self, name: &str, age: Duration) {
-        self.all().retain(|key_name, deleted| key_name != name || deleted.since.elapsed() < age);
+        self.lock().retain(|key_name, deleted| key_name != name || deleted.since.elapsed() < age);
     }
 }

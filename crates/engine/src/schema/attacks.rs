@@ -120,9 +120,9 @@ fn check(schema: &Value, arguments: &Value) -> (Result<(), Vec<ArgumentProblem>>
     let schema = Schema::compile(&RawJson::from(schema.clone())).unwrap();
     let arguments = RawJson::from(arguments.clone());
     let steps = Steps::for_bytes(arguments.get().len());
-    let before = steps.left();
+    let before = steps.remaining_steps();
     let checked = schema.check(&Instance::new(&arguments, &steps));
-    (checked, before - steps.left())
+    (checked, before - steps.remaining_steps())
 }
 
 /// `Filter = And | Or`, as schema generators write it.

@@ -19,7 +19,7 @@ pub(super) struct BudgetExhausted;
 /// The remaining steps.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    left: Cell<u64>,
+    remaining_steps: Cell<u64>,
     patterns: Cell<u64>,
 }
 
@@ -28,21 +28,21 @@ impl Steps {
     pub(crate) fn for_bytes(bytes: usize) -> Self {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let steps = BASE_STEPS.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)).min(MAX_STEPS);
-        Self { left: Cell::new(steps), patterns: Cell::new(MAX_PATTERN_STEPS) }
+        Self { remaining_steps: Cell::new(steps), patterns: Cell::new(MAX_PATTERN_STEPS) }
     }
 
     pub(super) fn unlimited() -> Self {
-        Self { left: Cell::new(u64::MAX), patterns: Cell::new(u64::MAX) }
+        Self { remaining_steps: Cell::new(u64::MAX), patterns: Cell::new(u64::MAX) }
     }
 
     pub(super) fn spend(&self, steps: u64) -> Result<(), BudgetExhausted> {
-        match self.left.get().checked_sub(steps) {
+        match self.remaining_steps.get().checked_sub(steps) {
             Some(remaining_steps) => {
-                self.left.set(remaining_steps);
+                self.remaining_steps.set(remaining_steps);
                 Ok(())
             }
             None => {
-                self.left.set(0);
+                self.remaining_steps.set(0);
                 Err(BudgetExhausted)
             }
         }
@@ -64,15 +64,15 @@ impl Steps {
 
     /// Runs `run` with three quarters of the remaining budget: the schema of one candidate leaves some for the next.
     pub(crate) fn with_share<T>(&self, run: impl FnOnce() -> T) -> T {
-        let reserve = self.left.get() / 4;
-        self.left.set(self.left.get() - reserve);
+        let reserve = self.remaining_steps.get() / 4;
+        self.remaining_steps.set(self.remaining_steps.get() - reserve);
         let result = run();
-        self.left.set(self.left.get() + reserve);
+        self.remaining_steps.set(self.remaining_steps.get() + reserve);
         result
     }
 
     #[cfg(test)]
-    pub(super) fn left(&self) -> u64 {
-        self.left.get()
+    pub(super) fn remaining_steps(&self) -> u64 {
+        self.remaining_steps.get()
     }
 }

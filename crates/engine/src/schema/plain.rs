@@ -67,7 +67,7 @@ pub(super) struct PlainSchema {
 #[derive(Debug, Clone)]
 struct Members {
     /// The declared members, required ones first.
-    known: Vec<KnownMember>,
+    known_members: Vec<KnownMember>,
     /// One bit per required member.
     required: u64,
     others: PlainSchema,
@@ -81,7 +81,8 @@ struct KnownMember {
 }
 
 static ANYTHING: PlainSchema = PlainSchema::of(kind::ALL);
-static ANY_MEMBERS: Members = Members { known: Vec::new(), required: 0, others: PlainSchema::of(kind::ALL) };
+static ANY_MEMBERS: Members =
+    Members { known_members: Vec::new(), required: 0, others: PlainSchema::of(kind::ALL) };
 
 impl PlainSchema {
     const fn of(kinds: u8) -> Self {
@@ -224,7 +225,7 @@ impl Members {
                 members.push(KnownMember { name: name.clone(), form: Some(PlainSchema::read(schema)?) });
             }
         }
-        Some(Self { known: members, required: (1 << count) - 1, others })
+        Some(Self { known_members: members, required: (1 << count) - 1, others })
     }
 }
 
@@ -317,8 +318,8 @@ impl<'de> Visitor<'de> for &PlainSchema {
         let members = self.members.as_deref().unwrap_or(&ANY_MEMBERS);
         let (mut seen, mut all_known) = (0_u64, true);
         // Both values of a duplicate name must be valid, because parsers differ in the one they use.
-        while let Some(place) = map.next_key_seed(Place(&members.known))? {
-            let form = place.and_then(|place| members.known.get(place)?.form.as_ref());
+        while let Some(place) = map.next_key_seed(Place(&members.known_members))? {
+            let form = place.and_then(|place| members.known_members.get(place)?.form.as_ref());
             if let Some(place) = place.filter(|place| *place <= MAX_REQUIRED) {
                 seen |= 1 << place;
             }

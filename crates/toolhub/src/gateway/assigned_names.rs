@@ -175,7 +175,7 @@ pub(super) struct ToolNames {
     /// names that a source had before another source offered the same name.
     pub(super) aliases: HashMap<String, (Source, String)>,
     /// The names that the owner assigned.
-    given: HashMap<ToolId, String>,
+    given_names: HashMap<ToolId, String>,
     /// The source that had each name first. It keeps the name, so that no other source receives calls meant for it.
     holders: NameHolders<Source>,
     /// The sources to which overrides without a source are bound.
@@ -207,7 +207,7 @@ impl ToolNames {
         let given_names = bound.iter().filter_map(|(id, key)| Some((id.clone(), given_name(key)?)));
         let mut names = Self {
             tools: assign(named, profile),
-            given: given_names.collect(),
+            given_names: given_names.collect(),
             holders: inputs.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
             override_holders: bound.holders,
             awaited_overrides: bound.awaited,
@@ -223,10 +223,10 @@ impl ToolNames {
 
     /// The name that the owner assigned to a tool.
     pub(super) fn given_name(&self, tool: &Tool) -> Option<&str> {
-        if self.given.is_empty() {
+        if self.given_names.is_empty() {
             return None;
         }
-        self.given.get(&(tool.source.clone(), tool.name().clone())).map(String::as_str)
+        self.given_names.get(&(tool.source.clone(), tool.name().clone())).map(String::as_str)
     }
 
     fn add_holders(&mut self) {

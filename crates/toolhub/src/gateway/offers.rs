@@ -298,7 +298,7 @@ impl OfferCache {
     /// Every item of one kind from these servers, in their order, under its own name.
     async fn every(&self, servers: &[Arc<Server>], offer: Offer) -> OfferedItems {
         self.wait_for_lists(servers, offer).await;
-        let (lists, missing) = self.known(servers, offer, |list| &list.items);
+        let (lists, missing) = self.cached_lists(servers, offer, |list| &list.items);
         let mut entries = Vec::new();
         for (server, list) in servers.iter().zip(&lists) {
             for item in list.iter() {
@@ -313,7 +313,7 @@ impl OfferCache {
     /// The names or URIs of one kind from these servers, in their order.
     pub(super) async fn keys(&self, servers: &[Arc<Server>], offer: Offer) -> Vec<Arc<ListKeys>> {
         self.wait_for_lists(servers, offer).await;
-        self.known(servers, offer, |list| &list.keys).0
+        self.cached_lists(servers, offer, |list| &list.keys).0
     }
 
     /// Requests the lists that are missing or outdated, and waits for them for a limited time.
@@ -334,7 +334,7 @@ impl OfferCache {
     }
 
     /// A part of the fetched list of each of these servers, and the servers whose list is missing.
-    fn known<T: Default>(
+    fn cached_lists<T: Default>(
         &self,
         servers: &[Arc<Server>],
         offer: Offer,

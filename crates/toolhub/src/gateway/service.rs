@@ -58,7 +58,7 @@ impl CallOutcome {
 /// Counts calls by principal and outcome, for a bounded number of principals.
 #[derive(Debug, Default)]
 pub(super) struct PrincipalCounts {
-    known: RwLock<HashMap<Arc<str>, OutcomeCounts>>,
+    counts_by_principal: RwLock<HashMap<Arc<str>, OutcomeCounts>>,
     others: OutcomeCounts,
 }
 
@@ -67,11 +67,14 @@ type OutcomeCounts = [AtomicU64; 3];
 impl PrincipalCounts {
     pub(super) fn count(&self, principal: &Arc<str>, outcome: CallOutcome) {
         let add = |counts: &OutcomeCounts| counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
-        if let Some(counts) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(principal) {
+        if let Some(counts) =
+            self.counts_by_principal.read().unwrap_or_else(PoisonError::into_inner).get(principal)
+        {
             add(counts);
             return;
         }
-        let mut counts_by_principal = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut counts_by_principal =
+            self.counts_by_principal.write().unwrap_or_else(PoisonError::into_inner);
         if counts_by_principal.len() < MAX_PRINCIPALS || counts_by_principal.contains_key(principal) {
             add(counts_by_principal.entry(Arc::clone(principal)).or_default());
         } else {
@@ -91,7 +94,7 @@ impl PrincipalCounts {
                 family.labelled_by(&[("principal", principal), ("outcome", outcome.name())], count);
             }
         };
-        let counts_by_principal = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let counts_by_principal = self.counts_by_principal.read().unwrap_or_else(PoisonError::into_inner);
         counts_by_principal.iter().for_each(|(principal, counts)| write(principal, counts));
         if self.others.iter().any(|count| count.load(Ordering::Relaxed) > 0) {
             write(OTHER, &self.others);

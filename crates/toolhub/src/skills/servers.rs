@@ -165,7 +165,7 @@ async fn verified(server: &Arc<Server>, entry: &SkillEntry, uri: &str) -> Result
     if uri == entry.uri {
         let bytes = content_bytes(&result).unwrap_or_default();
         let written = frontmatter_of(&String::from_utf8_lossy(&bytes)).map(Value::Object);
-        if !written.is_some_and(|written| same(&written, &entry.frontmatter.value())) {
+        if !written.is_some_and(|written| is_same_json(&written, &entry.frontmatter.value())) {
             let detail = format!("the frontmatter of `{uri}` is not what was listed");
             return Err(McpError::Unreadable { detail });
         }
@@ -174,15 +174,17 @@ async fn verified(server: &Arc<Server>, entry: &SkillEntry, uri: &str) -> Result
 }
 
 /// Whether two values are equal, regardless of the notation of numbers.
-fn same(one: &Value, other: &Value) -> bool {
+fn is_same_json(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same_json(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same(value, other)))
+                && one
+                    .iter()
+                    .all(|(key, value)| other.get(key).is_some_and(|other| is_same_json(value, other)))
         }
         _ => one == other,
     }

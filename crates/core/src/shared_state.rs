@@ -336,7 +336,10 @@ pub trait SharedState: Send + Sync {
 
     /// Waits until the versions differ from those that are known, and returns them. Every change of a part is noticed within a
     /// second while the store can be reached.
-    fn changed<'a>(&'a self, known: &'a ChangeVersions) -> BoxFuture<'a, Result<ChangeVersions, StoreError>>;
+    fn changed<'a>(
+        &'a self,
+        seen_versions: &'a ChangeVersions,
+    ) -> BoxFuture<'a, Result<ChangeVersions, StoreError>>;
 }
 
 #[cfg(test)]

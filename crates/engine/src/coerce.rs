@@ -86,7 +86,7 @@ impl<'s> Coercer<'s> {
     fn rename_members(&mut self, schema: &Value, input: RawObject, path: &str) -> RawObject {
         let properties: Vec<&str> = schema["properties"]
             .as_object()
-            .map(|all| all.keys().map(String::as_str).collect())
+            .map(|properties| properties.keys().map(String::as_str).collect())
             .unwrap_or_default();
         let missing: Vec<&str> = properties.iter().copied().filter(|name| !input.contains(name)).collect();
         let unknown: Vec<&str> =

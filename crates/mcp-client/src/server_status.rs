@@ -38,7 +38,7 @@ pub enum ServerState {
         /// The cause of the last failure.
         cause: LocalizedText,
         /// Time until the next attempt is allowed.
-        left: Duration,
+        retry_in: Duration,
         /// Number of consecutive failures.
         failures: u32,
     },
@@ -121,8 +121,8 @@ impl ServerStatus {
     /// The connection state, as it is shown to users.
     pub(crate) fn state(&self) -> ServerState {
         match (self.open(), &self.last_error, self.breaker.decision(Instant::now())) {
-            (_, Some(error), Decision::Reject(left)) => {
-                ServerState::CircuitOpen { cause: error.text(), left, failures: self.breaker.failures() }
+            (_, Some(error), Decision::Reject(retry_in)) => {
+                ServerState::CircuitOpen { cause: error.text(), retry_in, failures: self.breaker.failures() }
             }
             (Some(connection), ..) => {
                 let server_info = connection.server_info.clone();

@@ -90,10 +90,10 @@ impl From<Vec<Subscription>> for Subscriptions {
 impl Drop for Subscriptions {
     fn drop(&mut self) {
         let Some(tasks) = self.0.first().map(|subscription| subscription.tasks.clone()) else { return };
-        let all: Vec<ActiveSubscription> =
+        let active_subscriptions: Vec<ActiveSubscription> =
             self.0.drain(..).filter_map(|mut subscription| subscription.active.take()).collect();
         spawn_detached(&tasks, async move {
-            for active in all {
+            for active in active_subscriptions {
                 let _ = active.unsubscribe().await;
             }
         });

@@ -89,8 +89,8 @@ impl DailyBudgets {
         };
         match store.add_to_counter(counting).await {
             Ok(true) => {
-                let known = DailyCount { day, calls: 0 };
-                self.counts().insert(Arc::clone(principal.id()), known);
+                let new_count = DailyCount { day, calls: 0 };
+                self.counts().insert(Arc::clone(principal.id()), new_count);
                 Ok(())
             }
             Ok(false) | Err(_) => Err(DailyBudgetExceeded { limit }),

@@ -175,7 +175,7 @@ fn placement_of(row: &Row) -> Result<Placement, Error> {
         key: InstanceKey { server: row.try_get(0)?, instance: row.try_get(1)? },
         worker: row.try_get(2)?,
         epoch: row.try_get(3)?,
-        left: span(row.try_get(4)?),
+        remaining_lease: span(row.try_get(4)?),
     })
 }
 

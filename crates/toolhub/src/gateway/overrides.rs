@@ -138,9 +138,9 @@ impl BoundOverrides {
         if !is_awaited {
             self.holders.insert(key.to_owned(), holder.clone());
         }
-        let (own, others): (Vec<&Arc<Entry>>, Vec<&Arc<Entry>>) =
+        let (holder_entries, others): (Vec<&Arc<Entry>>, Vec<&Arc<Entry>>) =
             candidates.into_iter().partition(|entry| entry.tool.source == holder);
-        self.keys.extend(own.into_iter().map(|entry| (id_of(entry), key.to_owned())));
+        self.keys.extend(holder_entries.into_iter().map(|entry| (id_of(entry), key.to_owned())));
         if others.is_empty() {
             return;
         }

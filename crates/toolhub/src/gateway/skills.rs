@@ -85,8 +85,8 @@ impl HubBackend {
             // A URI below the name of another server belongs to that server, regardless of the order of the servers.
             let taken = listed.iter().any(|listed_skill| listed_skill.uri == entry.uri)
                 || self.belongs_to_other_server(&server, &entry.uri);
-            let own = entry.uri.strip_prefix("skill://").filter(|_| taken);
-            let uri = own.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
+            let taken_path = entry.uri.strip_prefix("skill://").filter(|_| taken);
+            let uri = taken_path.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
             let entry_shown = uri.as_ref().map(|uri| moved(&entry, uri));
             let shown_skill = ListedSkill {
                 uri: uri.unwrap_or_else(|| entry.uri.clone()),

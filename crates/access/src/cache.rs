@@ -11,7 +11,7 @@ use crate::request::{Action, Resource};
 use crate::rule_set::RuleSet;
 
 /// Maximum number of principals; if exceeded, all are computed anew.
-const MAX_PRINCIPALS: usize = 16_384;
+const MAX_CACHED_PRINCIPALS: usize = 16_384;
 /// Maximum number of variants of one principal, such as tokens with different scopes.
 const MAX_VARIANTS: usize = 8;
 
@@ -66,7 +66,7 @@ impl PermissionCache {
 
 impl Entries {
     fn insert(&mut self, principal: &Principal, permissions: Permissions) -> Permissions {
-        if self.by_id.len() >= MAX_PRINCIPALS || self.distinct.len() >= MAX_PRINCIPALS {
+        if self.by_id.len() >= MAX_CACHED_PRINCIPALS || self.distinct.len() >= MAX_CACHED_PRINCIPALS {
             *self = Self::default();
         }
         let permissions = match self.distinct.get(&permissions) {

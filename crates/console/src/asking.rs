@@ -21,7 +21,7 @@ const CALL_POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// How long a confirmation is waited for.
 const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum number of calls of a conversation that are shown as steps.
-const MAX_STEPS: usize = 100;
+const MAX_SHOWN_CALLS: usize = 100;
 
 /// A request to the agent.
 pub(crate) struct AgentPrompt {
@@ -143,7 +143,7 @@ impl<'a> Steps<'a> {
     async fn read(&self) -> Vec<CallRecord> {
         let query = CallQuery {
             conversation: Some(self.conversation.to_owned()),
-            limit: Some(MAX_STEPS),
+            limit: Some(MAX_SHOWN_CALLS),
             ..CallQuery::default()
         };
         self.gateways.hub().calls(query).await.unwrap_or_default()

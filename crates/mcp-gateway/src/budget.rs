@@ -19,7 +19,7 @@ use crate::rpc_error::RpcError;
 /// Maximum number of addresses with a separate budget if no token is required. Further addresses share one budget.
 const MAX_ADDRESSES: usize = 256;
 /// Number of principals above which those without requests and streams are forgotten.
-const MAX_PRINCIPALS: usize = 4_096;
+const MAX_BUDGETED_PRINCIPALS: usize = 4_096;
 /// All principals together may hold this many times the share of one.
 const TOTAL_SHARES: usize = 4;
 /// The JSON-RPC error code for an exhausted budget.
@@ -452,7 +452,7 @@ impl PrincipalTable {
             }
             return entry.clone();
         }
-        let max = if address.is_some() { MAX_ADDRESSES } else { MAX_PRINCIPALS };
+        let max = if address.is_some() { MAX_ADDRESSES } else { MAX_BUDGETED_PRINCIPALS };
         if entries.len() >= max {
             entries.retain(|_, handle| Arc::strong_count(&handle.0) > 1);
             if entries.len() >= max && address.is_some() {

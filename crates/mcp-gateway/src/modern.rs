@@ -20,8 +20,8 @@ use crate::{Gateway, capabilities, server_info};
 
 /// Headers and body differ.
 const HEADER_MISMATCH: i64 = -32020;
-const METHOD: &str = "mcp-method";
-const NAME: &str = "mcp-name";
+const METHOD_HEADER: &str = "mcp-method";
+const NAME_HEADER: &str = "mcp-name";
 
 /// Returns the result of `server/discover`.
 pub(super) fn discover_result(instructions: Option<String>) -> RawJson {
@@ -88,8 +88,9 @@ impl Gateway {
             }
         }
         let method = &request.method;
-        if !headers.has_value(METHOD, method) {
-            let named = headers.text(METHOD).ok_or_else(|| wrong("`Mcp-Method` is missing".to_owned()))?;
+        if !headers.has_value(METHOD_HEADER, method) {
+            let named =
+                headers.text(METHOD_HEADER).ok_or_else(|| wrong("`Mcp-Method` is missing".to_owned()))?;
             return Err(wrong(format!("`Mcp-Method` is `{named}`, the body says `{method}`")));
         }
         let key = match &**method {
@@ -99,7 +100,7 @@ impl Gateway {
             _ => return Ok(()),
         };
         let body_name = params.text(key);
-        let named = headers.text(NAME).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
+        let named = headers.text(NAME_HEADER).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
         let named = decode_header(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
         if body_name.as_deref().is_some_and(|body_name| body_name != named) {
             let body_name = body_name.unwrap_or_default();

@@ -22,7 +22,7 @@ use toolhub_mcp_wire::length_prefixed;
 use crate::budget::PrincipalHandle;
 use crate::ended_session::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionStamp, now};
 use crate::session_record::SessionRecord;
-use crate::session_seal::{MAX_SEALED_BYTES, PREFIX};
+use crate::session_seal::{MAX_SEALED_BYTES, SEALED_ID_PREFIX};
 
 /// Maximum length of the capabilities in an id with a signature.
 const MAX_CAPABILITIES_BYTES: usize = 512;
@@ -151,7 +151,7 @@ impl SessionIds {
     /// Verifies an id and returns its data. Returns `None` if it has expired or was not issued by this profile to this
     /// principal.
     pub(super) async fn verify(&self, id: &str, principal: &PrincipalHandle) -> Option<Resumable> {
-        if !id.starts_with(PREFIX) {
+        if !id.starts_with(SEALED_ID_PREFIX) {
             return self.verify_signed(id, principal);
         }
         let bytes = self.record.seal_keys().await?.open(id, &self.context())?;

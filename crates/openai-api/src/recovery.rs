@@ -14,7 +14,7 @@ use toolhub_core::responses::StoredResponse;
 use crate::conversation::Messages;
 use crate::endpoint::PreparedResponse;
 use crate::models;
-use crate::responses::assembler::{PREFIX, ResponseAssembler, ResponseHead};
+use crate::responses::assembler::{RESPONSE_ID_PREFIX, ResponseAssembler, ResponseHead};
 use crate::responses::background::{Job, Jobs};
 use crate::responses::final_state::{cancelled, failed, is_open_call};
 use crate::responses::history::History;
@@ -131,7 +131,7 @@ async fn resume(
     items.extend(input);
     items.extend(output.iter().cloned());
     let messages = Messages::of(&items, &[]).map_err(|error| error.message)?;
-    let key = stored.id.strip_prefix(PREFIX).unwrap_or(&stored.id).to_owned();
+    let key = stored.id.strip_prefix(RESPONSE_ID_PREFIX).unwrap_or(&stored.id).to_owned();
     let created = body["created_at"].take().as_u64().unwrap_or_default();
     let head = ResponseHead { key: key.clone(), created, echo: request.echo.clone(), is_stream: false };
     let assembler = ResponseAssembler::new(head, output);

@@ -7,7 +7,7 @@ const BASE_STEPS: u64 = 400_000;
 /// Additional steps per byte of arguments.
 const STEPS_PER_BYTE: u64 = 64;
 /// Maximum steps of a call.
-pub(super) const MAX_STEPS: u64 = 6_000_000;
+pub(super) const MAX_VALIDATION_STEPS: u64 = 6_000_000;
 /// Maximum pattern steps of a call. Counted separately, because an untested pattern does no harm: the server tests
 /// it.
 pub(super) const MAX_PATTERN_STEPS: u64 = 4_000_000;
@@ -27,7 +27,7 @@ impl Steps {
     /// The budget of a call with arguments of this many bytes.
     pub(crate) fn for_bytes(bytes: usize) -> Self {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let steps = BASE_STEPS.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)).min(MAX_STEPS);
+        let steps = BASE_STEPS.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)).min(MAX_VALIDATION_STEPS);
         Self { remaining_steps: Cell::new(steps), patterns: Cell::new(MAX_PATTERN_STEPS) }
     }
 

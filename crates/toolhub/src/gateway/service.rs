@@ -30,7 +30,7 @@ impl CallCounts {
 }
 
 /// Maximum number of principals that are counted apart. The calls of others are counted together.
-const MAX_PRINCIPALS: usize = 200;
+const MAX_COUNTED_PRINCIPALS: usize = 200;
 /// The label of principals that are not counted apart. No principal has this id.
 const OTHER: &str = "other";
 
@@ -75,7 +75,7 @@ impl PrincipalCounts {
         }
         let mut counts_by_principal =
             self.counts_by_principal.write().unwrap_or_else(PoisonError::into_inner);
-        if counts_by_principal.len() < MAX_PRINCIPALS || counts_by_principal.contains_key(principal) {
+        if counts_by_principal.len() < MAX_COUNTED_PRINCIPALS || counts_by_principal.contains_key(principal) {
             add(counts_by_principal.entry(Arc::clone(principal)).or_default());
         } else {
             add(&self.others);
@@ -195,7 +195,10 @@ mod tests {
         let mut out = MetricsText::default();
         counts.write(&mut out);
         let text = out.into_text();
-        assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), 3 * (MAX_PRINCIPALS + 1));
+        assert_eq!(
+            text.lines().filter(|line| !line.starts_with('#')).count(),
+            3 * (MAX_COUNTED_PRINCIPALS + 1)
+        );
         for sample in [
             r#"{principal="other",outcome="succeeded"} 800"#,
             r#"{principal="other",outcome="refused"} 800"#,

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use toolhub_core::RawJson;
 use toolhub_mcp_wire::era::LEGACY;
+use toolhub_mcp_wire::headers::LAST_EVENT_ID;
 
 use crate::body::Body;
 use crate::budget::Resource;
@@ -103,7 +104,7 @@ impl Gateway {
         if headers.session().is_none() {
             return Reply::empty(405);
         }
-        let usage = match headers.text("last-event-id") {
+        let usage = match headers.text(LAST_EVENT_ID) {
             Some(_) => SessionUse::Continuation,
             None => SessionUse::Request,
         };
@@ -114,7 +115,7 @@ impl Gateway {
             Ok(session) => session,
             Err(reply) => return reply.without_request(),
         };
-        if let Some((stream, after)) = headers.text("last-event-id").and_then(parse_event_id) {
+        if let Some((stream, after)) = headers.text(LAST_EVENT_ID).and_then(parse_event_id) {
             let resumable = session.log(stream).filter(|log| log.can_resume(after));
             match (resumable, principal.take(Resource::Streams, 1)) {
                 (Some(log), Ok(permit)) => return Reply::Events(with_permit(permit, log.read(after))),

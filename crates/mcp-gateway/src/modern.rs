@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION};
+use toolhub_mcp_wire::headers::{METHOD_HEADER, NAME_HEADER};
 
 use crate::PrincipalHandle;
 use crate::backend::LIST_TTL_MS;
@@ -20,8 +21,6 @@ use crate::{Gateway, capabilities, server_info};
 
 /// Headers and body differ.
 const HEADER_MISMATCH: i64 = -32020;
-const METHOD_HEADER: &str = "mcp-method";
-const NAME_HEADER: &str = "mcp-name";
 
 /// Returns the result of `server/discover`.
 pub(super) fn discover_result(instructions: Option<String>) -> RawJson {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use toolhub_core::RawJson;
 use toolhub_core::shared_state::ReplicaId;
+use toolhub_mcp_wire::headers::LAST_EVENT_ID;
 
 use crate::body::Body;
 use crate::budget::Resource;
@@ -24,7 +25,7 @@ use crate::{ABORTED, Gateway, PrincipalHandle};
 const OWNER_TIMEOUT: Duration = Duration::from_secs(5);
 const OWNER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// The headers that concern sessions.
-const SESSION_HEADERS: [&str; 3] = [SESSION_ID, PROTOCOL_VERSION, "last-event-id"];
+const SESSION_HEADERS: [&str; 3] = [SESSION_ID, PROTOCOL_VERSION, LAST_EVENT_ID];
 
 /// A request as it arrived.
 #[derive(Clone, Copy)]

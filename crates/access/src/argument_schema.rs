@@ -11,12 +11,10 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::text::truncate;
 
 use crate::schema_subset;
-use crate::spellings::Spellings;
+use crate::spellings::{MAX_COMPILED_PATTERN_BYTES, Spellings};
 
-/// Maximum size of a compiled regular expression, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Maximum length of the validator's message in an error, in characters.
-const MAX_REASON_CHARS: usize = 200;
+const MAX_VALIDATOR_MESSAGE_CHARS: usize = 200;
 
 /// How arguments relate to a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +69,11 @@ impl ArgumentSchema {
             .offline()
             .should_validate_formats(true)
             .should_ignore_unknown_formats(false)
-            .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES));
+            .with_pattern_options(PatternOptions::regex().size_limit(MAX_COMPILED_PATTERN_BYTES));
         let validator = options.build(schema).map_err(|error| {
             let place = error.instance_path().as_str().to_owned();
             let reason = error.to_string();
-            let reason = truncate(&reason, MAX_REASON_CHARS).unwrap_or(reason);
+            let reason = truncate(&reason, MAX_VALIDATOR_MESSAGE_CHARS).unwrap_or(reason);
             let at = |word: &str| if place.is_empty() { String::new() } else { format!("{word} `{place}`") };
             LocalizedText::new(
                 format!("invalid JSON Schema{}: {reason}", at(" at")),
@@ -94,8 +92,9 @@ impl ArgumentSchema {
     pub(crate) fn judge(&self, arguments: &Arguments<'_>) -> Verdict {
         let (Some(raw), Some(value)) = (arguments.raw, arguments.value()) else { return Verdict::Unreadable };
         // Many rules share few schemas.
-        let known = arguments.verdicts.borrow().iter().find(|(schema, _)| *schema == self.id).copied();
-        if let Some((_, verdict)) = known {
+        let cached_verdict =
+            arguments.verdicts.borrow().iter().find(|(schema, _)| *schema == self.id).copied();
+        if let Some((_, verdict)) = cached_verdict {
             return verdict;
         }
         let verdict = if self.spellings.has_variant_in(raw) {
@@ -118,8 +117,8 @@ impl ArgumentSchemas {
     pub(crate) fn compile(&mut self, schema: &Value) -> Result<Arc<ArgumentSchema>, LocalizedText> {
         // The order of keys is a part of the text, because it is listed.
         let text = schema.to_string();
-        if let Some(known) = self.0.get(&text) {
-            return Ok(Arc::clone(known));
+        if let Some(compiled_schema) = self.0.get(&text) {
+            return Ok(Arc::clone(compiled_schema));
         }
         let compiled = Arc::new(ArgumentSchema::compile(self.0.len(), schema)?);
         self.0.insert(text, Arc::clone(&compiled));

@@ -11,7 +11,7 @@ use crate::request::{Action, Resource};
 use crate::rule_set::RuleSet;
 
 /// Maximum number of principals; if exceeded, all are computed anew.
-const MAX_PRINCIPALS: usize = 16_384;
+const MAX_CACHED_PRINCIPALS: usize = 16_384;
 /// Maximum number of variants of one principal, such as tokens with different scopes.
 const MAX_VARIANTS: usize = 8;
 
@@ -45,7 +45,10 @@ impl PermissionCache {
     pub fn permissions(&self, principal: &Principal) -> Permissions {
         let find = |entries: &Entries| {
             let variants = entries.by_id.get(principal.id())?;
-            variants.iter().find(|(known, _)| known == principal).map(|(_, permissions)| permissions.clone())
+            variants
+                .iter()
+                .find(|(cached_principal, _)| cached_principal == principal)
+                .map(|(_, permissions)| permissions.clone())
         };
         if let Some(permissions) = find(&self.entries.read().unwrap_or_else(PoisonError::into_inner)) {
             return permissions;
@@ -63,11 +66,11 @@ impl PermissionCache {
 
 impl Entries {
     fn insert(&mut self, principal: &Principal, permissions: Permissions) -> Permissions {
-        if self.by_id.len() >= MAX_PRINCIPALS || self.distinct.len() >= MAX_PRINCIPALS {
+        if self.by_id.len() >= MAX_CACHED_PRINCIPALS || self.distinct.len() >= MAX_CACHED_PRINCIPALS {
             *self = Self::default();
         }
         let permissions = match self.distinct.get(&permissions) {
-            Some(known) => known.clone(),
+            Some(shared) => shared.clone(),
             None => {
                 self.distinct.insert(permissions.clone());
                 permissions
@@ -75,7 +78,7 @@ impl Entries {
         };
         let variants = self.by_id.entry(Arc::clone(principal.id())).or_default();
         // Another thread may have added it meanwhile.
-        variants.retain(|(known, _)| known != principal);
+        variants.retain(|(cached_principal, _)| cached_principal != principal);
         if variants.len() >= MAX_VARIANTS {
             variants.remove(0);
         }

@@ -64,7 +64,7 @@ impl RuleSet {
         let keys: Vec<String> = known.keys.iter().map(|name| format!("key:{name}")).collect();
         let mut servers = known.servers.clone();
         servers.extend(["native".to_owned(), "skill".to_owned()]);
-        let mut found = Vec::new();
+        let mut warnings = Vec::new();
         for (index, rule) in self.rules().iter().enumerate() {
             let mut check = |key: &'static str, patterns: &[Pattern], names: &[String]| {
                 // Other principals than keys are not known in advance.
@@ -72,7 +72,7 @@ impl RuleSet {
                     |pattern: &&Pattern| key != "principals" || pattern.text().starts_with("key:");
                 let unmatched = |pattern: &&Pattern| !matches_any(pattern, names);
                 for pattern in patterns.iter().filter(is_checked).filter(unmatched) {
-                    found.push(RuleWarning { index, key, text: unknown(key, pattern.text()) });
+                    warnings.push(RuleWarning { index, key, text: unknown(key, pattern.text()) });
                 }
             };
             check("principals", &rule.principals, &keys);
@@ -82,7 +82,7 @@ impl RuleSet {
                 check("tools", &rule.tools, tools);
             }
         }
-        found
+        warnings
     }
 }
 
@@ -111,16 +111,18 @@ fn unknown(key: &str, name: &str) -> LocalizedText {
 }
 
 fn warn(spec: &RuleSpec) -> Vec<(&'static str, LocalizedText)> {
-    let mut found = Vec::new();
+    let mut warnings = Vec::new();
     if spec.effect == RuleEffect::Forbid && spec.scope.is_some() {
         let text = LocalizedText::new(
             "has no effect on a rule that forbids: use `ask` or `allow`",
             "对 forbid 规则不起作用：请改用 `ask` 或 `allow`",
         );
-        found.push(("scope", text));
+        warnings.push(("scope", text));
     }
     let schema = spec.arguments.as_ref().filter(|_| spec.effect == RuleEffect::Allow);
-    let Some(properties) = schema.and_then(|schema| schema["properties"].as_object()) else { return found };
+    let Some(properties) = schema.and_then(|schema| schema["properties"].as_object()) else {
+        return warnings;
+    };
     for (name, property) in properties {
         let required = schema.and_then(|schema| schema["required"].as_array());
         if !required.is_some_and(|names| names.iter().any(|required| required == name)) {
@@ -130,7 +132,7 @@ fn warn(spec: &RuleSpec) -> Vec<(&'static str, LocalizedText)> {
                 ),
                 format!("允许不带 `{name}` 的调用：请把它加入 `required`，否则会使用服务器的默认值"),
             );
-            found.push(("arguments", text));
+            warnings.push(("arguments", text));
         }
         let of_strings = OF_STRINGS.iter().find(|keyword| property.get(keyword).is_some());
         if let Some(keyword) = of_strings
@@ -142,10 +144,10 @@ fn warn(spec: &RuleSpec) -> Vec<(&'static str, LocalizedText)> {
                 ),
                 format!("`{name}` 的 `{keyword}` 会接受任何非字符串的值：请加上 `type = \"string\"`"),
             );
-            found.push(("arguments", text));
+            warnings.push(("arguments", text));
         }
     }
-    found
+    warnings
 }
 
 #[cfg(test)]

@@ -142,8 +142,8 @@ impl Narrowed {
             }
         }
         if let Some(Value::Array(required)) = rule.get("required") {
-            let own = self.root.get("required").and_then(|names| names.decode::<Vec<Value>>().ok());
-            let mut names = own.unwrap_or_default();
+            let root_required = self.root.get("required").and_then(|names| names.decode::<Vec<Value>>().ok());
+            let mut names = root_required.unwrap_or_default();
             names.extend(required.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
             self.root.set("required", RawJson::of(&names));
         }
@@ -211,10 +211,10 @@ fn append_all_of(schema: &mut RawObject, additions: Vec<RawJson>) {
     if additions.is_empty() {
         return;
     }
-    let own = schema.get("allOf").and_then(|all| all.decode::<Vec<RawJson>>().ok());
-    let mut all = own.unwrap_or_default();
-    all.extend(additions);
-    schema.set("allOf", RawJson::of(&all));
+    let existing_schemas = schema.get("allOf").and_then(|schemas| schemas.decode::<Vec<RawJson>>().ok());
+    let mut schemas = existing_schemas.unwrap_or_default();
+    schemas.extend(additions);
+    schema.set("allOf", RawJson::of(&schemas));
 }
 
 /// Returns a schema that accepts what both the tool's schema of a property and the rule's accept.
@@ -233,14 +233,16 @@ fn merge_property(property: &RawJson, limit: &Value) -> RawJson {
     // Keywords that depend on others of the rule's schema stay together.
     let mut others = Map::new();
     for (key, value) in limits {
-        let own = merged.get(key);
+        let current_value = merged.get(key);
         if ANNOTATIONS.contains(&key.as_str()) {
-            if own.is_none() {
+            if current_value.is_none() {
                 merged.set(key.clone(), value.clone());
             }
-        } else if own.is_some_and(|own| own.value() == *value) && ASSERTIONS.contains(&key.as_str()) {
+        } else if current_value.is_some_and(|current_value| current_value.value() == *value)
+            && ASSERTIONS.contains(&key.as_str())
+        {
             // Already there.
-        } else if own.is_none() && ASSERTIONS.contains(&key.as_str()) {
+        } else if current_value.is_none() && ASSERTIONS.contains(&key.as_str()) {
             merged.set(key.clone(), value.clone());
         } else {
             others.insert(key.clone(), value.clone());

@@ -31,8 +31,8 @@ impl Decimal {
     fn parse(text: &str) -> Option<Self> {
         let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let mut digits = format!("{whole}{fraction}");
+        let (integer_part, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let mut digits = format!("{integer_part}{fraction}");
         let mut exponent = exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(fraction.len()).ok()?)?;
         let significant = digits.trim_end_matches('0').len();
         exponent = exponent.checked_add(i64::try_from(digits.len() - significant).ok()?)?;

@@ -248,7 +248,7 @@ impl Permissions {
     fn collect_scopes(&self, rules: &[usize]) -> Vec<String> {
         let mut scopes: Vec<String> = Vec::new();
         for scope in rules.iter().filter_map(|rule| self.missing_scopes_of(*rule)).flatten() {
-            if !scopes.iter().any(|known| **known == **scope) {
+            if !scopes.iter().any(|collected_scope| **collected_scope == **scope) {
                 scopes.push(scope.to_string());
             }
         }

@@ -155,11 +155,11 @@ fn compile_rule(index: usize, spec: &RuleSpec, schemas: &mut ArgumentSchemas) ->
 
 fn compile_role(name: &str) -> Result<Role, Problem> {
     Role::from_name(name).ok_or_else(|| {
-        let known = Role::ALL.map(|role| format!("`{}`", role.name()));
+        let role_names = Role::ALL.map(|role| format!("`{}`", role.name()));
         Problem::new(
             "roles",
-            format!("unknown role `{name}`: use {}", known.join(", ")),
-            format!("未知角色 `{name}`：可用 {}", known.join("、")),
+            format!("unknown role `{name}`: use {}", role_names.join(", ")),
+            format!("未知角色 `{name}`：可用 {}", role_names.join("、")),
         )
     })
 }

@@ -17,7 +17,7 @@ use crate::number_text::is_read_alike;
 use crate::schema_subset::{SCHEMA_LISTS, SCHEMA_MAPS};
 
 /// Maximum size of a compiled regular expression, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
+pub(crate) const MAX_COMPILED_PATTERN_BYTES: usize = 1 << 20;
 
 /// The keys and numbers that a schema constrains at one position of the arguments, and below it.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl KeyPattern {
         let build = |ignores_case: bool| {
             RegexBuilder::new(pattern)
                 .case_insensitive(ignores_case)
-                .size_limit(MAX_PATTERN_BYTES)
+                .size_limit(MAX_COMPILED_PATTERN_BYTES)
                 .build()
                 .map_err(|_| {
                     LocalizedText::new(

@@ -1,8 +1,7 @@
 //! Resolves the tool that a `call_tool` call reaches: permissions are decided by that tool, not by `call_tool`.
 
-use toolhub_core::{CallBy, Coercion, RawJson, ToolCall, ToolName};
+use toolhub_core::{CALL_TOOL, CallBy, Coercion, RawJson, ToolCall, ToolName};
 
-const CALL_TOOL: &str = "call_tool";
 /// The members of the arguments of `call_tool`.
 const MEMBERS: [&str; 3] = ["name", "arguments", "source"];
 

@@ -9,7 +9,7 @@ use toolhub_engine::Catalog;
 use crate::allowlist::ToolAllowlist;
 
 /// Maximum number of tools listed per source.
-const MAX_NAMES: usize = 6;
+const MAX_LISTED_TOOLS: usize = 6;
 
 const GREETINGS: [&str; 20] = [
     "hello",
@@ -83,8 +83,8 @@ pub(crate) fn answer(
         .to_owned(),
     ];
     for (source, names) in &sources {
-        let more = names.len().saturating_sub(MAX_NAMES);
-        let names = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(MAX_LISTED_TOOLS);
+        let names = names.iter().take(MAX_LISTED_TOOLS).copied().collect::<Vec<_>>().join(", ");
         lines.push(match more {
             0 => format!("  {source}: {names}"),
             more => lang.choose(

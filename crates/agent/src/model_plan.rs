@@ -11,7 +11,7 @@ use crate::model_session::{ModelSession, ReplyError};
 use toolhub_planner::plan::{Complexity, Plan, Slot, Step, StepId};
 
 /// Maximum number of steps of a plan.
-const MAX_STEPS: usize = 12;
+const MAX_PLAN_STEPS: usize = 12;
 
 /// Why the model made no plan.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub(crate) fn read(text: &str, agent_context: &AgentContext<'_>) -> Option<Plan>
     let listed: Vec<RawJson> = plan.get("steps")?.decode().ok()?;
     let mut seen = HashSet::new();
     let mut steps = Vec::new();
-    for (index, raw) in listed.iter().take(MAX_STEPS).enumerate() {
+    for (index, raw) in listed.iter().take(MAX_PLAN_STEPS).enumerate() {
         let step = step(&raw.object()?, index, agent_context)?;
         // Step ids must be unique.
         if !seen.insert(step.id.clone()) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::outcome::Verification;
-use toolhub_core::{Outcome, RawJson, RawObject, Source, ToolName, ToolOutput};
+use toolhub_core::{Outcome, RawJson, RawObject, Source, ToolName, ToolOutput, meta_keys};
 
 use toolhub_planner::plan::StepId;
 
@@ -33,13 +33,10 @@ pub struct StepResult {
     pub took: Duration,
 }
 
-/// The key in the `_meta` of a text block for the Chinese translation of its text.
-const CHINESE: &str = "toolhub/zh";
-
 /// The texts of an output, in Chinese if translated; `None` if no block has a translation.
 fn in_chinese(output: &ToolOutput) -> Option<String> {
     let chinese = |block: &RawJson| -> Option<String> {
-        block.object()?.get("_meta")?.object()?.get(CHINESE)?.decode().ok()
+        block.object()?.get("_meta")?.object()?.get(meta_keys::CHINESE)?.decode().ok()
     };
     let plain = |block: &RawJson| -> Option<String> { block.object()?.get("text")?.decode().ok() };
     let blocks = output.blocks();

@@ -17,7 +17,7 @@ const GENESIS: &[u8] = b"toolhub audit log 1\0";
 /// Bytes of a record's hash that a batch keeps, to name the first record that was changed.
 pub(crate) const KEPT_HASH_BYTES: usize = 8;
 /// Maximum number of distinct principals in the summary of a batch.
-const MAX_PRINCIPALS: usize = 64;
+const MAX_SUMMARY_PRINCIPALS: usize = 64;
 /// Delimits each principal in the summary of a batch.
 const DELIMITER: char = '\u{1f}';
 
@@ -168,7 +168,7 @@ impl Principals {
         if names.iter().any(|known| known == principal) {
             return;
         }
-        if names.len() < MAX_PRINCIPALS { names.push(principal.to_owned()) } else { self.0 = None }
+        if names.len() < MAX_SUMMARY_PRINCIPALS { names.push(principal.to_owned()) } else { self.0 = None }
     }
 
     fn append(&mut self, other: &Self) {

@@ -26,7 +26,7 @@ use toolhub_core::hex;
 use crate::chain::{Hash, LogId};
 use crate::record::AuditRecord;
 
-const VERSION: &str = "1.3.0";
+const SCHEMA_VERSION: &str = "1.3.0";
 const AUTHENTICATION: u64 = 3002;
 const API_ACTIVITY: u64 = 6003;
 
@@ -56,7 +56,7 @@ pub fn ocsf_event(log: &LogId, record: &AuditRecord, hash: &Hash) -> Value {
         "severity_id": severity,
         "status_id": status,
         "metadata": {
-            "version": VERSION,
+            "version": SCHEMA_VERSION,
             "product": { "name": "toolhub", "vendor_name": "toolhub" },
             "log_name": log.to_string(),
             "uid": hash.to_string(),

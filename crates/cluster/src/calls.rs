@@ -15,9 +15,9 @@ const PRUNE_ABOVE: usize = 4096;
 /// Minimum time between two such removals, which look at all ids.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
 /// Above this number of ids, a cancellation of an unknown request has no effect.
-const MAX_IDS: usize = 1 << 20;
+const MAX_HANDLED_CALLS: usize = 1 << 20;
 /// Length of the longest id in bytes.
-const MAX_ID_BYTES: usize = 128;
+const MAX_CALL_ID_BYTES: usize = 128;
 
 /// A request that runs, with its state.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl<S: Default> HandledRequests<S> {
     /// Begins a request; `None` if it came before, or was cancelled.
     pub(crate) fn begin(&self, id: &str) -> Option<Running<'_, S>> {
         let mut table = self.table();
-        if id.len() > MAX_ID_BYTES || table.entries.contains_key(id) {
+        if id.len() > MAX_CALL_ID_BYTES || table.entries.contains_key(id) {
             return None;
         }
         table.prune();
@@ -109,7 +109,7 @@ impl<S> HandledRequests<S> {
     pub(crate) fn cancel(&self, id: &str) {
         let mut table = self.table();
         table.prune();
-        let is_full = table.entries.len() >= MAX_IDS || id.len() > MAX_ID_BYTES;
+        let is_full = table.entries.len() >= MAX_HANDLED_CALLS || id.len() > MAX_CALL_ID_BYTES;
         if is_full && !table.entries.contains_key(id) {
             return;
         }

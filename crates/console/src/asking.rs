@@ -17,11 +17,11 @@ use crate::event_response::{self, PendingAnswers, StreamEvent};
 /// Capacity of the channel of events. Pieces of text that do not fit are dropped: the answer has the whole text.
 const CHANNEL_CAPACITY: usize = 256;
 /// How often new calls of the conversation are looked for.
-const STEP_INTERVAL: Duration = Duration::from_millis(300);
+const CALL_POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// How long a confirmation is waited for.
 const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum number of calls of a conversation that are shown as steps.
-const MAX_STEPS: usize = 100;
+const MAX_SHOWN_CALLS: usize = 100;
 
 /// A request to the agent.
 pub(crate) struct AgentPrompt {
@@ -143,7 +143,7 @@ impl<'a> Steps<'a> {
     async fn read(&self) -> Vec<CallRecord> {
         let query = CallQuery {
             conversation: Some(self.conversation.to_owned()),
-            limit: Some(MAX_STEPS),
+            limit: Some(MAX_SHOWN_CALLS),
             ..CallQuery::default()
         };
         self.gateways.hub().calls(query).await.unwrap_or_default()
@@ -152,7 +152,7 @@ impl<'a> Steps<'a> {
     /// Never ends by itself.
     async fn follow(&mut self) {
         loop {
-            tokio::time::sleep(STEP_INTERVAL).await;
+            tokio::time::sleep(CALL_POLL_INTERVAL).await;
             self.announce().await;
         }
     }

@@ -13,7 +13,7 @@ use crate::problem::Problem;
 /// How long results are kept.
 pub(crate) const RETENTION: Duration = Duration::from_secs(24 * 3_600);
 /// Maximum number of keys of one principal. The oldest one that is done makes room.
-const MAX_KEYS: usize = 1_024;
+const MAX_IDEMPOTENCY_KEYS: usize = 1_024;
 pub(crate) const MAX_KEY_BYTES: usize = 256;
 /// Larger results are not kept: a repetition gets an error that names the list of calls.
 pub(crate) const MAX_KEPT_BYTES: usize = 64 << 10;
@@ -35,9 +35,16 @@ struct Entry {
     progress: Progress,
 }
 
-/// The keys that were used, by principal and key.
+/// A key of a principal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct OwnedKey {
+    principal: Arc<str>,
+    key: String,
+}
+
+/// The keys that were used.
 #[derive(Debug, Default)]
-pub(crate) struct IdempotencyKeys(Mutex<HashMap<(Arc<str>, String), Entry>>);
+pub(crate) struct IdempotencyKeys(Mutex<HashMap<OwnedKey, Entry>>);
 
 /// What to do with a request.
 pub(crate) enum Turn<'a> {
@@ -50,7 +57,7 @@ pub(crate) enum Turn<'a> {
 /// The first request with a key. If it is dropped before its result is known, repetitions are refused.
 pub(crate) struct FirstRequest<'a> {
     keys: &'a IdempotencyKeys,
-    id: Option<(Arc<str>, String)>,
+    id: Option<OwnedKey>,
 }
 
 impl FirstRequest<'_> {
@@ -93,7 +100,8 @@ impl IdempotencyKeys {
                 format!("`Idempotency-Key` 的长度应为 1 到 {MAX_KEY_BYTES} 个字符"),
             ));
         }
-        let (id, request) = ((Arc::clone(principal), key.to_owned()), hash_of(request));
+        let id = OwnedKey { principal: Arc::clone(principal), key: key.to_owned() };
+        let request = hash_of(request);
         let mut keys = self.lock();
         keys.retain(|_, entry| entry.began.elapsed() < RETENTION);
         if let Some(entry) = keys.get(&id) {
@@ -123,8 +131,8 @@ impl IdempotencyKeys {
                 )),
             };
         }
-        let own = || keys.iter().filter(|((of, _), _)| of == principal);
-        if own().count() >= MAX_KEYS {
+        let own = || keys.iter().filter(|(id, _)| id.principal == *principal);
+        if own().count() >= MAX_IDEMPOTENCY_KEYS {
             let done = own().filter(|(_, entry)| !matches!(entry.progress, Progress::Running));
             let oldest = done.min_by_key(|(_, entry)| entry.began).map(|(id, _)| id.clone());
             let Some(oldest) = oldest else {
@@ -140,13 +148,13 @@ impl IdempotencyKeys {
         Ok(Turn::First(FirstRequest { keys: self, id: Some(id) }))
     }
 
-    fn set(&self, id: &(Arc<str>, String), progress: Progress) {
+    fn set(&self, id: &OwnedKey, progress: Progress) {
         if let Some(entry) = self.lock().get_mut(id) {
             entry.progress = progress;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Arc<str>, String), Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedKey, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,13 +186,13 @@ mod tests {
             first.abandon();
         }
         // Many keys of one principal do not keep another one out.
-        for number in 0..2 * MAX_KEYS {
+        for number in 0..2 * MAX_IDEMPOTENCY_KEYS {
             let Ok(Turn::First(first)) = keys.begin(&ann, Some(&format!("{number}")), "a") else {
                 panic!("{number}")
             };
             first.finish("");
         }
-        assert!(keys.lock().len() <= MAX_KEYS + 1);
+        assert!(keys.lock().len() <= MAX_IDEMPOTENCY_KEYS + 1);
         for _ in 0..2 {
             assert!(matches!(keys.begin(&ann, None, "a"), Ok(Turn::First(_))));
         }

@@ -1,13 +1,13 @@
 //! Calls of "Try it": progress, log messages and questions of the server reach the page while the call runs.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 use toolhub::{Catalog, DirectCall, DirectClient, Gateways};
-use toolhub_core::caller::ClientResponse;
+use toolhub_core::caller::{CLIENT_ANSWER_TIMEOUT, ClientResponse};
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::{Tool, ToolDefinition};
 use toolhub_core::{BoxFuture, Lang, Localize as _, RawJson, RawObject, Source, ToolError};
@@ -20,10 +20,6 @@ use crate::event_response::{AnswerCheck, PendingAnswers, StreamEvent};
 pub(crate) const CHANNEL_CAPACITY: usize = 256;
 /// Longer progress and log messages are not shown: a page that reads slowly would keep them in memory.
 const MAX_NOTICE_BYTES: usize = 8 << 10;
-/// How long the answer to a question may take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
-/// The JSON-RPC error for a request that the client does not support.
-const UNSUPPORTED_REQUEST: i64 = -32601;
 /// The JSON-RPC error for a question that was not answered.
 const NOT_ANSWERED: i64 = -1;
 /// The questions that a person at a page can answer.
@@ -103,7 +99,7 @@ impl DirectClient for PageClient {
     fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         Box::pin(async move {
             if !QUESTIONS.contains(&method.as_str()) {
-                return Err((UNSUPPORTED_REQUEST, format!("the console does not support {method}")));
+                return Err((METHOD_NOT_FOUND, format!("the console does not support {method}")));
             }
             let unanswered = || (NOT_ANSWERED, "the question was not answered".to_owned());
             let mut question =
@@ -113,7 +109,7 @@ impl DirectClient for PageClient {
             // Never dropped: the call waits for the answer.
             self.events.send(event).await.map_err(|_| unanswered())?;
             let answer = tokio::select! {
-                answer = tokio::time::timeout(ANSWER_TIMEOUT, question.answer()) => answer.ok().flatten(),
+                answer = tokio::time::timeout(CLIENT_ANSWER_TIMEOUT, question.answer()) => answer.ok().flatten(),
                 // The page is gone: the call was cancelled with it, but the server's request outlives it.
                 () = self.events.closed() => None,
             };

@@ -17,7 +17,7 @@ use crate::problem::Problem;
 
 const KIND: StateKind = StateKind::IdempotencyKey;
 /// Maximum number of keys of one principal; the oldest are forgotten first.
-const MAX_KEYS: usize = 4_096;
+const MAX_SHARED_IDEMPOTENCY_KEYS: usize = 4_096;
 /// How often an entry is read again that other replicas change at the same time.
 const MAX_ATTEMPTS: usize = 4;
 
@@ -78,7 +78,10 @@ impl SharedRequest {
                 expires_at: SystemTime::now() + RETENTION,
             };
             if let Some(revision) = store.create_entry(entry).await.map_err(|error| unavailable(&error))? {
-                store.trim_entries(KIND, principal, MAX_KEYS).await.map_err(|error| unavailable(&error))?;
+                store
+                    .trim_entries(KIND, principal, MAX_SHARED_IDEMPOTENCY_KEYS)
+                    .await
+                    .map_err(|error| unavailable(&error))?;
                 let store = Arc::clone(store);
                 return Ok(Some(SharedTurn::First(Self { store, id, request, revision })));
             }

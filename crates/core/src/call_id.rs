@@ -23,12 +23,12 @@ impl CallId {
         // Cached to avoid a system call per id.
         static PROCESS: LazyLock<u32> = LazyLock::new(std::process::id);
         // The prefix, three separators and three numbers of at most 16 digits.
-        const MAX_ID_BYTES: usize = 4 + 3 * 17;
+        const MAX_CALL_ID_BYTES: usize = 4 + 3 * 17;
         let millis = unix_millis(SystemTime::now());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mut text = [0; MAX_ID_BYTES];
+        let mut text = [0; MAX_CALL_ID_BYTES];
         // Filled from the end, because the length is not known in advance.
-        let mut start = MAX_ID_BYTES;
+        let mut start = MAX_CALL_ID_BYTES;
         let mut push = |letter: u8| {
             start -= 1;
             text[start] = letter;

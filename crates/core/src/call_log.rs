@@ -298,8 +298,8 @@ pub trait CallHistory: Send + Sync {
         tool: &'a ToolName,
     ) -> BoxFuture<'a, Result<Option<ToolStatistics>, StoreError>> {
         Box::pin(async move {
-            let all = self.statistics().await?;
-            Ok(all.into_iter().find(|one| one.source == *source && one.tool == *tool))
+            let all_statistics = self.statistics().await?;
+            Ok(all_statistics.into_iter().find(|entry| entry.source == *source && entry.tool == *tool))
         })
     }
 

@@ -3,12 +3,16 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::boxed::BoxFuture;
 use crate::json::{RawJson, RawObject};
 use crate::lang::Lang;
 use crate::principal::Principal;
 use crate::trace::TraceContext;
+
+/// How long the client may take to answer a request of a server: a person may have to decide.
+pub const CLIENT_ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The response to a request: a result, or the code and message of an error.
 pub type ClientResponse = Result<RawJson, (i64, String)>;

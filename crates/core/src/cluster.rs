@@ -70,7 +70,7 @@ pub struct Placement {
     /// The number of this placement. No other placement has it.
     pub epoch: i64,
     /// How long the lease still lasts, by the clock of the database.
-    pub left: Duration,
+    pub remaining_lease: Duration,
 }
 
 /// A placement that a worker was given. Its lease may have ended since.

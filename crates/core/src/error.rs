@@ -9,6 +9,9 @@ use crate::shell;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
 
+/// The JSON-RPC error code for a method that does not exist or that the receiver does not support (JSON-RPC 2.0, section 5.1).
+pub const METHOD_NOT_FOUND: i64 = -32601;
+
 /// The possible effect of a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -301,7 +304,7 @@ impl ToolError {
             // ran: the TypeScript SDK sends -32602 if the result does not match `outputSchema`, handlers send -32700
             // or -32600 for any input they cannot parse, and -32021 if they find a capability missing midway.
             Self::Protocol { code, .. } => match code {
-                -32601 | -32022 | -32020 => Effect::None,
+                METHOD_NOT_FOUND | -32022 | -32020 => Effect::None,
                 _ => Effect::Unknown,
             },
             Self::Unreadable { .. }
@@ -341,11 +344,11 @@ impl Localize for ToolError {
                     format!("没有来源 `{name}`，未执行任何操作；{hint}"),
                 )
             }
-            Self::NoneCapable { capability, have: 0, known } => {
-                let known = known.join(", ");
+            Self::NoneCapable { capability, have: 0, known: capabilities } => {
+                let capabilities = capabilities.join(", ");
                 lang.choose(
-                    format!("no tool is known to be good for `{capability}`; there is: {known}"),
-                    format!("没有适用于 `{capability}` 的工具；现有类别：{known}"),
+                    format!("no tool is known to be good for `{capability}`; there is: {capabilities}"),
+                    format!("没有适用于 `{capability}` 的工具；现有类别：{capabilities}"),
                 )
             }
             Self::NoneCapable { capability, have: 1, .. } => lang.choose(

@@ -324,9 +324,9 @@ impl Localize for EventKind {
             }
             Self::Planned { steps, problems } => {
                 let problems = problems.iter().map(|problem| problem.localize(lang));
-                let all: Vec<String> = steps.iter().cloned().chain(problems).collect();
-                let all = all.join(lang.choose("; ", "；"));
-                lang.choose(format!("plan: {all}"), format!("计划：{all}"))
+                let parts: Vec<String> = steps.iter().cloned().chain(problems).collect();
+                let parts = parts.join(lang.choose("; ", "；"));
+                lang.choose(format!("plan: {parts}"), format!("计划：{parts}"))
             }
             Self::StepStarted { step, description, tool } => {
                 let tool = tool.as_ref().map(|tool| format!(" (`{tool}`)")).unwrap_or_default();

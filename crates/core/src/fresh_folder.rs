@@ -75,8 +75,8 @@ fn private_dirs() -> DirBuilder {
 
 fn process_folder(parent: &Path) -> io::Result<Arc<ProcessFolder>> {
     let mut folders = PROCESS_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = folders.get(parent).and_then(Weak::upgrade) {
-        return Ok(known);
+    if let Some(existing_folder) = folders.get(parent).and_then(Weak::upgrade) {
+        return Ok(existing_folder);
     }
     remove_unused(parent);
     for _ in 0..MAX_ATTEMPTS {

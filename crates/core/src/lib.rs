@@ -11,6 +11,7 @@ pub mod call_log;
 pub mod caller;
 pub mod cluster;
 pub mod consent;
+pub mod control_tool;
 pub mod conversation;
 pub mod error;
 pub mod event;
@@ -24,6 +25,7 @@ pub mod instance;
 pub mod io_thread;
 pub mod json;
 pub mod lang;
+pub mod meta_keys;
 pub mod millis;
 pub mod model;
 pub mod name_tables;
@@ -58,20 +60,21 @@ pub use access_record::{AccessRecord, RequestTransport};
 pub use call::{CallBy, CallId, Coercion, ToolCall};
 pub use caller::{Caller, CallerHandle};
 pub use consent::{Consent, LaunchPermit};
+pub use control_tool::{
+    CALL_TOOL, ControlProperty, ControlTool, DESCRIBE_TOOL, RUN_SCRIPT, SEARCH_TOOLS, USE_SKILL,
+};
 pub use error::{Effect, ToolError};
 pub use event::{Event, EventKind};
 pub use fast_map::FastMap;
 pub use function::{IntoOutput, NativeTool};
 pub use json::{RawJson, RawObject};
 pub use lang::{Lang, Localize};
-pub use nested::{
-    CpuShare, NestedBudget, NestedCall, NestedOrigin, NestedTool, NestedToolList, NestedTools, RUN_SCRIPT,
-};
+pub use nested::{CpuShare, NestedBudget, NestedCall, NestedOrigin, NestedTool, NestedToolList, NestedTools};
 pub use oauth_spec::{Grant, OAuthSpec};
 pub use outcome::{Outcome, ToolOutput};
 pub use ports::{BoxFuture, CallContext, EventSink, ToolHost};
 pub use principal::{Authorization, Principal, Role, Roles};
-pub use process_sandbox::{ProcessSandbox, SandboxedProcess};
+pub use process_sandbox::{HUB_MARK_VARIABLE, ProcessSandbox, SandboxedProcess};
 pub use secret::Secret;
 pub use source::{ServerId, Source};
 pub use system_program::{path_outside, system_program};

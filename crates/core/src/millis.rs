@@ -1,6 +1,9 @@
-//! Times and durations in whole milliseconds, as ids, messages and files contain them.
+//! Times and durations in whole milliseconds, as ids, messages and files contain them, and the length of a day.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A day without leap seconds.
+pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Milliseconds from 1970 to `time`; 0 for an earlier time.
 pub fn unix_millis(time: SystemTime) -> u64 {

@@ -8,17 +8,13 @@ use std::time::Duration;
 
 use crate::BoxFuture;
 use crate::call_id::CallId;
+use crate::control_tool::{ControlProperty, ControlTool};
 use crate::error::ToolError;
 use crate::json::RawJson;
 use crate::lang::LocalizedText;
 use crate::output::ToolOutput;
-use crate::source::Source;
+use crate::source::{SOURCE_SEPARATOR, Source};
 use crate::tool::{ApprovalStatus, Tool};
-
-/// The tool that runs scripts.
-pub const RUN_SCRIPT: &str = "run_script";
-/// Native tools that call other tools, which a running call does by itself.
-const CALLING_TOOLS: [&str; 2] = [RUN_SCRIPT, "call_tool"];
 
 /// A tool that a running call may use.
 #[derive(Debug, Clone)]
@@ -38,16 +34,19 @@ pub struct NestedTool {
 impl NestedTool {
     /// A tool under a unique name. `None` if running calls do not use it: it is quarantined, or calls other tools itself.
     pub fn of(tool: &Tool, name: String) -> Option<Self> {
-        let own = tool.name().as_str();
-        let is_calling = tool.source == Source::Native && CALLING_TOOLS.contains(&own);
-        if is_calling || tool.approval == ApprovalStatus::Quarantined {
+        let calls_tools =
+            ControlTool::of(tool).is_some_and(|control| control.has(ControlProperty::CallsTools));
+        if calls_tools || tool.approval == ApprovalStatus::Quarantined {
             return None;
         }
         let member = match &tool.source {
             // A name that is reserved for another tool has the server before it.
             Source::Server(id) => {
-                let plain = own.strip_prefix(id.as_str()).and_then(|rest| rest.strip_prefix("__"));
-                Some((id.to_string(), plain.unwrap_or(own).to_owned()))
+                let catalog_name = tool.name().as_str();
+                let server_name = catalog_name
+                    .strip_prefix(id.as_str())
+                    .and_then(|rest| rest.strip_prefix(SOURCE_SEPARATOR));
+                Some((id.to_string(), server_name.unwrap_or(catalog_name).to_owned()))
             }
             Source::Native | Source::Skill => None,
         };
@@ -180,8 +179,8 @@ impl NestedBudget {
     pub fn take_cpu(self: &Arc<Self>) -> Option<CpuShare> {
         let mut cpu = self.cpu();
         let taken = cpu.outer.saturating_add(cpu.inner).saturating_add(cpu.shared_out);
-        let left = cpu.limit.saturating_sub(taken);
-        let time = left / 2;
+        let remaining_time = cpu.limit.saturating_sub(taken);
+        let time = remaining_time / 2;
         if time < MIN_CPU_SHARE {
             return None;
         }
@@ -211,8 +210,10 @@ impl NestedBudget {
     }
 }
 
-fn take(left: &AtomicUsize, count: usize) -> bool {
-    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count)).is_ok()
+fn take(remaining: &AtomicUsize, count: usize) -> bool {
+    remaining
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| remaining.checked_sub(count))
+        .is_ok()
 }
 
 /// What is known of the call that gets a port for nested calls.

@@ -14,37 +14,46 @@ static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Adds a database, before it is opened.
 pub fn add(file: &Path) {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if !open.iter().any(|known| known == file) {
+    if !open.iter().any(|database| database == file) {
         open.push(file.to_owned());
     }
 }
 
 /// Whether a path leads to a file of such a database.
 pub fn contains(file: &Path) -> bool {
-    std::fs::metadata(file).is_ok_and(|found| identity(&found).is_some_and(is_open))
+    std::fs::metadata(file).is_ok_and(|metadata| identity(&metadata).is_some_and(is_open))
 }
 
-/// The device and the inode of a file, on systems with POSIX locks.
-fn identity(found: &std::fs::Metadata) -> Option<(u64, u64)> {
+/// A file of this machine, by whatever name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// The device of the file system.
+    pub device: u64,
+    /// The inode in the file system.
+    pub inode: u64,
+}
+
+/// `None` on systems without POSIX locks.
+fn identity(metadata: &std::fs::Metadata) -> Option<FileIdentity> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
-        Some((found.dev(), found.ino()))
+        Some(FileIdentity { device: metadata.dev(), inode: metadata.ino() })
     }
     #[cfg(not(unix))]
     {
-        let _ = found;
+        let _ = metadata;
         None
     }
 }
 
-/// Whether a device and an inode are those of a file of such a database.
-pub fn is_open(file: (u64, u64)) -> bool {
+/// Whether a file is one of such a database.
+pub fn is_open(file: FileIdentity) -> bool {
     let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let with_suffix = |database: &PathBuf, suffix: &str| {
         let mut name: OsString = database.clone().into_os_string();
         name.push(suffix);
-        std::fs::metadata(name).ok().and_then(|found| identity(&found))
+        std::fs::metadata(name).ok().and_then(|metadata| identity(&metadata))
     };
     open.iter().any(|database| SUFFIXES.iter().any(|suffix| with_suffix(database, suffix) == Some(file)))
 }

@@ -148,7 +148,7 @@ impl Outcome {
 
     fn meta(&self, lang: Lang) -> RawObject {
         let sources: Vec<String> = self.sources.iter().map(ToString::to_string).collect();
-        let confidence = self.verification.as_ref().map(|found| found.confidence);
+        let confidence = self.verification.as_ref().map(|verification| verification.confidence);
         let repaired: Vec<String> = self.repaired.iter().map(|note| note.localize(lang)).collect();
         let mut meta = RawObject::default()
             .with("source", RawJson::of(&sources.first()))
@@ -166,9 +166,9 @@ impl Outcome {
             meta.set("synthesis", synthesis.note.localize(lang));
             meta.set("conflict", synthesis.conflict);
         }
-        if let Some(found) = &self.verification {
-            meta.set("verified", found.verified);
-            let issues: Vec<String> = found.issues.iter().map(|issue| issue.localize(lang)).collect();
+        if let Some(verification) = &self.verification {
+            meta.set("verified", verification.verified);
+            let issues: Vec<String> = verification.issues.iter().map(|issue| issue.localize(lang)).collect();
             meta.set("issues", RawJson::of(&issues));
         }
         let failed: Vec<RawObject> =

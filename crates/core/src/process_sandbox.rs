@@ -5,6 +5,9 @@ use std::process::{Command, ExitStatus};
 
 use crate::lang::LocalizedText;
 
+/// The environment variable that marks a hub's children: PID, start time and session id of the hub.
+pub const HUB_MARK_VARIABLE: &str = "TOOLHUB_HUB";
+
 /// Runs a server's program in a sandbox.
 pub trait ProcessSandbox: Debug + Send + Sync {
     /// Prepares a command, whose program, arguments, folder and environment are set, to run in the sandbox. On an error nothing

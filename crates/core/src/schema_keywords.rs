@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 /// The types of JSON Schema.
-const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+pub const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 /// Keywords whose members are schemas.
 const MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 /// Keywords that are one schema.
@@ -27,23 +27,24 @@ const MANY: [&str; 5] = ["allOf", "anyOf", "oneOf", "prefixItems", "items"];
 
 /// The direct subschemas of a schema, each with its JSON pointer. Data values (`default`, `enum`) are not schemas.
 pub fn subschemas(schema: &Value) -> Vec<(String, &Value)> {
-    let mut found = Vec::new();
-    let Value::Object(members) = schema else { return found };
+    let mut schemas = Vec::new();
+    let Value::Object(members) = schema else { return schemas };
     for (key, value) in members {
         match value {
             Value::Object(inner) if MAPS.contains(&key.as_str()) => {
-                found.extend(
+                schemas.extend(
                     inner.iter().map(|(name, part)| (format!("/{}/{}", escaped(key), escaped(name)), part)),
                 );
             }
-            Value::Object(_) if ONE.contains(&key.as_str()) => found.push((format!("/{key}"), value)),
+            Value::Object(_) if ONE.contains(&key.as_str()) => schemas.push((format!("/{key}"), value)),
             Value::Array(list) if MANY.contains(&key.as_str()) => {
-                found.extend(list.iter().enumerate().map(|(index, part)| (format!("/{key}/{index}"), part)));
+                schemas
+                    .extend(list.iter().enumerate().map(|(index, part)| (format!("/{key}/{index}"), part)));
             }
             _ => {}
         }
     }
-    found
+    schemas
 }
 
 fn escaped(name: &str) -> String {
@@ -94,7 +95,7 @@ fn is_well_formed(key: &str, value: &Value) -> bool {
     let is_schema = |value: &Value| value.is_object() || value.is_boolean();
     let are_names = |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
     let all_members =
-        |fits: &dyn Fn(&Value) -> bool| value.as_object().is_some_and(|all| all.values().all(fits));
+        |fits: &dyn Fn(&Value) -> bool| value.as_object().is_some_and(|object| object.values().all(fits));
     let are_schemas = || value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(is_schema));
     match key {
         "$schema" | "$id" | "$ref" | "$anchor" | "$dynamicRef" | "$dynamicAnchor" | "$comment" | "title"
@@ -111,7 +112,7 @@ fn is_well_formed(key: &str, value: &Value) -> bool {
         "items" => is_schema(value) || are_schemas(),
         "allOf" | "anyOf" | "oneOf" | "prefixItems" => are_schemas(),
         "dependentRequired" => all_members(&are_names),
-        "dependencies" => all_members(&|one| is_schema(one) || are_names(one)),
+        "dependencies" => all_members(&|member| is_schema(member) || are_names(member)),
         _ if MAPS.contains(&key) => all_members(&is_schema),
         _ if ONE.contains(&key) => is_schema(value),
         _ => true,

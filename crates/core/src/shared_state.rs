@@ -124,10 +124,10 @@ impl ChangeVersions {
         self.0.get(&part).copied().unwrap_or(0)
     }
 
-    /// Whether no version is older than that of `known`, and one is newer.
-    pub fn is_after(&self, known: &Self) -> bool {
-        let mut pairs = ChangedPart::ALL.into_iter().map(|part| (self.of(part), known.of(part)));
-        self != known && pairs.all(|(now, before)| now >= before)
+    /// Whether no version is older than that of `earlier`, and one is newer.
+    pub fn is_after(&self, earlier: &Self) -> bool {
+        let mut pairs = ChangedPart::ALL.into_iter().map(|part| (self.of(part), earlier.of(part)));
+        self != earlier && pairs.all(|(now, before)| now >= before)
     }
 
     /// The parts whose versions differ.
@@ -336,7 +336,10 @@ pub trait SharedState: Send + Sync {
 
     /// Waits until the versions differ from those that are known, and returns them. Every change of a part is noticed within a
     /// second while the store can be reached.
-    fn changed<'a>(&'a self, known: &'a ChangeVersions) -> BoxFuture<'a, Result<ChangeVersions, StoreError>>;
+    fn changed<'a>(
+        &'a self,
+        seen_versions: &'a ChangeVersions,
+    ) -> BoxFuture<'a, Result<ChangeVersions, StoreError>>;
 }
 
 #[cfg(test)]

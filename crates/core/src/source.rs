@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// Separates a source from the name of its tool in `source__name`.
+pub const SOURCE_SEPARATOR: &str = "__";
+
 /// The id of a configured MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerId(Arc<str>);

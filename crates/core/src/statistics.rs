@@ -164,21 +164,21 @@ impl StatisticsSummary {
     /// The summary of these tools, which are sorted by source and name.
     pub fn of(mut statistics: Vec<ToolStatistics>, query: SummaryQuery) -> Self {
         let mut summary = Self::default();
-        statistics.iter().for_each(|one| summary.add(one, query.since));
-        statistics.sort_by_key(|one| std::cmp::Reverse(one.tally().total()));
+        statistics.iter().for_each(|entry| summary.add(entry, query.since));
+        statistics.sort_by_key(|entry| std::cmp::Reverse(entry.tally().total()));
         statistics.truncate(query.tools);
         summary.most_used = statistics;
         summary
     }
 
     /// Adds the results of a tool from the day `since` on, and the latencies of all its successes, which are not kept by day.
-    pub fn add(&mut self, one: &ToolStatistics, since: Day) {
-        for (day, tally) in one.days.range(since..) {
+    pub fn add(&mut self, entry: &ToolStatistics, since: Day) {
+        for (day, tally) in entry.days.range(since..) {
             let sum = self.days.entry(*day).or_default();
             sum.successes += tally.successes;
             sum.failures += tally.failures;
         }
-        one.latency.buckets().for_each(|(bucket, count)| self.latency.add(bucket, count));
+        entry.latency.buckets().for_each(|(bucket, count)| self.latency.add(bucket, count));
     }
 }
 

@@ -3,7 +3,7 @@
 /// Number of names that a message about an unknown name suggests.
 pub const MAX_SUGGESTIONS: usize = 3;
 /// Longer names are not compared: the cost is the product of both lengths.
-const MAX_NAME_BYTES: usize = 256;
+const MAX_COMPARED_NAME_BYTES: usize = 256;
 
 /// The names most similar to `requested`, best first, at most `max_results`. Dissimilar names and `requested` itself are omitted.
 pub fn similar_names<'a>(
@@ -11,14 +11,14 @@ pub fn similar_names<'a>(
     names: impl IntoIterator<Item = &'a str>,
     max_results: usize,
 ) -> Vec<String> {
-    if requested.len() > MAX_NAME_BYTES {
+    if requested.len() > MAX_COMPARED_NAME_BYTES {
         return Vec::new();
     }
     let original = requested;
     let requested = fold(requested);
     let mut scored: Vec<(f64, &str)> = names
         .into_iter()
-        .filter(|name| name.len() <= MAX_NAME_BYTES && *name != original)
+        .filter(|name| name.len() <= MAX_COMPARED_NAME_BYTES && *name != original)
         .map(|name| (similarity(&requested, &fold(name)), name))
         .filter(|(score, _)| *score >= 0.6)
         .collect();

@@ -29,11 +29,11 @@ pub fn path_outside(path: &OsStr, project: &Path) -> OsString {
 
 fn is_inside(folder: &Path, project: &Path) -> bool {
     // The path of the project has no symbolic links, so that of the folder must have none.
-    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    let canonical_folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     // A folder without `.` and `..` that does not exist yet may be created later.
     let is_in_project = |folder: &Path| folder.starts_with(project);
     !SYSTEM_FOLDERS.iter().any(|system| Path::new(system) == project)
-        && (is_in_project(&real) || is_in_project(folder))
+        && (is_in_project(&canonical_folder) || is_in_project(folder))
 }
 
 /// The root of the repository around a folder; the folder itself if there is none. The user's home is no project.

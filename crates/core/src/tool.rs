@@ -323,14 +323,14 @@ impl Tool {
     /// hub. A member of the hub whose name the definition uses is called `toolhub/NAME`.
     pub fn describe(&self, tags: &[String]) -> RawObject {
         let mut described = self.definition.raw().object().unwrap_or_default();
-        let own = [
+        let hub_members = [
             ("source", RawJson::from(self.source.to_string())),
             ("tags", RawJson::of(tags)),
             ("hints", RawJson::of(&self.hints())),
             ("version", RawJson::from(self.definition.version())),
             ("trust", RawJson::from(self.approval.name())),
         ];
-        for (key, value) in own {
+        for (key, value) in hub_members {
             let key = if described.contains(key) { format!("toolhub/{key}") } else { key.to_owned() };
             described.set(key, value);
         }

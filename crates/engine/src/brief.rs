@@ -32,7 +32,7 @@ impl Default for OutputLimits {
 impl OutputLimits {
     /// The limit for a tool with these `tags`: the first tag that has its own limit decides.
     pub fn of(&self, tags: &[String]) -> usize {
-        let own = tags.iter().find_map(|tag| match tag.as_str() {
+        let tag_limit = tags.iter().find_map(|tag| match tag.as_str() {
             "calculate" => Some(self.calculate),
             "time" => Some(self.time),
             "search" => Some(self.search),
@@ -40,7 +40,7 @@ impl OutputLimits {
             "skills" => Some(self.skills),
             _ => None,
         });
-        own.unwrap_or(self.other)
+        tag_limit.unwrap_or(self.other)
     }
 
     /// Shortens the outcome of a tool with these `tags`.

@@ -227,8 +227,8 @@ impl Catalog {
             CallBy::Name => (tool, None),
             CallBy::Capability => (None, tool),
         };
-        let own = name.and_then(|name| name.strip_prefix("skill__"));
-        let named = name.into_iter().chain(own).flat_map(|name| self.named(name));
+        let unqualified_name = name.and_then(|name| name.strip_prefix("skill__"));
+        let named = name.into_iter().chain(unqualified_name).flat_map(|name| self.named(name));
         let tagged = capability.into_iter().flat_map(|capability| self.tagged(capability));
         named.chain(tagged.flat_map(|(_, _, entries)| entries)).filter(|entry| entry.tool.is_script)
     }

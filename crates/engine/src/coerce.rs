@@ -23,8 +23,12 @@ pub fn coerce(schema: &RawJson, arguments: &RawJson) -> Option<Coerced> {
         return None;
     }
     let root = schema.value();
-    let mut coercer =
-        Coercer { root: &root, notes: Vec::new(), left: MAX_COERCION_DEPTH, work: Cell::new(MAX_WORK) };
+    let mut coercer = Coercer {
+        root: &root,
+        notes: Vec::new(),
+        remaining_depth: MAX_COERCION_DEPTH,
+        work: Cell::new(MAX_WORK),
+    };
     let unpacked = coercer.unpacked(arguments, "");
     let object = unpacked.as_ref().unwrap_or(arguments).object()?;
     let coerced = coercer.object(&root, object, "");
@@ -46,7 +50,7 @@ struct Coercer<'s> {
     root: &'s Value,
     notes: Vec<LocalizedText>,
     /// Remaining depth.
-    left: usize,
+    remaining_depth: usize,
     /// Remaining work.
     work: Cell<usize>,
 }
@@ -82,7 +86,7 @@ impl<'s> Coercer<'s> {
     fn rename_members(&mut self, schema: &Value, input: RawObject, path: &str) -> RawObject {
         let properties: Vec<&str> = schema["properties"]
             .as_object()
-            .map(|all| all.keys().map(String::as_str).collect())
+            .map(|properties| properties.keys().map(String::as_str).collect())
             .unwrap_or_default();
         let missing: Vec<&str> = properties.iter().copied().filter(|name| !input.contains(name)).collect();
         let unknown: Vec<&str> =
@@ -112,10 +116,12 @@ impl<'s> Coercer<'s> {
     }
 
     fn value(&mut self, schema: &'s Value, input: &RawJson, path: &str) -> RawJson {
-        let Some(left) = self.left.checked_sub(1).filter(|_| self.spend(1)) else { return input.clone() };
-        self.left = left;
+        let Some(remaining_depth) = self.remaining_depth.checked_sub(1).filter(|_| self.spend(1)) else {
+            return input.clone();
+        };
+        self.remaining_depth = remaining_depth;
         let coerced = self.fit_type(schema, input, path);
-        self.left += 1;
+        self.remaining_depth += 1;
         coerced
     }
 
@@ -260,18 +266,18 @@ impl<'s> Coercer<'s> {
 
     /// Resolves a reference inside this document.
     fn resolve(&self, schema: &'s Value) -> &'s Value {
-        let mut found = schema;
+        let mut resolved = schema;
         for _ in 0..8 {
-            let Some(pointer) = found["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'))
+            let Some(pointer) = resolved["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'))
             else {
-                return found;
+                return resolved;
             };
             match self.root.pointer(pointer) {
-                Some(target) => found = target,
-                None => return found,
+                Some(target) => resolved = target,
+                None => return resolved,
             }
         }
-        found
+        resolved
     }
 
     /// Deducts work; returns `false` once the budget is exhausted.

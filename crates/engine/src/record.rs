@@ -10,7 +10,7 @@ use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{
     CallId, Event, EventKind, EventSink, Localize, Outcome, RawJson, RawObject, ToolCall, ToolError,
-    ToolName, ToolOutput,
+    ToolName, ToolOutput, meta_keys,
 };
 
 use crate::coerce::Coerced;
@@ -161,7 +161,7 @@ impl<'a> Record<'a> {
         let start = ToolOutput::text(format!("{}…", prefix(text, MAX_STORED_TEXT_BYTES)));
         let truncated = RawObject::default().with("bytes", RawJson::of(&bytes));
         let mut members = start.raw().object().unwrap_or_default();
-        members.set("_meta", RawObject::default().with("toolhub/truncated", truncated));
+        members.set("_meta", RawObject::default().with(meta_keys::TRUNCATED, truncated));
         members.into_raw()
     }
 

@@ -4,23 +4,12 @@
 use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
-use toolhub_core::source::SourceKind;
+use toolhub_core::control_tool::CONTROL_TOOLS;
+use toolhub_core::source::{SOURCE_SEPARATOR, SourceKind};
 use toolhub_core::{Source, Tool, hex};
 
 /// The longest name that all clients accept.
 const MAX_CLIENT_NAME_BYTES: usize = 64;
-/// Separates a source from the name of its tool.
-const SEPARATOR: &str = "__";
-/// Tools that find and call other tools or read stored data, with the kind of source that may define each.
-const CONTROL_TOOLS: [(&str, SourceKind); 7] = [
-    ("call_tool", SourceKind::Native),
-    ("search_tools", SourceKind::Native),
-    ("describe_tool", SourceKind::Native),
-    ("run_script", SourceKind::Native),
-    ("read_result", SourceKind::Native),
-    ("get_conversation_history", SourceKind::Native),
-    ("use_skill", SourceKind::Skill),
-];
 
 /// The reserved names for a set of sources.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +22,7 @@ impl ReservedNames {
     /// Reserves the prefixes of these servers, enabled or not, and of the built-in sources.
     pub fn new<'a>(servers: impl IntoIterator<Item = &'a str>) -> Self {
         let sources = servers.into_iter().chain(["native", "skill"]);
-        let prefix = |source: &str| format!("{}{SEPARATOR}", comparable(source));
+        let prefix = |source: &str| format!("{}{SOURCE_SEPARATOR}", comparable(source));
         Self { prefixes: sources.map(|source| (source.to_owned(), prefix(source))).collect() }
     }
 
@@ -45,12 +34,14 @@ impl ReservedNames {
             return false;
         }
         let compared = comparable(name.trim());
-        let control = CONTROL_TOOLS.iter().find(|(control, _)| *control == compared);
-        if control.is_some_and(|(control, owner)| *owner != kind || *control != name) {
+        let control = CONTROL_TOOLS.iter().find(|control| control.name == compared);
+        if control.is_some_and(|control| control.source != kind || control.name != name) {
             return true;
         }
-        let own = source.to_string();
-        self.prefixes.iter().any(|(other, prefix)| *other != own && compared.starts_with(prefix.as_str()))
+        let source_id = source.to_string();
+        self.prefixes
+            .iter()
+            .any(|(other_id, prefix)| *other_id != source_id && compared.starts_with(prefix.as_str()))
     }
 
     /// Renames the tools of a source that use reserved names.
@@ -86,7 +77,7 @@ impl ReservedNames {
 /// ambiguous or characters were replaced or cut off.
 pub fn qualified(source: &Source, name: &str) -> String {
     let id = source.to_string();
-    let full_name = format!("{id}{SEPARATOR}{name}");
+    let full_name = format!("{id}{SOURCE_SEPARATOR}{name}");
     if splits_once(&id) && full_name.len() <= MAX_CLIENT_NAME_BYTES && plain(&full_name) == full_name {
         full_name
     } else {
@@ -97,7 +88,7 @@ pub fn qualified(source: &Source, name: &str) -> String {
 /// The qualified name, always with a hash suffix.
 pub fn hashed(source: &Source, name: &str) -> String {
     let id = source.to_string();
-    let full_name = format!("{id}{SEPARATOR}{name}");
+    let full_name = format!("{id}{SOURCE_SEPARATOR}{name}");
     // The parts of an ambiguous name are hashed with their limits. No source begins with a NUL.
     let digest = match splits_once(&id) {
         true => Sha256::digest(full_name.as_bytes()),
@@ -110,7 +101,7 @@ pub fn hashed(source: &Source, name: &str) -> String {
 
 /// Whether `id__name` has no other parts, whatever the name is.
 fn splits_once(id: &str) -> bool {
-    !id.contains(SEPARATOR) && !id.ends_with('_')
+    !id.contains(SOURCE_SEPARATOR) && !id.ends_with('_')
 }
 
 fn plain(text: &str) -> String {

@@ -42,32 +42,31 @@ pub(crate) struct Use {
 }
 
 impl Scores {
-    fn all(&self) -> MutexGuard<'_, BySource> {
+    fn lock(&self) -> MutexGuard<'_, BySource> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Loads stored statistics; replaces the current entries of the same tools.
     pub fn load(&self, statistics: Vec<ToolStatistics>) {
-        let mut all = self.all();
+        let mut by_source = self.lock();
         for entry in statistics {
-            all.entry(entry.source.clone()).or_default().insert(entry.tool.clone(), entry);
+            by_source.entry(entry.source.clone()).or_default().insert(entry.tool.clone(), entry);
         }
     }
 
     /// Counts one use at the current time.
-    pub fn count(&self, of: (&Source, &ToolName), success: bool, took: Duration) {
-        let (source, tool) = of;
+    pub fn count(&self, source: &Source, tool: &ToolName, success: bool, took: Duration) {
         self.note(source, tool, Use { success, took, at: SystemTime::now() });
     }
 
     /// Counts one use.
     pub(crate) fn note(&self, source: &Source, tool: &ToolName, Use { success, took, at }: Use) {
-        let mut all = self.all();
+        let mut by_source = self.lock();
         // Lookup first: only the first use of a tool clones its name.
-        if let Some(entry) = all.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
+        if let Some(entry) = by_source.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
             return entry.count(success, took, at);
         }
-        let tools = all.entry(source.clone()).or_default();
+        let tools = by_source.entry(source.clone()).or_default();
         let entry =
             tools.entry(tool.clone()).or_insert_with(|| ToolStatistics::new(source.clone(), tool.clone()));
         entry.count(success, took, at);
@@ -75,8 +74,8 @@ impl Scores {
 
     /// The score of one tool.
     pub fn of(&self, source: &Source, tool: &ToolName) -> Score {
-        let all = self.all();
-        match all.get(source).and_then(|tools| tools.get(tool)) {
+        let by_source = self.lock();
+        match by_source.get(source).and_then(|tools| tools.get(tool)) {
             Some(entry) => Score::from(entry),
             None => Score::from(&ToolStatistics::new(source.clone(), tool.clone())),
         }
@@ -170,8 +169,8 @@ mod tests {
     fn speed_breaks_ties() {
         let scores = Scores::default();
         let (fast, slow) = (ToolName::new("fast"), ToolName::new("slow"));
-        scores.count((&Source::Native, &fast), true, Duration::from_millis(5));
-        scores.count((&Source::Native, &slow), true, Duration::from_secs(5));
+        scores.count(&Source::Native, &fast, true, Duration::from_millis(5));
+        scores.count(&Source::Native, &slow, true, Duration::from_secs(5));
         assert!(scores.of(&Source::Native, &fast).value > scores.of(&Source::Native, &slow).value);
     }
 }

@@ -4,7 +4,7 @@
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Synthesis;
 use toolhub_core::text::truncate;
-use toolhub_core::{RawJson, RawObject, Source, ToolName, ToolOutput};
+use toolhub_core::{RawJson, RawObject, Source, ToolName, ToolOutput, meta_keys};
 
 /// Maximum number of results that a model merges.
 const MAX_MODEL_RESULTS: usize = 3;
@@ -44,7 +44,7 @@ pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(So
     if parts.len() > MAX_MODEL_RESULTS || length > MAX_MODEL_CHARS || agreeing_index(&texts).is_some() {
         return None;
     }
-    let has = |tag: &str| tags.iter().any(|own| own == tag);
+    let has = |tag: &str| tags.iter().any(|tool_tag| tool_tag == tag);
     let limit = match parts.len() {
         _ if has("calculate") => 100,
         count if has("search") => {
@@ -97,8 +97,9 @@ pub fn merge(parts: &[Part], merged_text: Option<&str>) -> MergedOutput {
     };
     let output = assemble(parts, &texts, visible_text);
     let full_output = is_cut.then(|| {
-        let all: Vec<String> = parts.iter().zip(&texts).map(|(part, text)| section(part, text)).collect();
-        assemble(parts, &texts, all.join("\n\n"))
+        let sections: Vec<String> =
+            parts.iter().zip(&texts).map(|(part, text)| section(part, text)).collect();
+        assemble(parts, &texts, sections.join("\n\n"))
     });
     MergedOutput { output, full_output, synthesis: Synthesis { note, conflict: numbers } }
 }
@@ -156,7 +157,7 @@ fn assemble(parts: &[Part], texts: &[String], merged_text: String) -> ToolOutput
                 continue;
             }
             let meta = members.get("_meta").and_then(RawJson::object).unwrap_or_default();
-            members.set("_meta", meta.with("toolhub/source", source.as_str()));
+            members.set("_meta", meta.with(meta_keys::SOURCE, source.as_str()));
             blocks.push(members.into_raw());
         }
         let mut entry = RawObject::default()

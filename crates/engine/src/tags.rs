@@ -20,7 +20,7 @@ static BUILT_IN: LazyLock<Vec<Row>> = LazyLock::new(|| TABLE.lines().filter_map(
 #[derive(Debug, Clone, Default)]
 pub struct Tagger {
     /// Configured rows; they precede the built-in ones.
-    own: Vec<Row>,
+    configured: Vec<Row>,
 }
 
 #[derive(Debug, Clone)]
@@ -130,12 +130,12 @@ fn opening(description: &str) -> &str {
 
 impl Tagger {
     /// Creates a tagger with additional rows: a tag and its words.
-    pub fn with(own: &BTreeMap<String, Vec<String>>) -> Self {
+    pub fn with(configured: &BTreeMap<String, Vec<String>>) -> Self {
         let row = |(tag, words): (&String, &Vec<String>)| Row {
             tags: vec![tag.to_lowercase()],
             words: words.iter().map(|word| Word::parse(word)).collect(),
         };
-        Self { own: own.iter().map(row).collect() }
+        Self { configured: configured.iter().map(row).collect() }
     }
 
     /// The capabilities of a tool: the configured tags, or else those derived from its name and description.
@@ -155,7 +155,7 @@ impl Tagger {
             (PreparedText::new(opening(definition.description())), MatchScope::Anywhere),
         ];
         for (text, scope) in &texts {
-            for row in self.own.iter().chain(BUILT_IN.iter()) {
+            for row in self.configured.iter().chain(BUILT_IN.iter()) {
                 if row.words.iter().any(|word| word.is_in(text, *scope)) {
                     for tag in &row.tags {
                         if !tags.contains(tag) {
@@ -169,8 +169,8 @@ impl Tagger {
             }
         }
         if changes {
-            let own = |tag: &String| self.own.iter().any(|row| row.tags.contains(tag));
-            tags.retain(|tag| own(tag) || !READING.contains(&tag.as_str()));
+            let is_configured = |tag: &String| self.configured.iter().any(|row| row.tags.contains(tag));
+            tags.retain(|tag| is_configured(tag) || !READING.contains(&tag.as_str()));
         }
         tags
     }

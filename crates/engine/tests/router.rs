@@ -223,7 +223,7 @@ fn concurrent_candidates_are_ordered_by_last_success_and_score() {
         for (id, success) in uses {
             // Keeps timestamps distinct, so that the last success is unambiguous.
             std::thread::sleep(std::time::Duration::from_millis(2));
-            scores.count((&at(id), &name), *success, std::time::Duration::from_millis(5));
+            scores.count(&at(id), &name, *success, std::time::Duration::from_millis(5));
         }
         lined_up("thing", &sources, &scores).2
     };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use toolhub_core::ToolName;
 use toolhub_core::model::OfferedTool;
 
-const MAX_NAME_BYTES: usize = 64;
+const MAX_TOOL_NAME_BYTES: usize = 64;
 /// Length of `_` and eight hexadecimal digits.
 const HASH_SUFFIX_BYTES: usize = 9;
 
@@ -13,11 +13,11 @@ const HASH_SUFFIX_BYTES: usize = 9;
 /// earlier turns and prompt caches depend on it.
 pub(crate) fn wire_name(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(allowed) {
+    if !name.is_empty() && name.len() <= MAX_TOOL_NAME_BYTES && name.chars().all(allowed) {
         return name.to_owned();
     }
     let plain = name.chars().map(|c| if allowed(c) { c } else { '_' });
-    let head: String = plain.take(MAX_NAME_BYTES - HASH_SUFFIX_BYTES).collect();
+    let head: String = plain.take(MAX_TOOL_NAME_BYTES - HASH_SUFFIX_BYTES).collect();
     format!("{head}_{:08x}", hash(name))
 }
 

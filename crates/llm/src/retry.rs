@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 /// Maximum number of attempts.
-pub(crate) const MAX_TRIES: u32 = 3;
+pub(crate) const MAX_REQUEST_TRIES: u32 = 3;
 /// Delay before the second attempt; it doubles each time.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 /// Maximum delay, even if the endpoint requests a longer one.
@@ -24,7 +24,7 @@ pub(crate) enum RetryAdvice {
 
 /// The delay before the next attempt, if any, after `tries` attempts with `left` time remaining.
 pub(crate) fn backoff(retry_advice: RetryAdvice, tries: u32, left: Duration) -> Option<Duration> {
-    if tries >= MAX_TRIES {
+    if tries >= MAX_REQUEST_TRIES {
         return None;
     }
     let wait = match retry_advice {

@@ -76,12 +76,12 @@ impl Breaker {
 
     /// Whether an attempt is allowed now.
     pub(crate) fn decision(&self, now: Instant) -> Decision {
-        let left = self.next_attempt.and_then(|next| next.checked_duration_since(now));
-        match left.filter(|left| !left.is_zero() && !self.retry_allowed) {
+        let remaining_time = self.next_attempt.and_then(|next| next.checked_duration_since(now));
+        match remaining_time.filter(|remaining_time| !remaining_time.is_zero() && !self.retry_allowed) {
             // Half open: one attempt, which all waiting callers share.
             None => Decision::Allow,
-            Some(left) if self.failures >= FAILURE_THRESHOLD => Decision::Reject(left),
-            Some(left) => Decision::Delay(left),
+            Some(remaining_time) if self.failures >= FAILURE_THRESHOLD => Decision::Reject(remaining_time),
+            Some(remaining_time) => Decision::Delay(remaining_time),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Handler for the requests that a server sends to its client.
 
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 
 /// An answer to a server: a result, or the code and message of an error.
@@ -19,7 +20,10 @@ pub trait ClientHandler: Send + Sync {
         _params: Option<RawJson>,
     ) -> BoxFuture<'a, HandlerAnswer> {
         Box::pin(async move {
-            Err((-32601, format!("cannot answer `{method}`: it is not certain which client it concerns")))
+            Err((
+                METHOD_NOT_FOUND,
+                format!("cannot answer `{method}`: it is not certain which client it concerns"),
+            ))
         })
     }
 
@@ -42,6 +46,6 @@ impl ClientHandler for RejectingHandler {
         method: String,
         _: Option<RawJson>,
     ) -> BoxFuture<'a, HandlerAnswer> {
-        Box::pin(async move { Err((-32601, format!("method not found: {method}"))) })
+        Box::pin(async move { Err((METHOD_NOT_FOUND, format!("method not found: {method}"))) })
     }
 }

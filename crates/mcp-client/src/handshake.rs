@@ -154,14 +154,14 @@ impl Connector<'_> {
 
     /// Sends `server/discover`. If the server rejects our version but lists it as supported, sends it once more.
     async fn discover(&self, channel: &Channel) -> Result<ServerInfo, McpError> {
-        let found = discover(channel, &self.server_requests).await;
-        match &found {
+        let discovery = discover(channel, &self.server_requests).await;
+        match &discovery {
             Err(McpError::Rpc { code: UNSUPPORTED_VERSION, data, .. })
                 if find_supported(data.as_ref(), &MODERN).is_some() =>
             {
                 discover(channel, &self.server_requests).await
             }
-            _ => found,
+            _ => discovery,
         }
     }
 

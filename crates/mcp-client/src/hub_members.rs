@@ -1,9 +1,6 @@
 //! Removes what only the hub may state from results of servers.
 
-use toolhub_core::{RawJson, RawObject};
-
-/// The prefix of the members of `_meta` that the hub adds to results.
-const HUB_PREFIX: &str = "toolhub/";
+use toolhub_core::{RawJson, RawObject, meta_keys};
 
 /// A result of a server without the members `toolhub/*` of its `_meta`. Other results are unchanged.
 pub(crate) fn without_hub_members(result: RawJson) -> RawJson {
@@ -16,7 +13,7 @@ pub(crate) fn without_hub_members(result: RawJson) -> RawJson {
     }
     let Some(mut members) = result.object() else { return result };
     let Some(mut meta) = members.get("_meta").and_then(RawJson::object) else { return result };
-    let is_of_hub = |name: &str| name.starts_with(HUB_PREFIX);
+    let is_of_hub = |name: &str| name.starts_with(meta_keys::PREFIX);
     if !meta.iter().any(|(name, _): (&str, _)| is_of_hub(name)) {
         return result;
     }

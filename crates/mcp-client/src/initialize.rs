@@ -56,19 +56,21 @@ pub(crate) async fn discover(
     let request =
         McpRequest { method: "server/discover".into(), repeat: Repeat::Safe, ..McpRequest::default() };
     let result = channel.request(&request, modern_meta(server_requests)).await?;
-    let found: DiscoverResult = result
+    let discover_result: DiscoverResult = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`server/discover` was answered oddly: {error}")))?;
-    let Some(version) = MODERN.iter().find(|known| found.supported_versions.iter().any(|own| own == *known))
+    let Some(version) = MODERN
+        .iter()
+        .find(|candidate| discover_result.supported_versions.iter().any(|offered| offered == *candidate))
     else {
-        let theirs = found.supported_versions.join(", ");
+        let theirs = discover_result.supported_versions.join(", ");
         return Err(McpError::unreadable(format!(
             "it supports the versions {theirs}; this client supports {}",
             MODERN.join(", ")
         )));
     };
-    let peer = found.meta.and_then(|meta| meta.server_info).unwrap_or_default().label();
-    let (capabilities, instructions) = (found.capabilities, found.instructions);
+    let peer = discover_result.meta.and_then(|meta| meta.server_info).unwrap_or_default().label();
+    let (capabilities, instructions) = (discover_result.capabilities, discover_result.instructions);
     let (era, version) = (Era::Modern, (*version).to_owned());
     Ok(ServerInfo { era, era_uncertain: false, version, peer, capabilities, instructions })
 }
@@ -113,17 +115,18 @@ async fn hello_with_version(
     let request =
         McpRequest { method: "initialize".into(), params, repeat: Repeat::Safe, ..McpRequest::default() };
     let result = channel.request(&request, Meta::default()).await?;
-    let found: InitializeResult = result
+    let initialize_result: InitializeResult = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`initialize` was answered oddly: {error}")))?;
-    if !LEGACY.contains(&found.protocol_version.as_str()) {
-        let theirs = found.protocol_version;
+    if !LEGACY.contains(&initialize_result.protocol_version.as_str()) {
+        let theirs = initialize_result.protocol_version;
         return Err(McpError::unreadable(format!(
             "it requires version `{theirs}`; this client supports {}",
             LEGACY.join(", ")
         )));
     }
-    let InitializeResult { protocol_version: version, server_info, capabilities, instructions } = found;
+    let InitializeResult { protocol_version: version, server_info, capabilities, instructions } =
+        initialize_result;
     let (era, peer) = (Era::Legacy, server_info.label());
     Ok(ServerInfo { era, era_uncertain: false, version, peer, capabilities, instructions })
 }
@@ -131,7 +134,7 @@ async fn hello_with_version(
 /// The first of `versions` that the server lists in its error.
 pub(crate) fn find_supported(data: Option<&RawJson>, versions: &[&'static str]) -> Option<&'static str> {
     let theirs = supported(data);
-    versions.iter().copied().find(|version| theirs.iter().any(|own| own == version))
+    versions.iter().copied().find(|version| theirs.iter().any(|offered| offered == version))
 }
 
 /// The versions that a server lists in its error (2026-07-28, basic/versioning; 2025-11-25, basic/lifecycle: error handling).

@@ -42,11 +42,11 @@ impl<I> InstancePool<I> {
 
     /// All instances.
     pub(crate) fn all(&self) -> Vec<Arc<I>> {
-        self.by_principal().values().map(|own| Arc::clone(&own.server)).collect()
+        self.by_principal().values().map(|instance| Arc::clone(&instance.server)).collect()
     }
 
     /// Removes and returns all instances; the caller disconnects them.
     pub(crate) fn take_all(&self) -> Vec<Arc<I>> {
-        self.by_principal().drain().map(|(_, own)| own.server).collect()
+        self.by_principal().drain().map(|(_, instance)| instance.server).collect()
     }
 }

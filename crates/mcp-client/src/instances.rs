@@ -38,12 +38,12 @@ impl Server {
         };
         let key = caller.principal().filter(|identity| matches!(identity.origin, Origin::Key { .. }));
         let mut instances = pool.by_principal();
-        if let Some(own) = instances.get(&*name) {
+        if let Some(own_instance) = instances.get(&*name) {
             // Another key may have got the name of a revoked one. The principal of an unchanged key stays the same object.
-            if key.map(Arc::as_ptr) == own.key.as_ref().map(Arc::as_ptr) {
-                return Ok(Cow::Owned(Arc::clone(&own.server)));
+            if key.map(Arc::as_ptr) == own_instance.key.as_ref().map(Arc::as_ptr) {
+                return Ok(Cow::Owned(Arc::clone(&own_instance.server)));
             }
-            own.server.retire();
+            own_instance.server.retire();
             instances.remove(&*name);
         }
         if let CredentialOwner::Exchange { .. } = owner {
@@ -51,10 +51,10 @@ impl Server {
             let share = pool.max().div_ceil(EXCHANGE_SHARES);
             let is_own = |name: &str| name.split('\n').next() == Some(principal);
             if instances.keys().filter(|name| is_own(name)).count() >= share {
-                instances.retain(|name, own| {
-                    let is_kept = !is_own(name) || own.server.has_requests();
+                instances.retain(|name, own_instance| {
+                    let is_kept = !is_own(name) || own_instance.server.has_requests();
                     if !is_kept {
-                        own.server.retire();
+                        own_instance.server.retire();
                     }
                     is_kept
                 });
@@ -80,9 +80,10 @@ impl Server {
             return Err(self.too_many_instances(pool.max()));
         }
         let secret = key.and_then(|key| key.key_sha256.as_deref()).unwrap_or_default();
-        let own = Arc::new(self.new_instance(owner, digest(&format!("{name}\n\n{secret}"))));
-        instances.insert(name.into(), PooledInstance { server: Arc::clone(&own), key: key.cloned() });
-        Ok(Cow::Owned(own))
+        let own_instance = Arc::new(self.new_instance(owner, digest(&format!("{name}\n\n{secret}"))));
+        instances
+            .insert(name.into(), PooledInstance { server: Arc::clone(&own_instance), key: key.cloned() });
+        Ok(Cow::Owned(own_instance))
     }
 
     /// Whose credentials a call uses. Never those of the hub for another principal than its owner, unless they are shared.

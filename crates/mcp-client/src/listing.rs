@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::json::KeyProblem;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::tool::DefinitionError;
@@ -14,7 +15,7 @@ use crate::connection::{Connection, McpRequest};
 use crate::transport::Repeat;
 
 const MAX_PAGES: usize = 100;
-const MAX_ITEMS: usize = 20_000;
+const MAX_LISTED_ITEMS: usize = 20_000;
 
 /// The tools of a server.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +39,7 @@ struct Pages {
 /// Reads a list page by page, within the limits.
 async fn pages(connection: &Connection, method: &'static str, key: &str) -> Result<Pages, McpError> {
     let unexpected = |error: String| McpError::unreadable(format!("`{method}` was answered oddly: {error}"));
-    let mut all = Pages::default();
+    let mut collected = Pages::default();
     let mut cursor: Option<String> = None;
     let mut cursors = HashSet::new();
     for _ in 0..MAX_PAGES {
@@ -57,34 +58,34 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
         let items = page.get(key).ok_or_else(|| unexpected(format!("missing field `{key}`")))?;
         let items: Vec<RawJson> = items.decode().map_err(|error| unexpected(error.to_string()))?;
         let ttl = page.get("ttlMs").and_then(|ttl| ttl.decode().ok()).map(Duration::from_millis);
-        all.ttl = ttl.or(all.ttl);
-        all.items.extend(items);
-        if all.items.len() > MAX_ITEMS {
-            all.items.truncate(MAX_ITEMS);
-            all.truncated = Some(LocalizedText::new(
-                format!("all after the first {MAX_ITEMS}"),
-                format!("前 {MAX_ITEMS} 个之后的全部"),
+        collected.ttl = ttl.or(collected.ttl);
+        collected.items.extend(items);
+        if collected.items.len() > MAX_LISTED_ITEMS {
+            collected.items.truncate(MAX_LISTED_ITEMS);
+            collected.truncated = Some(LocalizedText::new(
+                format!("all after the first {MAX_LISTED_ITEMS}"),
+                format!("前 {MAX_LISTED_ITEMS} 个之后的全部"),
             ));
-            return Ok(all);
+            return Ok(collected);
         }
         match page.get("nextCursor").and_then(|next| next.decode::<Option<String>>().ok()).flatten() {
             // A repeated cursor would loop forever.
             Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
             Some(_) => {
-                all.truncated = Some(LocalizedText::new(
+                collected.truncated = Some(LocalizedText::new(
                     "the pages after a cursor that came twice",
                     "重复出现的游标之后的各页",
                 ));
-                return Ok(all);
+                return Ok(collected);
             }
-            None => return Ok(all),
+            None => return Ok(collected),
         }
     }
-    all.truncated = Some(LocalizedText::new(
+    collected.truncated = Some(LocalizedText::new(
         format!("the pages after the first {MAX_PAGES}"),
         format!("前 {MAX_PAGES} 页之后的各页"),
     ));
-    Ok(all)
+    Ok(collected)
 }
 
 /// Lists all tools. The caller applies the timeout.
@@ -101,7 +102,7 @@ pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
 pub(crate) async fn list_offer(connection: &Connection, offer: Offer) -> Result<Vec<RawJson>, McpError> {
     match pages(connection, offer.method(), offer.key()).await {
         Ok(pages) => Ok(pages.items.into_iter().filter(is_unambiguous).collect()),
-        Err(McpError::Rpc { code: -32601, .. }) => Ok(Vec::new()),
+        Err(McpError::Rpc { code: METHOD_NOT_FOUND, .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }

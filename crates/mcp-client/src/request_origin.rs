@@ -200,8 +200,10 @@ impl User {
     fn is_of(&self, origin: &RequestOrigin) -> bool {
         match self {
             Self::Owner => false,
-            Self::Principal(own) => origin.link.principal_id() == Some(own),
-            Self::Client(own) => origin.link.principal_id().is_none() && origin.link.client() == *own,
+            Self::Principal(expected) => origin.link.principal_id() == Some(expected),
+            Self::Client(expected) => {
+                origin.link.principal_id().is_none() && origin.link.client() == *expected
+            }
         }
     }
 }
@@ -274,15 +276,18 @@ impl InFlightRequests {
             return self.in_flight.all().find_map(find).map(|(_, origin)| origin);
         }
         // Blocks `register` and `drop` on all threads. All code that takes several of these locks takes them in this order.
-        let all: Vec<_> = self.in_flight.all().map(lock).collect();
+        let locked_requests: Vec<_> = self.in_flight.all().map(lock).collect();
         // Checked with the locks held: a concurrent `register` is visible in the users or in the list.
         if self.is_shared() || self.others_until.load(Ordering::Relaxed) > now() {
             return None;
         }
-        let all: Vec<&(u64, RequestOrigin)> =
-            all.iter().flat_map(|thread_requests| thread_requests.iter()).collect();
-        let (_, newest) = all.iter().max_by_key(|(request, _)| *request)?;
-        all.iter().all(|(_, origin)| origin.link.client() == newest.link.client()).then(|| newest.clone())
+        let requests: Vec<&(u64, RequestOrigin)> =
+            locked_requests.iter().flat_map(|thread_requests| thread_requests.iter()).collect();
+        let (_, newest) = requests.iter().max_by_key(|(request, _)| *request)?;
+        requests
+            .iter()
+            .all(|(_, origin)| origin.link.client() == newest.link.client())
+            .then(|| newest.clone())
     }
 }
 
@@ -324,10 +329,10 @@ impl Drop for InFlightGuard<'_> {
         if !self.answered && self.session != 0 && !self.in_flight.users.is_shared() {
             self.linger();
         }
-        let mut all = lock(self.thread_requests);
-        let index = all.iter().rposition(|(request, _)| *request == self.request);
-        let removed = index.map(|index| all.swap_remove(index));
-        drop(all);
+        let mut requests = lock(self.thread_requests);
+        let index = requests.iter().rposition(|(request, _)| *request == self.request);
+        let removed = index.map(|index| requests.swap_remove(index));
+        drop(requests);
         drop(removed);
     }
 }

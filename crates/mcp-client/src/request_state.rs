@@ -15,7 +15,7 @@ use toolhub_core::RawJson;
 use toolhub_mcp_wire::length_prefixed;
 
 /// The prefix of every token. Tokens of requests that wait in the gateway itself start with `toolhub.`.
-const PREFIX: &str = "toolhub-state.";
+const TOKEN_PREFIX: &str = "toolhub-state.";
 
 /// The key of this process. `None` if the system provides no randomness: then no token of this process is valid.
 static PROCESS_KEY: LazyLock<Option<Key>> =
@@ -49,14 +49,14 @@ impl StateTarget<'_> {
     pub(crate) fn seal(&self, state: &RawJson) -> String {
         match keys().next() {
             Some(key) => self.seal_with(key, state),
-            None => PREFIX.to_owned(),
+            None => TOKEN_PREFIX.to_owned(),
         }
     }
 
     fn seal_with(&self, key: &Key, state: &RawJson) -> String {
         let tag = hmac::sign(key, &self.signed(state.get()));
         let (tag, state) = (URL_SAFE_NO_PAD.encode(tag), URL_SAFE_NO_PAD.encode(state.get()));
-        [PREFIX, &tag, ".", &state].concat()
+        [TOKEN_PREFIX, &tag, ".", &state].concat()
     }
 
     /// The state of a token; `None` unless the token was issued for this target.
@@ -66,7 +66,7 @@ impl StateTarget<'_> {
 
     fn open_with<'k>(&self, mut keys: impl Iterator<Item = &'k Key>, token: &RawJson) -> Option<RawJson> {
         let token = token.text()?;
-        let (tag, state) = token.strip_prefix(PREFIX)?.split_once('.')?;
+        let (tag, state) = token.strip_prefix(TOKEN_PREFIX)?.split_once('.')?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
         let state = String::from_utf8(URL_SAFE_NO_PAD.decode(state).ok()?).ok()?;
         let signed = self.signed(&state);
@@ -132,8 +132,8 @@ mod tests {
             state.to_owned(),
             format!("{head}.{another}"),
             format!("{head}.{state}="),
-            format!("{PREFIX}.{state}"),
-            PREFIX.to_owned(),
+            format!("{TOKEN_PREFIX}.{state}"),
+            TOKEN_PREFIX.to_owned(),
             format!(" {sealed}"),
         ] {
             assert!(ANN.open(&token(&forged)).is_none(), "{forged}");

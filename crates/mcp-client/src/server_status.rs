@@ -38,7 +38,7 @@ pub enum ServerState {
         /// The cause of the last failure.
         cause: LocalizedText,
         /// Time until the next attempt is allowed.
-        left: Duration,
+        retry_in: Duration,
         /// Number of consecutive failures.
         failures: u32,
     },
@@ -121,8 +121,8 @@ impl ServerStatus {
     /// The connection state, as it is shown to users.
     pub(crate) fn state(&self) -> ServerState {
         match (self.open(), &self.last_error, self.breaker.decision(Instant::now())) {
-            (_, Some(error), Decision::Reject(left)) => {
-                ServerState::CircuitOpen { cause: error.text(), left, failures: self.breaker.failures() }
+            (_, Some(error), Decision::Reject(retry_in)) => {
+                ServerState::CircuitOpen { cause: error.text(), retry_in, failures: self.breaker.failures() }
             }
             (Some(connection), ..) => {
                 let server_info = connection.server_info.clone();
@@ -138,10 +138,10 @@ impl ServerStatus {
     }
 
     /// The error for callers while the circuit is open.
-    pub(crate) fn circuit_open_error(&self, server: &ServerId, left: Duration) -> McpError {
+    pub(crate) fn circuit_open_error(&self, server: &ServerId, remaining: Duration) -> McpError {
         let last = |lang| self.last_error.as_ref().map(|error| error.localize(lang)).unwrap_or_default();
         let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
-        let (failures, seconds) = (self.breaker.failures(), left.as_secs() + 1);
+        let (failures, seconds) = (self.breaker.failures(), remaining.as_secs() + 1);
         let shown = shell::quote(server.as_str());
         let cause = LocalizedText::new(
             format!(

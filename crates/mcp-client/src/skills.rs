@@ -103,7 +103,7 @@ fn check_files(files: &[SkillFileEntry], uri: &str, root: &str) -> Result<(), St
     if files.len() > MAX_SKILL_FILES {
         return Err(format!("it has {} files, more than {MAX_SKILL_FILES}", files.len()));
     }
-    let total = files.iter().fold(0_u64, |all, file| all.saturating_add(file.size));
+    let total = files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
     if total > MAX_SKILL_BYTES {
         return Err(format!("it has {total} bytes, more than {MAX_SKILL_BYTES}"));
     }

@@ -200,12 +200,12 @@ impl Server {
 
     /// The connection state. If only per-caller instances are connected, the state of the first connected one.
     pub fn status(&self) -> ServerState {
-        let own = self.lock_status().state();
-        if !matches!(own, ServerState::Idle) {
-            return own;
+        let main_state = self.lock_status().state();
+        if !matches!(main_state, ServerState::Idle) {
+            return main_state;
         }
         let mut others = self.instances().into_iter().map(|instance| instance.lock_status().state());
-        others.find(|state| matches!(state, ServerState::Connected { .. })).unwrap_or(own)
+        others.find(|state| matches!(state, ServerState::Connected { .. })).unwrap_or(main_state)
     }
 
     /// The error of the last failed attempt, if any.
@@ -222,7 +222,7 @@ impl Server {
     pub fn retry_delay(&self) -> Option<Duration> {
         match self.lock_status().breaker.decision(Instant::now()) {
             Decision::Allow => None,
-            Decision::Delay(left) | Decision::Reject(left) => Some(left),
+            Decision::Delay(delay) | Decision::Reject(delay) => Some(delay),
         }
     }
 

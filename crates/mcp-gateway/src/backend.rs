@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::stream::BoxStream;
-use toolhub_core::{BoxFuture, CallerHandle, Principal, RawJson, RawObject, ServerId};
+use toolhub_core::{BoxFuture, CallerHandle, Principal, RawJson, RawObject, ServerId, meta_keys};
 use toolhub_mcp_wire::headers::{self, MirroredParam};
 use toolhub_mcp_wire::{Era, Offer};
 
@@ -52,19 +52,18 @@ impl PartialEq for ToolList {
 
 /// How long a modern client may cache a list. It is notified of changes nevertheless.
 pub(crate) const LIST_TTL_MS: u64 = 60_000;
-/// The member of `_meta` that names the servers whose part of a list is missing.
-const INCOMPLETE: &str = "toolhub/incomplete";
 
 impl ToolList {
     /// Creates the list of these definitions, each with the name under which it is offered and whether it is listed.
     /// Tools that are not listed can still be described and called.
     pub fn new<'a>(definitions: impl IntoIterator<Item = (&'a str, &'a RawJson, bool)>) -> Self {
-        let (mut listed, mut mirrored, mut all) = (Vec::new(), HashMap::new(), HashMap::new());
+        let (mut listed, mut mirrored, mut definitions_by_name) =
+            (Vec::new(), HashMap::new(), HashMap::new());
         for (name, definition, is_listed) in definitions {
             if is_listed {
                 listed.push(definition.get());
             }
-            all.insert(name.to_owned(), definition.clone());
+            definitions_by_name.insert(name.to_owned(), definition.clone());
             let marks = definition
                 .object()
                 .and_then(|members| headers::mirrored(members.get("inputSchema")?).ok())
@@ -75,7 +74,7 @@ impl ToolList {
         }
         // Lists are long and long-lived, so no spare capacity is kept.
         let legacy = concat_json(&[r#"{"tools":["#, &listed.join(","), "]}"]);
-        Self { legacy, modern: OnceLock::new(), definitions: all, mirrored }
+        Self { legacy, modern: OnceLock::new(), definitions: definitions_by_name, mirrored }
     }
 
     /// Returns the result for legacy clients.
@@ -115,7 +114,7 @@ impl ItemList {
         let incomplete = !self.missing.is_empty();
         let missing: Vec<&str> = self.missing.iter().map(ServerId::as_str).collect();
         let meta = match incomplete {
-            true => RawObject::default().with(INCOMPLETE, RawJson::of(&missing)),
+            true => RawObject::default().with(meta_keys::INCOMPLETE, RawJson::of(&missing)),
             false => RawObject::default(),
         };
         let tail = match era {

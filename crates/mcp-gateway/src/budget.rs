@@ -19,7 +19,7 @@ use crate::rpc_error::RpcError;
 /// Maximum number of addresses with a separate budget if no token is required. Further addresses share one budget.
 const MAX_ADDRESSES: usize = 256;
 /// Number of principals above which those without requests and streams are forgotten.
-const MAX_PRINCIPALS: usize = 4_096;
+const MAX_BUDGETED_PRINCIPALS: usize = 4_096;
 /// All principals together may hold this many times the share of one.
 const TOTAL_SHARES: usize = 4;
 /// The JSON-RPC error code for an exhausted budget.
@@ -438,21 +438,21 @@ impl PrincipalTable {
     fn find(&self, identity: &Arc<Principal>, address: Option<IpAddr>) -> PrincipalHandle {
         let mut entries = self.entries();
         let mut key: Key = (Arc::clone(identity.id()), address);
-        if let Some(found) = entries.get_mut(&key) {
+        if let Some(entry) = entries.get_mut(&key) {
             // An unchanged key keeps its object. Another key may have the name and the roles of a revoked one.
             let is_key = matches!(identity.origin, Origin::Key { .. });
-            if !Arc::ptr_eq(found.identity(), identity) && (is_key || found.identity() != identity) {
+            if !Arc::ptr_eq(entry.identity(), identity) && (is_key || entry.identity() != identity) {
                 // Another key or token, or other roles or scopes than before: the budget stays.
-                let next = PrincipalHandle::with(Arc::clone(identity), Arc::clone(&found.0.budget));
-                let previous = std::mem::replace(found, next);
+                let next = PrincipalHandle::with(Arc::clone(identity), Arc::clone(&entry.0.budget));
+                let previous = std::mem::replace(entry, next);
                 // Tokens of an identity provider may differ, and each is verified again.
                 if is_key {
                     previous.revoke();
                 }
             }
-            return found.clone();
+            return entry.clone();
         }
-        let max = if address.is_some() { MAX_ADDRESSES } else { MAX_PRINCIPALS };
+        let max = if address.is_some() { MAX_ADDRESSES } else { MAX_BUDGETED_PRINCIPALS };
         if entries.len() >= max {
             entries.retain(|_, handle| Arc::strong_count(&handle.0) > 1);
             if entries.len() >= max && address.is_some() {

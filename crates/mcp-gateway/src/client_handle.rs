@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
-use toolhub_core::caller::{Caller, ClientResponse};
+use toolhub_core::caller::{CLIENT_ANSWER_TIMEOUT, Caller, ClientResponse};
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::{BoxFuture, Principal, RawJson, RawObject, TraceContext};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
 use toolhub_mcp_wire::{Era, jsonrpc};
@@ -20,10 +20,6 @@ use crate::request_context::RequestContext;
 use crate::rpc_error::{RpcError, RpcResult};
 pub(crate) use toolhub_mcp_wire::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
 
-/// How long the answer to a server request may take, as people may have to decide.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
-/// The error code for requests that the client cannot answer.
-const UNSUPPORTED_BY_CLIENT: i64 = -32601;
 /// The request needs a capability that the client does not declare.
 const MISSING_CAPABILITY: i64 = -32021;
 
@@ -146,7 +142,7 @@ impl ClientHandle {
     async fn wait_for(&self, answer: oneshot::Receiver<ClientResponse>) -> ClientResponse {
         let disconnected = || (-32000, "the client is gone".to_owned());
         tokio::select! {
-            answer = tokio::time::timeout(ANSWER_TIMEOUT, answer) => match answer {
+            answer = tokio::time::timeout(CLIENT_ANSWER_TIMEOUT, answer) => match answer {
                 Ok(answer) => answer.map_err(|_| disconnected())?,
                 Err(_) => Err((-32000, "the client did not answer in time".to_owned())),
             },
@@ -187,8 +183,8 @@ impl ClientHandle {
     /// Returns whether the client declares the capability that `method` needs.
     fn supports(&self, method: &str) -> bool {
         let (part, _) = method.split_once('/').unwrap_or((method, ""));
-        let known = ["sampling", "elicitation", "roots"].contains(&part);
-        let can = !known || self.info.capabilities.object().is_some_and(|can| can.contains(part));
+        let needs_capability = ["sampling", "elicitation", "roots"].contains(&part);
+        let can = !needs_capability || self.info.capabilities.object().is_some_and(|can| can.contains(part));
         // Servers request roots incidentally and can do without them, so a missing `roots` does not explain a failure.
         if !can && part != "roots" {
             *self.missing_capability.lock().unwrap_or_else(PoisonError::into_inner) = Some(part.to_owned());
@@ -283,7 +279,7 @@ impl Caller for ClientHandle {
             if !self.supports(&method) {
                 let part = method.split('/').next().unwrap_or_default();
                 return Err((
-                    UNSUPPORTED_BY_CLIENT,
+                    METHOD_NOT_FOUND,
                     format!("cannot answer `{method}`: {}", missing_capability_message(part)),
                 ));
             }

@@ -274,24 +274,24 @@ async fn run(gateway: Arc<Gateway>, mut in_flight: InFlightRequest, identity: Re
 
 /// A registered modern request.
 struct RequestGuard {
-    all: Arc<Mutex<HashMap<String, CancellationToken>>>,
+    tokens: Arc<Mutex<HashMap<String, CancellationToken>>>,
     id: String,
 }
 
 impl RequestGuard {
     fn new(
-        all: &Arc<Mutex<HashMap<String, CancellationToken>>>,
+        tokens: &Arc<Mutex<HashMap<String, CancellationToken>>>,
         id: &RawJson,
         token: CancellationToken,
     ) -> Self {
         let id = id.get().to_owned();
-        all.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), token);
-        Self { all: Arc::clone(all), id }
+        tokens.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), token);
+        Self { tokens: Arc::clone(tokens), id }
     }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }

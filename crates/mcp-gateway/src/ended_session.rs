@@ -4,12 +4,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 use toolhub_core::hex;
+use toolhub_core::millis::DAY;
 use toolhub_mcp_wire::length_prefixed;
 
 /// How long a session id can be resumed after `initialize`. A session in memory may live longer.
 pub(super) const RESUMABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(super) const NONCE_BYTES: usize = 16;
-pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Maximum number of ended sessions that are remembered per principal and profile. Beyond that, the principal's sessions
 /// older than the oldest remembered one cannot be resumed, so that an ended session never returns and no principal fills
 /// the record of another.

@@ -1,6 +1,7 @@
 //! Access to request headers, independent of the HTTP implementation that parsed them.
 
 use http::HeaderMap;
+pub use toolhub_mcp_wire::headers::{PROTOCOL_VERSION, SESSION_ID};
 
 /// Headers that can be looked up by name.
 pub trait HeaderLookup: Sync {
@@ -30,11 +31,6 @@ pub trait HeaderLookup: Sync {
         self.text(PROTOCOL_VERSION)
     }
 }
-
-/// The header with the session id.
-pub const SESSION_ID: &str = "mcp-session-id";
-/// The header with the protocol revision.
-pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 /// Returns the value as text if it consists of printable ASCII and tabs.
 pub fn printable(value: &[u8]) -> Option<&str> {

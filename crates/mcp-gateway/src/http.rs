@@ -7,6 +7,7 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use toolhub_core::RawJson;
 use toolhub_mcp_wire::era::LEGACY;
+use toolhub_mcp_wire::headers::LAST_EVENT_ID;
 
 use crate::body::Body;
 use crate::budget::Resource;
@@ -24,7 +25,7 @@ use crate::reply::{Reply, session_ended, with_permit};
 use crate::request_context::{RequestContext, StepUp};
 use crate::rpc_error::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError};
 use crate::session::{Reason, Session};
-use crate::session_lookup::{EarlyReply, Incoming, SessionUse};
+use crate::session_lookup::{EarlyReply, Incoming, RequestContent, SessionUse};
 use crate::streams::run_to_log;
 use crate::{Client, Gateway, PrincipalHandle, modern};
 
@@ -78,8 +79,8 @@ impl Gateway {
                 Err(error) => Reply::error_reply(400, Some(&request.id), &error),
             };
         }
-        let forwarded = (RequestMethod::Post, text.as_bytes().clone());
-        match self.session_or_reply(incoming, SessionUse::Request, forwarded).await {
+        let content = RequestContent { method: RequestMethod::Post, body: text.as_bytes().clone() };
+        match self.session_or_reply(incoming, SessionUse::Request, content).await {
             Ok(session) => self.legacy(session, request, params).await,
             Err(reply) => reply.for_request(&request.id),
         }
@@ -103,15 +104,18 @@ impl Gateway {
         if headers.session().is_none() {
             return Reply::empty(405);
         }
-        let usage = match headers.text("last-event-id") {
+        let usage = match headers.text(LAST_EVENT_ID) {
             Some(_) => SessionUse::Continuation,
             None => SessionUse::Request,
         };
-        let session = match self.session_or_reply(incoming, usage, (RequestMethod::Get, Bytes::new())).await {
+        let session = match self
+            .session_or_reply(incoming, usage, RequestContent::without_body(RequestMethod::Get))
+            .await
+        {
             Ok(session) => session,
             Err(reply) => return reply.without_request(),
         };
-        if let Some((stream, after)) = headers.text("last-event-id").and_then(parse_event_id) {
+        if let Some((stream, after)) = headers.text(LAST_EVENT_ID).and_then(parse_event_id) {
             let resumable = session.log(stream).filter(|log| log.can_resume(after));
             match (resumable, principal.take(Resource::Streams, 1)) {
                 (Some(log), Ok(permit)) => return Reply::Events(with_permit(permit, log.read(after))),
@@ -172,7 +176,11 @@ impl Gateway {
             return Reply::empty(405);
         }
         match self
-            .session_or_reply(incoming, SessionUse::Request, (RequestMethod::Delete, Bytes::new()))
+            .session_or_reply(
+                incoming,
+                SessionUse::Request,
+                RequestContent::without_body(RequestMethod::Delete),
+            )
             .await
         {
             Ok(session) => {
@@ -234,8 +242,8 @@ impl Gateway {
             Message::Response { .. } => SessionUse::Continuation,
             Message::Notification { .. } | Message::Request(..) => SessionUse::Request,
         };
-        let forwarded = (RequestMethod::Post, text.as_bytes().clone());
-        let session = match self.session_or_reply(incoming, usage, forwarded).await {
+        let content = RequestContent { method: RequestMethod::Post, body: text.as_bytes().clone() };
+        let session = match self.session_or_reply(incoming, usage, content).await {
             Ok(session) => session,
             Err(reply) => return reply.without_request(),
         };
@@ -262,7 +270,7 @@ impl Gateway {
         let Incoming { headers, principal, .. } = incoming;
         let refuse = |why: &str| Reply::error_reply(400, None, &RpcError::new(INVALID_REQUEST, why));
         // Invalid JSON is reported as such, whatever the revision.
-        let items = match RawJson::parse(&**text).map(|all| all.decode::<Vec<RawJson>>()) {
+        let items = match RawJson::parse(&**text).map(|batch| batch.decode::<Vec<RawJson>>()) {
             Ok(Ok(items)) => items,
             Ok(Err(error)) | Err(error) => {
                 let error = RpcError::new(PARSE_ERROR, format!("the body is not valid JSON: {error}"));
@@ -275,8 +283,8 @@ impl Gateway {
         if is_modern(headers) {
             return refuse(BATCHES_UNSUPPORTED);
         }
-        let forwarded = (RequestMethod::Post, text.as_bytes().clone());
-        let session = match self.session_or_reply(incoming, SessionUse::Request, forwarded).await {
+        let content = RequestContent { method: RequestMethod::Post, body: text.as_bytes().clone() };
+        let session = match self.session_or_reply(incoming, SessionUse::Request, content).await {
             Ok(session) => session,
             Err(reply) => return reply.without_request(),
         };

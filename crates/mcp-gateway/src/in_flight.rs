@@ -54,15 +54,15 @@ impl InFlightRequest {
     /// Collects a server request and those that follow immediately: a server that needs several inputs requests them at
     /// once.
     async fn gather(&mut self, first: ServerRequest) -> Vec<ServerRequest> {
-        let mut all = vec![first];
+        let mut server_requests = vec![first];
         while let Ok(message) = tokio::time::timeout(GATHER_WINDOW, self.client_handle.queue.next()).await {
             match message {
-                QueuedMessage::ServerRequest(server_request) => all.push(*server_request),
+                QueuedMessage::ServerRequest(server_request) => server_requests.push(*server_request),
                 // Notifications are dropped here: the response to the client consists of the server requests alone.
                 QueuedMessage::Message(_) => {}
             }
         }
-        all
+        server_requests
     }
 
     /// Runs until the next step. Queued messages are returned before the result.

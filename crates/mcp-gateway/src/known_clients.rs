@@ -71,9 +71,9 @@ impl KnownClients {
 
     fn insert(&self, client: KnownClient) {
         let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.retain(|known| !known.is_same(&client));
-        let is_own = |known: &KnownClient| known.principal == client.principal;
-        if clients.iter().filter(|known| is_own(known)).count() >= MAX_PER_PRINCIPAL
+        clients.retain(|other| !other.is_same(&client));
+        let is_own = |other: &KnownClient| other.principal == client.principal;
+        if clients.iter().filter(|other| is_own(other)).count() >= MAX_PER_PRINCIPAL
             && let Some(oldest) = clients.iter().position(is_own)
         {
             clients.remove(oldest);

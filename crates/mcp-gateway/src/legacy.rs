@@ -45,7 +45,7 @@ impl Gateway {
             return Err(RpcError::invalid_params("`protocolVersion` must name your protocol revision"));
         };
         // A client that requests an unknown revision is offered our newest (2025-11-25, basic/lifecycle).
-        let version = LEGACY.iter().copied().find(|known| *known == requested).unwrap_or(LEGACY[0]);
+        let version = LEGACY.iter().copied().find(|supported| *supported == requested).unwrap_or(LEGACY[0]);
         // The capabilities are kept as long as the session.
         if params
             .get("capabilities")
@@ -137,10 +137,10 @@ impl Gateway {
     pub async fn follow_ended_sessions(&self) {
         let record = self.session_ids.record();
         let Some(state) = record.shared() else { return };
-        let (mut known, mut since) = (ChangeVersions::default(), SystemTime::now());
+        let (mut seen_versions, mut since) = (ChangeVersions::default(), SystemTime::now());
         loop {
-            match state.changed(&known).await {
-                Ok(now) => known = now,
+            match state.changed(&seen_versions).await {
+                Ok(now) => seen_versions = now,
                 Err(_) => tokio::time::sleep(RETRY_INTERVAL).await,
             }
             let now = SystemTime::now();

@@ -41,18 +41,18 @@ impl Level {
 
     /// Sets the level. Returns false if the name is not a level.
     pub(crate) fn set(&self, name: &str) -> bool {
-        let found = LEVELS.iter().position(|known| *known == name);
-        if let Some(level) = found {
+        let index = LEVELS.iter().position(|level_name| *level_name == name);
+        if let Some(level) = index {
             self.0.store(level, Ordering::Relaxed);
         }
-        found.is_some()
+        index.is_some()
     }
 
     /// Returns whether a log message with these params has at least this level.
     pub(crate) fn admits(&self, params: Option<&RawJson>) -> bool {
         let level = params.and_then(RawJson::object);
         let level = level.and_then(|params| params.get("level")?.decode::<String>().ok());
-        let level = level.and_then(|level| LEVELS.iter().position(|known| *known == level));
+        let level = level.and_then(|level| LEVELS.iter().position(|level_name| *level_name == level));
         level.is_none_or(|level| level >= self.0.load(Ordering::Relaxed))
     }
 }

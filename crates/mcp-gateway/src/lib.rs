@@ -241,9 +241,9 @@ impl Gateway {
             CallerHandle::new(client_handle as Arc<dyn toolhub_core::Caller>)
         };
         // Unknown methods are not forwarded: nothing determines which server would be responsible.
-        let Some(known) = Method::named(method, era) else { return Err(RpcError::no_method(method)) };
-        known.check_name_length(&params)?;
-        match known {
+        let Some(known_method) = Method::named(method, era) else { return Err(RpcError::no_method(method)) };
+        known_method.check_name_length(&params)?;
+        match known_method {
             Method::CallTool => {
                 self.call(&params, caller(client_handle)).await.map(|result| with_result_type(result, era))
             }
@@ -301,7 +301,7 @@ impl Gateway {
         }
         let tools = self.backend.tools(client_handle.principal());
         // Repeated names do not repeat the definition, so that the result is never longer than the complete list.
-        let (mut found, mut seen) = (Vec::new(), HashSet::new());
+        let (mut definitions, mut seen) = (Vec::new(), HashSet::new());
         for name in &names {
             let unknown = || {
                 let shown = truncate(name, MAX_SHOWN_CHARS).unwrap_or_else(|| name.clone());
@@ -309,11 +309,11 @@ impl Gateway {
             };
             let definition = tools.definitions.get(name).ok_or_else(unknown)?;
             if seen.insert(name) {
-                found.push(definition);
+                definitions.push(definition);
             }
         }
-        let _reserved = reserve_unread(client_handle, found.iter().copied())?;
-        Ok(RawObject::default().with("tools", RawJson::of(&found)).into_raw())
+        let _reserved = reserve_unread(client_handle, definitions.iter().copied())?;
+        Ok(RawObject::default().with("tools", RawJson::of(&definitions)).into_raw())
     }
 
     async fn offers(&self, offer: Offer, era: Era, client_handle: &ClientHandle) -> RpcResult {
@@ -387,21 +387,21 @@ fn server_info() -> RawObject {
 /// The capabilities of the gateway.
 fn capabilities(era: Era) -> RawObject {
     let changing = || RawObject::default().with("listChanged", true);
-    let all = RawObject::default()
+    let capabilities = RawObject::default()
         .with("tools", changing())
         .with("resources", changing().with("subscribe", true))
         .with("prompts", changing())
         .with("completions", RawObject::default())
         .with("logging", RawObject::default());
     match era {
-        Era::Legacy => all,
+        Era::Legacy => capabilities,
         // The server decides whether a call becomes a task, and the client whether that is allowed.
         Era::Modern => {
             let skills = RawObject::default().with("directoryRead", true);
             let extensions = RawObject::default()
                 .with("io.modelcontextprotocol/tasks", RawObject::default())
                 .with(toolhub_mcp_wire::era::SKILLS, skills);
-            all.with("extensions", extensions)
+            capabilities.with("extensions", extensions)
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::rpc_error::RpcError;
 
 /// Maximum length of the JSON text that names the object of a request. Names and URIs are compared in many spellings, and
 /// repeated in errors.
-const MAX_NAME_BYTES: usize = 8 << 10;
+const MAX_TARGET_NAME_BYTES: usize = 8 << 10;
 
 /// A request method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,8 +172,8 @@ impl Method {
         let row = METHODS.iter().find(|row| row.method == self);
         let Some(key) = row.and_then(|row| row.subject.key()) else { return Ok(()) };
         match params.get(key) {
-            Some(name) if name.get().len() > MAX_NAME_BYTES => Err(RpcError::invalid_params(format!(
-                "`{key}` is {} bytes long; at most {MAX_NAME_BYTES} are allowed",
+            Some(name) if name.get().len() > MAX_TARGET_NAME_BYTES => Err(RpcError::invalid_params(format!(
+                "`{key}` is {} bytes long; at most {MAX_TARGET_NAME_BYTES} are allowed",
                 name.get().len()
             ))),
             _ => Ok(()),
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn long_names_are_refused_by_every_method_that_names_an_object() {
-        let long = toolhub_core::RawJson::of(&"x".repeat(MAX_NAME_BYTES));
+        let long = toolhub_core::RawJson::of(&"x".repeat(MAX_TARGET_NAME_BYTES));
         for row in &METHODS {
             let Some(key) = row.subject.key() else { continue };
             let refused = row.method.check_name_length(&RawObject::default().with(key, long.clone()));

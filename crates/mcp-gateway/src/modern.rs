@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION};
+use toolhub_mcp_wire::headers::{METHOD_HEADER, NAME_HEADER};
 
 use crate::PrincipalHandle;
 use crate::backend::LIST_TTL_MS;
@@ -20,21 +21,19 @@ use crate::{Gateway, capabilities, server_info};
 
 /// Headers and body differ.
 const HEADER_MISMATCH: i64 = -32020;
-const METHOD: &str = "mcp-method";
-const NAME: &str = "mcp-name";
 
 /// Returns the result of `server/discover`.
 pub(super) fn discover_result(instructions: Option<String>) -> RawJson {
     let info = RawObject::default().with("io.modelcontextprotocol/serverInfo", server_info());
     let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
-    let mut found = RawObject::default()
+    let mut result = RawObject::default()
         .with("resultType", "complete")
         .with("supportedVersions", RawJson::of(&versions))
         .with("capabilities", capabilities(Era::Modern));
     if let Some(instructions) = instructions {
-        found.set("instructions", instructions);
+        result.set("instructions", instructions);
     }
-    found.with("ttlMs", LIST_TTL_MS).with("cacheScope", "private").with("_meta", info).into_raw()
+    result.with("ttlMs", LIST_TTL_MS).with("cacheScope", "private").with("_meta", info).into_raw()
 }
 
 /// Returns the revision in the body of a request.
@@ -88,8 +87,9 @@ impl Gateway {
             }
         }
         let method = &request.method;
-        if !headers.has_value(METHOD, method) {
-            let named = headers.text(METHOD).ok_or_else(|| wrong("`Mcp-Method` is missing".to_owned()))?;
+        if !headers.has_value(METHOD_HEADER, method) {
+            let named =
+                headers.text(METHOD_HEADER).ok_or_else(|| wrong("`Mcp-Method` is missing".to_owned()))?;
             return Err(wrong(format!("`Mcp-Method` is `{named}`, the body says `{method}`")));
         }
         let key = match &**method {
@@ -99,7 +99,7 @@ impl Gateway {
             _ => return Ok(()),
         };
         let body_name = params.text(key);
-        let named = headers.text(NAME).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
+        let named = headers.text(NAME_HEADER).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
         let named = decode_header(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
         if body_name.as_deref().is_some_and(|body_name| body_name != named) {
             let body_name = body_name.unwrap_or_default();

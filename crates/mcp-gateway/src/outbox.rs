@@ -11,7 +11,7 @@ use crate::message::{error_response, one_line, response};
 use crate::rpc_error::{RpcError, RpcResult};
 
 /// Maximum number of queued messages.
-const MAX_QUEUED: usize = 1_024;
+const MAX_QUEUED_MESSAGES: usize = 1_024;
 
 /// A queued message. It counts as unread until it is dropped.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) struct Outbox {
 
 impl Outbox {
     pub(super) fn new(principal: PrincipalHandle) -> (Self, mpsc::Receiver<OutboundMessage>) {
-        let (queue, messages) = mpsc::channel(MAX_QUEUED);
+        let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
         (Self { queue, principal }, messages)
     }
 

@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytestring::ByteString;
 use tokio::time::Instant;
+use toolhub_core::caller::CLIENT_ANSWER_TIMEOUT;
 use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::PrincipalHandle;
-use crate::client_handle::ANSWER_TIMEOUT;
 use crate::client_queue::ServerRequest;
 use crate::in_flight::InFlightRequest;
 use crate::message::{Params, Request};
@@ -80,13 +80,13 @@ impl PendingInputs {
         Self { replica, requests: Mutex::default() }
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, PendingRequest>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, PendingRequest>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops all waiting requests. Returns their number.
     pub(crate) fn clear(&self) -> usize {
-        let drained = std::mem::take(&mut *self.all());
+        let drained = std::mem::take(&mut *self.lock());
         drained.len()
     }
 
@@ -102,10 +102,11 @@ impl PendingInputs {
             return RawJson::null();
         };
         let input_required = input_required(&token, &server_requests);
-        let mut all = self.all();
-        remove_expired(&mut all);
-        evict_oldest(&mut all, &identity.principal);
-        all.insert(token, PendingRequest { in_flight, server_requests, identity, since: Instant::now() });
+        let mut pending_requests = self.lock();
+        remove_expired(&mut pending_requests);
+        evict_oldest(&mut pending_requests, &identity.principal);
+        pending_requests
+            .insert(token, PendingRequest { in_flight, server_requests, identity, since: Instant::now() });
         input_required
     }
 
@@ -120,11 +121,12 @@ impl PendingInputs {
             return ResumeOutcome::NotPending;
         };
         let token = token.into_owned();
-        let mut all = self.all();
-        remove_expired(&mut all);
+        let mut pending_requests = self.lock();
+        remove_expired(&mut pending_requests);
         // One error for all cases, so that it does not reveal whether the state exists for another request or principal.
-        let matches = all.get(&token).is_some_and(|pending| pending.identity.is_same_request(identity));
-        let Some(pending) = matches.then(|| all.remove(&token)).flatten() else {
+        let matches =
+            pending_requests.get(&token).is_some_and(|pending| pending.identity.is_same_request(identity));
+        let Some(pending) = matches.then(|| pending_requests.remove(&token)).flatten() else {
             return ResumeOutcome::Rejected(RpcError::invalid_params(
                 "`requestState` is not known for this request: make the request again without it",
             ));
@@ -132,10 +134,10 @@ impl PendingInputs {
         let answers = params.members.get("inputResponses").and_then(RawJson::object).unwrap_or_default();
         if (0..pending.server_requests.len()).any(|index| !answers.contains(&key(index))) {
             let again = input_required(&token, &pending.server_requests);
-            all.insert(token, pending);
+            pending_requests.insert(token, pending);
             return ResumeOutcome::Incomplete(again);
         }
-        drop(all);
+        drop(pending_requests);
         let PendingRequest { mut in_flight, server_requests, .. } = pending;
         for (index, server_request) in server_requests.into_iter().enumerate() {
             let answer = answers.get(&key(index)).cloned().unwrap_or_else(RawJson::null);
@@ -178,20 +180,22 @@ fn without_token(mut params: RawObject) -> RawObject {
 }
 
 /// Removes requests that have waited too long. Dropping a request cancels it.
-fn remove_expired(all: &mut HashMap<String, PendingRequest>) {
-    all.retain(|_, pending| pending.since.elapsed() < ANSWER_TIMEOUT);
+fn remove_expired(pending_requests: &mut HashMap<String, PendingRequest>) {
+    pending_requests.retain(|_, pending| pending.since.elapsed() < CLIENT_ANSWER_TIMEOUT);
 }
 
 /// Removes the oldest requests of a principal that has reached its limit, never those of another.
-fn evict_oldest(all: &mut HashMap<String, PendingRequest>, principal: &PrincipalHandle) {
+fn evict_oldest(pending_requests: &mut HashMap<String, PendingRequest>, principal: &PrincipalHandle) {
     let limit = principal.limits().pending_input;
     loop {
-        let own = || all.iter().filter(|(_, pending)| pending.identity.principal.shares_budget(principal));
-        if own().count() < limit {
+        let of_principal = || {
+            pending_requests.iter().filter(|(_, pending)| pending.identity.principal.shares_budget(principal))
+        };
+        if of_principal().count() < limit {
             return;
         }
-        let oldest = own().min_by_key(|(_, pending)| pending.since).map(|(token, _)| token.clone());
+        let oldest = of_principal().min_by_key(|(_, pending)| pending.since).map(|(token, _)| token.clone());
         let Some(oldest) = oldest else { return };
-        all.remove(&oldest);
+        pending_requests.remove(&oldest);
     }
 }

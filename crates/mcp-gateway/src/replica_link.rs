@@ -92,10 +92,13 @@ pub(crate) struct ForwardedHeaders(pub(crate) Vec<(String, String)>);
 
 impl HeaderLookup for ForwardedHeaders {
     fn value(&self, name: &str) -> Option<&[u8]> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes())
+        self.0.iter().find(|(header_name, _)| header_name == name).map(|(_, value)| value.as_bytes())
     }
 
     fn any(&self, name: &str, predicate: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.0.iter().filter(|(known, _)| known == name).any(|(_, value)| predicate(value.as_bytes()))
+        self.0
+            .iter()
+            .filter(|(header_name, _)| header_name == name)
+            .any(|(_, value)| predicate(value.as_bytes()))
     }
 }

@@ -6,7 +6,7 @@ use ring::hkdf::Prk;
 use ring::hmac;
 use toolhub_mcp_wire::length_prefixed;
 
-use crate::session_seal::{MAX_KEYS, SessionKey};
+use crate::session_seal::{MAX_SEALING_KEYS, SessionKey};
 
 /// The uses of the derived keys.
 const REQUEST_LABEL: &[u8] = b"requests between replicas";
@@ -29,7 +29,7 @@ impl std::fmt::Debug for ReplicaSeal {
 impl ReplicaSeal {
     pub(super) fn new(keys: &[SessionKey]) -> Option<Self> {
         let derive = |key: &SessionKey| (key.name(), key.derivation_secret());
-        let keys: Vec<_> = keys.iter().take(MAX_KEYS).map(derive).collect();
+        let keys: Vec<_> = keys.iter().take(MAX_SEALING_KEYS).map(derive).collect();
         (!keys.is_empty()).then_some(Self(keys))
     }
 
@@ -60,7 +60,7 @@ impl ReplicaSeal {
         let (name, rest) = message.split_at_checked(NAME_LENGTH)?;
         let (salt, sealed) = rest.split_first_chunk::<SALT_BYTES>()?;
         // Names are digests of four bytes: two keys could have the same one.
-        self.0.iter().filter(|(known, _)| known.as_bytes() == name).find_map(|(name, secret)| {
+        self.0.iter().filter(|(key_name, _)| key_name.as_bytes() == name).find_map(|(name, secret)| {
             let binding = Binding { name, salt, context };
             let request = open(&binding.key(secret, REQUEST_LABEL)?, 0, sealed)?;
             Some((request, ResponseSeal(binding.key(secret, RESPONSE_LABEL)?)))

@@ -4,11 +4,12 @@ use std::pin::Pin;
 
 use futures_util::stream::{self, Stream, StreamExt as _};
 use toolhub_core::RawJson;
+use toolhub_core::error::METHOD_NOT_FOUND;
 
 use crate::ABORTED;
 use crate::body::Body;
 use crate::budget::Permit;
-use crate::rpc_error::{METHOD_NOT_FOUND, RpcError, RpcResult};
+use crate::rpc_error::{RpcError, RpcResult};
 
 /// Serialized server-sent events.
 pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;

@@ -1,6 +1,7 @@
 //! JSON-RPC errors and their codes.
 
 use toolhub_core::RawJson;
+use toolhub_core::error::METHOD_NOT_FOUND;
 
 /// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +14,6 @@ pub struct RpcError {
     pub data: Option<String>,
 }
 
-/// The method does not exist.
-pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 /// The params are invalid.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 /// The message is not a valid request.

@@ -134,20 +134,21 @@ impl Session {
         self.closing.cancel();
         let (in_flight, subscriptions) = {
             let mut state = self.state();
-            let in_flight: Vec<_> = state.in_flight.iter().map(|(_, _, one)| Arc::clone(one)).collect();
+            let in_flight: Vec<_> =
+                state.in_flight.iter().map(|(_, _, request)| Arc::clone(request)).collect();
             (in_flight, std::mem::take(&mut state.subscriptions))
         };
-        in_flight.iter().for_each(|one| one.cancel_with(Reason::SessionEnded));
+        in_flight.iter().for_each(|request| request.cancel_with(Reason::SessionEnded));
         drop(Subscriptions::from(subscriptions.into_values().collect::<Vec<_>>()));
     }
 
     /// Cancels the requests with that id.
     pub(crate) fn cancel(&self, id: &RawJson) {
-        let named = |(_, name, one): &(u64, RawJson, Arc<Cancellation>)| {
-            (name.get() == id.get()).then(|| Arc::clone(one))
+        let named = |(_, name, cancellation): &(u64, RawJson, Arc<Cancellation>)| {
+            (name.get() == id.get()).then(|| Arc::clone(cancellation))
         };
         let in_flight: Vec<_> = self.state().in_flight.iter().filter_map(named).collect();
-        in_flight.iter().for_each(|one| one.cancel_with(Reason::Cancelled));
+        in_flight.iter().for_each(|cancellation| cancellation.cancel_with(Reason::Cancelled));
     }
 
     /// Keeps a subscription until the session ends, unless there is one for the same resource already.
@@ -294,7 +295,7 @@ impl SessionTable {
             return;
         }
         self.last_sweep = Some(now);
-        removed.extend(self.by_id.extract_if(|_, one| one.is_idle()).map(|(_, one)| one));
+        removed.extend(self.by_id.extract_if(|_, session| session.is_idle()).map(|(_, session)| session));
     }
 
     fn insert(&mut self, session: Arc<Session>) -> RemovedSessions {
@@ -308,11 +309,12 @@ impl SessionTable {
     /// Removes the least recently used sessions of a principal until it may have another. Those of other principals stay.
     fn evict_oldest(&mut self, principal: &PrincipalHandle, removed: &mut Vec<Arc<Session>>) {
         let limit = principal.limits().sessions.max(1);
-        let own = |one: &&Arc<Session>| one.principal.shares_budget(principal);
-        let count = self.by_id.values().filter(own).count();
+        let is_of_principal = |session: &&Arc<Session>| session.principal.shares_budget(principal);
+        let count = self.by_id.values().filter(is_of_principal).count();
         for _ in limit..=count {
-            let oldest = self.by_id.values().filter(own).min_by_key(|one| one.state().last_used);
-            let oldest = oldest.map(|one| one.id.clone());
+            let oldest =
+                self.by_id.values().filter(is_of_principal).min_by_key(|session| session.state().last_used);
+            let oldest = oldest.map(|session| session.id.clone());
             removed.extend(oldest.and_then(|oldest| self.by_id.remove(&oldest)));
         }
     }
@@ -329,28 +331,28 @@ pub(crate) struct RemovedSessions {
 
 impl RemovedSessions {
     fn close(&self) {
-        self.idle.iter().chain(&self.evicted).for_each(|one| one.close());
+        self.idle.iter().chain(&self.evicted).for_each(|session| session.close());
     }
 }
 
 impl Sessions {
-    fn all(&self) -> MutexGuard<'_, SessionTable> {
+    fn lock(&self) -> MutexGuard<'_, SessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a session. Returns those that were removed.
     pub(crate) fn insert(&self, session: Arc<Session>) -> RemovedSessions {
-        let mut all = self.all();
-        let removed = all.insert(session);
-        drop(all);
+        let mut sessions = self.lock();
+        let removed = sessions.insert(session);
+        drop(sessions);
         removed.close();
         removed
     }
 
     /// Returns the session with that id if it belongs to this principal.
     pub(crate) fn get(&self, id: &str, principal: &PrincipalHandle) -> Option<Arc<Session>> {
-        let found = self.all().by_id.get(id).filter(|one| one.principal == *principal).cloned()?;
-        found.touch().then_some(found)
+        let session = self.lock().by_id.get(id).filter(|session| session.principal == *principal).cloned()?;
+        session.touch().then_some(session)
     }
 
     /// Returns the session with that id, or the one that `create` creates if there is none or it has expired. `None` if
@@ -362,19 +364,20 @@ impl Sessions {
         principal: &PrincipalHandle,
         create: impl FnOnce() -> Option<Arc<Session>>,
     ) -> Option<(Arc<Session>, RemovedSessions)> {
-        let mut all = self.all();
-        if let Some(found) = all.by_id.get(id) {
-            if found.principal != *principal {
+        let mut sessions = self.lock();
+        if let Some(session) = sessions.by_id.get(id) {
+            if session.principal != *principal {
                 return None;
             }
-            if found.touch() {
-                return Some((Arc::clone(found), RemovedSessions::default()));
+            if session.touch() {
+                return Some((Arc::clone(session), RemovedSessions::default()));
             }
         }
-        let idle = all.by_id.remove(id);
+        let idle = sessions.by_id.remove(id);
         let created = create();
-        let mut removed = created.as_ref().map(|created| all.insert(Arc::clone(created))).unwrap_or_default();
-        drop(all);
+        let mut removed =
+            created.as_ref().map(|created| sessions.insert(Arc::clone(created))).unwrap_or_default();
+        drop(sessions);
         removed.idle.extend(idle);
         removed.close();
         Some((created?, removed))
@@ -382,24 +385,29 @@ impl Sessions {
 
     /// Ends a session.
     pub(crate) fn remove(&self, id: &str) {
-        if let Some(session) = self.all().by_id.remove(id) {
+        if let Some(session) = self.lock().by_id.remove(id) {
             session.close();
         }
     }
 
     /// The ids of all sessions.
     pub(crate) fn ids(&self) -> Vec<String> {
-        self.all().by_id.keys().cloned().collect()
+        self.lock().by_id.keys().cloned().collect()
     }
 
     /// Ends the sessions for which `is_ended` returns true.
     pub(crate) fn close_where(&self, is_ended: impl Fn(&Session) -> bool) {
-        let ended: Vec<_> = self.all().by_id.extract_if(|_, one| is_ended(one)).map(|(_, one)| one).collect();
+        let ended: Vec<_> = self
+            .lock()
+            .by_id
+            .extract_if(|_, session| is_ended(session))
+            .map(|(_, session)| session)
+            .collect();
         ended.iter().for_each(|session| session.close());
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.all().by_id.len()
+        self.lock().by_id.len()
     }
 }
 

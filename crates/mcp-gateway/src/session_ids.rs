@@ -22,7 +22,7 @@ use toolhub_mcp_wire::length_prefixed;
 use crate::budget::PrincipalHandle;
 use crate::ended_session::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionStamp, now};
 use crate::session_record::SessionRecord;
-use crate::session_seal::{MAX_SEALED_BYTES, PREFIX};
+use crate::session_seal::{MAX_SEALED_BYTES, SEALED_ID_PREFIX};
 
 /// Maximum length of the capabilities in an id with a signature.
 const MAX_CAPABILITIES_BYTES: usize = 512;
@@ -87,7 +87,7 @@ impl<'a> SealedSession<'a> {
         let (expiry, rest) = rest.split_first_chunk::<8>()?;
         let (principal, capabilities) = rest.split_first_chunk::<PRINCIPAL_BYTES>()?;
         let revision = u32::from_be_bytes(*revision);
-        let is_revision = |known: &&str| revision_number(known) == Some(revision);
+        let is_revision = |supported: &&str| revision_number(supported) == Some(revision);
         Some(Self {
             is_digest,
             replica: ReplicaId(i64::from_be_bytes(*replica)),
@@ -151,7 +151,7 @@ impl SessionIds {
     /// Verifies an id and returns its data. Returns `None` if it has expired or was not issued by this profile to this
     /// principal.
     pub(super) async fn verify(&self, id: &str, principal: &PrincipalHandle) -> Option<Resumable> {
-        if !id.starts_with(PREFIX) {
+        if !id.starts_with(SEALED_ID_PREFIX) {
             return self.verify_signed(id, principal);
         }
         let bytes = self.record.seal_keys().await?.open(id, &self.context())?;
@@ -179,7 +179,7 @@ impl SessionIds {
         let (revision, rest) = fixed.strip_prefix(&[SIGNED])?.split_at_checked(REVISION_BYTES)?;
         let (created, nonce) = rest.split_first_chunk::<8>()?;
         let stamp = SessionStamp { created: u64::from_be_bytes(*created), nonce: nonce.try_into().ok()? };
-        let version = LEGACY.iter().copied().find(|known| known.as_bytes() == revision)?;
+        let version = LEGACY.iter().copied().find(|supported| supported.as_bytes() == revision)?;
         let capabilities = RawJson::parse(std::str::from_utf8(capabilities).ok()?).ok()?;
         is_fresh(stamp.created).then_some(Resumable { stamp, version, capabilities, replica: None })
     }
@@ -224,14 +224,14 @@ impl SessionIds {
             let _ = state.trim_entries(StateKind::Capabilities, &scope, MAX_STORED_CAPABILITIES).await;
             return Some(digest);
         }
-        let known = state.entry(StateKind::Capabilities, &id).await.ok()??;
-        if known.expires_at < SystemTime::now() + RESUMABLE_FOR + Duration::from_secs(3_600) {
+        let stored_entry = state.entry(StateKind::Capabilities, &id).await.ok()??;
+        if stored_entry.expires_at < SystemTime::now() + RESUMABLE_FOR + Duration::from_secs(3_600) {
             let renewed = Replacement {
                 kind: StateKind::Capabilities,
                 id,
-                expected: known.revision,
+                expected: stored_entry.revision,
                 slot: None,
-                value: known.value,
+                value: stored_entry.value,
                 expires_at,
             };
             // If another replica was faster, it has renewed them.

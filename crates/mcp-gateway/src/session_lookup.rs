@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use toolhub_core::RawJson;
 use toolhub_core::shared_state::ReplicaId;
+use toolhub_mcp_wire::headers::LAST_EVENT_ID;
 
 use crate::body::Body;
 use crate::budget::Resource;
@@ -24,7 +25,7 @@ use crate::{ABORTED, Gateway, PrincipalHandle};
 const OWNER_TIMEOUT: Duration = Duration::from_secs(5);
 const OWNER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// The headers that concern sessions.
-const SESSION_HEADERS: [&str; 3] = [SESSION_ID, PROTOCOL_VERSION, "last-event-id"];
+const SESSION_HEADERS: [&str; 3] = [SESSION_ID, PROTOCOL_VERSION, LAST_EVENT_ID];
 
 /// A request as it arrived.
 #[derive(Clone, Copy)]
@@ -33,6 +34,20 @@ pub(super) struct Incoming<'a> {
     pub(super) principal: &'a PrincipalHandle,
     /// Whether another replica has sent it. It is not sent further.
     pub(super) is_forwarded: bool,
+}
+
+/// What another replica needs of a request beside its headers and principal.
+#[derive(Debug, Clone)]
+pub(super) struct RequestContent {
+    pub(super) method: RequestMethod,
+    pub(super) body: Bytes,
+}
+
+impl RequestContent {
+    /// A request without a body.
+    pub(super) fn without_body(method: RequestMethod) -> Self {
+        Self { method, body: Bytes::new() }
+    }
 }
 
 /// What a request needs of its session.
@@ -101,7 +116,7 @@ impl Gateway {
         self: &Arc<Self>,
         incoming: Incoming<'_>,
         usage: SessionUse,
-        forwarded: (RequestMethod, Bytes),
+        content: RequestContent,
     ) -> Result<Arc<Session>, EarlyReply> {
         let Some(id) = incoming.headers.session() else {
             let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
@@ -109,7 +124,7 @@ impl Gateway {
         };
         match self.sessions.get(id, incoming.principal) {
             Some(session) => Ok(session),
-            None => Box::pin(self.absent_session(id, incoming, usage, forwarded)).await,
+            None => Box::pin(self.absent_session(id, incoming, usage, content)).await,
         }
     }
 
@@ -120,7 +135,7 @@ impl Gateway {
         id: &str,
         incoming: Incoming<'_>,
         usage: SessionUse,
-        forwarded: (RequestMethod, Bytes),
+        content: RequestContent,
     ) -> Result<Arc<Session>, EarlyReply> {
         let principal = incoming.principal;
         let resumable = self.session_ids.verify(id, principal).await.ok_or_else(EarlyReply::not_found)?;
@@ -145,8 +160,7 @@ impl Gateway {
                 match owner {
                     OwnerReplica::This => break,
                     OwnerReplica::Other(replica) if self.link.get().is_some() && !incoming.is_forwarded => {
-                        let (method, body) = forwarded.clone();
-                        let sent = self.send_to(replica, incoming, method, body).await;
+                        let sent = self.send_to(replica, incoming, content.clone()).await;
                         if sent.is_err() {
                             self.session_owners.forget(id);
                         }
@@ -175,9 +189,9 @@ impl Gateway {
         &self,
         replica: ReplicaId,
         incoming: Incoming<'_>,
-        method: RequestMethod,
-        body: Bytes,
+        content: RequestContent,
     ) -> Result<Reply, LinkError> {
+        let RequestContent { method, body } = content;
         let link = self.link.get().ok_or(LinkError::Unreachable)?;
         // A stream counts against the budget of its principal here as well as at its owner replica: both keep it open.
         let permit = match method {
@@ -210,9 +224,9 @@ impl Gateway {
 
     /// The replica at which a request waits for the input that these parameters bring; `None` if that is this one.
     pub(super) fn owner_of_input(&self, params: &Params) -> Option<ReplicaId> {
-        let own = self.session_ids.record().shared()?.replica();
+        let own_replica = self.session_ids.record().shared()?.replica();
         let token = params.text("requestState")?;
-        replica_of_state(&token).filter(|owner| *owner != own)
+        replica_of_state(&token).filter(|owner| *owner != own_replica)
     }
 
     /// Sends a request to the replica at which it waits for its input. Returns `None` if that replica has ended. The end is certain
@@ -225,7 +239,8 @@ impl Gateway {
     ) -> Result<Option<Reply>, LinkError> {
         let since = Instant::now();
         loop {
-            match self.send_to(owner, incoming, RequestMethod::Post, body.clone()).await {
+            let content = RequestContent { method: RequestMethod::Post, body: body.clone() };
+            match self.send_to(owner, incoming, content).await {
                 Err(LinkError::Unreachable) if self.has_ended(owner).await => return Ok(None),
                 Err(LinkError::Unreachable)
                     if self.link.get().is_some() && since.elapsed() < OWNER_TIMEOUT =>

@@ -43,7 +43,7 @@ impl SessionOwners {
         issuer: ReplicaId,
     ) -> Result<OwnerReplica, StoreError> {
         let recent = self
-            .known()
+            .cached_owners()
             .get(id)
             .filter(|(_, at)| at.elapsed() < OWNER_CACHE_LIFETIME)
             .map(|(owner, _)| *owner);
@@ -58,11 +58,11 @@ impl SessionOwners {
         if !state.is_alive(owner).await? {
             return Ok(OwnerReplica::Ended);
         }
-        let mut known = self.known();
-        if known.len() >= MAX_CACHED_OWNERS {
-            known.clear();
+        let mut cached_owners = self.cached_owners();
+        if cached_owners.len() >= MAX_CACHED_OWNERS {
+            cached_owners.clear();
         }
-        known.insert(id.to_owned(), (owner, Instant::now()));
+        cached_owners.insert(id.to_owned(), (owner, Instant::now()));
         Ok(OwnerReplica::Other(owner))
     }
 
@@ -109,10 +109,10 @@ impl SessionOwners {
 
     /// Forgets the owner of a session, which did not respond.
     pub(crate) fn forget(&self, id: &str) {
-        self.known().remove(id);
+        self.cached_owners().remove(id);
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, (ReplicaId, Instant)>> {
+    fn cached_owners(&self) -> std::sync::MutexGuard<'_, HashMap<String, (ReplicaId, Instant)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use toolhub_core::Secret;
 
 /// The beginning of every sealed id.
-pub(super) const PREFIX: &str = "v1.";
+pub(super) const SEALED_ID_PREFIX: &str = "v1.";
 /// Maximum length of a sealed id, which is sent with each request.
 pub(super) const MAX_ID_LENGTH: usize = 200;
 /// The salt of all derivations, which separates them from other programs with the same key.
@@ -26,11 +26,11 @@ const KEY_NAME_LENGTH: usize = 6;
 const KEY_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
 /// Maximum number of keys. More are not needed for a rotation, and each costs an attempt to open an id.
-pub(super) const MAX_KEYS: usize = 8;
+pub(super) const MAX_SEALING_KEYS: usize = 8;
 
 /// Maximum length of the sealed data.
 pub(super) const MAX_SEALED_BYTES: usize =
-    (MAX_ID_LENGTH - PREFIX.len() - KEY_NAME_LENGTH - 1) / 4 * 3 - NONCE_LEN - TAG_BYTES;
+    (MAX_ID_LENGTH - SEALED_ID_PREFIX.len() - KEY_NAME_LENGTH - 1) / 4 * 3 - NONCE_LEN - TAG_BYTES;
 
 /// A raw key of 256 bits.
 #[derive(Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl SealKeys {
             let unbound = UnboundKey::from(key.derivation_secret().expand(&[ID_LABEL], &AES_256_GCM).ok()?);
             Some((key.name(), LessSafeKey::new(unbound)))
         };
-        let keys: Option<Vec<_>> = keys.iter().take(MAX_KEYS).map(sealing).collect();
+        let keys: Option<Vec<_>> = keys.iter().take(MAX_SEALING_KEYS).map(sealing).collect();
         keys.filter(|keys| !keys.is_empty()).map(Self)
     }
 
@@ -112,7 +112,10 @@ impl SealKeys {
         let mut sealed = data.to_vec();
         let sealing = Nonce::assume_unique_for_key(nonce);
         key.seal_in_place_append_tag(sealing, Aad::from(bound(name, context)), &mut sealed).ok()?;
-        Some([PREFIX, name, ".", &URL_SAFE_NO_PAD.encode([nonce.as_slice(), &sealed].concat())].concat())
+        Some(
+            [SEALED_ID_PREFIX, name, ".", &URL_SAFE_NO_PAD.encode([nonce.as_slice(), &sealed].concat())]
+                .concat(),
+        )
     }
 
     /// Opens an id that was sealed for this context.
@@ -120,11 +123,11 @@ impl SealKeys {
         if id.len() > MAX_ID_LENGTH {
             return None;
         }
-        let (name, sealed) = id.strip_prefix(PREFIX)?.split_once('.')?;
+        let (name, sealed) = id.strip_prefix(SEALED_ID_PREFIX)?.split_once('.')?;
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
         // Names are digests of four bytes: two keys could have the same one.
-        self.0.iter().filter(|(known, _)| known == name).find_map(|(_, key)| {
+        self.0.iter().filter(|(key_name, _)| key_name == name).find_map(|(_, key)| {
             let mut sealed = sealed.to_vec();
             let nonce = Nonce::assume_unique_for_key(*nonce);
             let opened = key.open_in_place(nonce, Aad::from(bound(name, context)), &mut sealed).ok()?;
@@ -135,7 +138,7 @@ impl SealKeys {
 
 /// The data that is bound to an id without being in it.
 fn bound(name: &str, context: &[u8]) -> Vec<u8> {
-    [PREFIX.as_bytes(), name.as_bytes(), b".", context].concat()
+    [SEALED_ID_PREFIX.as_bytes(), name.as_bytes(), b".", context].concat()
 }
 
 #[cfg(test)]
@@ -188,8 +191,8 @@ mod tests {
             }
         }
         // The name of another key.
-        let (_, data) = longest.strip_prefix(PREFIX).unwrap().split_once('.').unwrap();
-        assert!(keys.open(&format!("{PREFIX}{}.{data}", other.name()), b"").is_none());
+        let (_, data) = longest.strip_prefix(SEALED_ID_PREFIX).unwrap().split_once('.').unwrap();
+        assert!(keys.open(&format!("{SEALED_ID_PREFIX}{}.{data}", other.name()), b"").is_none());
         for altered in [
             "",
             "v1.",

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
+use toolhub_core::millis::DAY;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, SharedState, StateKind};
 use toolhub_core::{RawJson, Secret, hex};
 
-use crate::ended_session::{DAY, EndedSession, MAX_ENDED, RESUMABLE_FOR};
+use crate::ended_session::{EndedSession, MAX_ENDED, RESUMABLE_FOR};
 use crate::session_seal::SessionKey;
 
 /// The id of the entry with the key that seals session ids.
@@ -68,10 +69,10 @@ pub(super) async fn bound_ended(
     let expires_at = SystemTime::now() + RESUMABLE_FOR + DAY;
     let (value, slot) = (RawJson::from(before), None);
     let is_stored = match state.entry(StateKind::EndedSession, &id).await? {
-        Some(known) if known.value.decode::<u64>().is_ok_and(|known| known >= before) => true,
-        Some(known) => {
+        Some(entry) if entry.value.decode::<u64>().is_ok_and(|watermark| watermark >= before) => true,
+        Some(entry) => {
             let kind = StateKind::EndedSession;
-            let change = Replacement { kind, id, expected: known.revision, slot, value, expires_at };
+            let change = Replacement { kind, id, expected: entry.revision, slot, value, expires_at };
             state.replace_entry(change).await?.is_some()
         }
         None => {

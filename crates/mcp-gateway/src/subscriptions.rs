@@ -82,18 +82,18 @@ impl Subscriptions {
 }
 
 impl From<Vec<Subscription>> for Subscriptions {
-    fn from(all: Vec<Subscription>) -> Self {
-        Self(all)
+    fn from(subscriptions: Vec<Subscription>) -> Self {
+        Self(subscriptions)
     }
 }
 
 impl Drop for Subscriptions {
     fn drop(&mut self) {
         let Some(tasks) = self.0.first().map(|subscription| subscription.tasks.clone()) else { return };
-        let all: Vec<ActiveSubscription> =
+        let active_subscriptions: Vec<ActiveSubscription> =
             self.0.drain(..).filter_map(|mut subscription| subscription.active.take()).collect();
         spawn_detached(&tasks, async move {
-            for active in all {
+            for active in active_subscriptions {
                 let _ = active.unsubscribe().await;
             }
         });
@@ -125,14 +125,16 @@ impl Gateway {
         let cancelled = CancellationToken::new();
         let _cancel_on_drop = cancelled.clone().drop_guard();
         let subscribing = self.tasks.spawn(async move {
-            let mut all = Subscriptions::default();
+            let mut subscriptions = Subscriptions::default();
             for (uri, permit) in requested {
                 if cancelled.is_cancelled() {
                     break;
                 }
-                all.0.extend(start_subscription(Arc::clone(&backend), tasks.clone(), uri, permit).await.ok());
+                subscriptions
+                    .0
+                    .extend(start_subscription(Arc::clone(&backend), tasks.clone(), uri, permit).await.ok());
             }
-            all
+            subscriptions
         });
         subscribing.await.unwrap_or_default()
     }
@@ -175,11 +177,11 @@ fn uri_locks() -> MutexGuard<'static, HashMap<String, Arc<tokio::sync::Mutex<()>
 
 impl Drop for UriLock {
     fn drop(&mut self) {
-        let mut all = uri_locks();
+        let mut locks = uri_locks();
         drop(self.lock.take());
         // Waiting tasks hold a reference as well.
-        if all.get(&self.uri).is_some_and(|lock| Arc::strong_count(lock) == 1) {
-            all.remove(&self.uri);
+        if locks.get(&self.uri).is_some_and(|lock| Arc::strong_count(lock) == 1) {
+            locks.remove(&self.uri);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The headers that mirror a modern request's body (2026-07-28, transports/streamable-http: request metadata).
+//! The headers of MCP over HTTP, and those that mirror a modern request's body (2026-07-28, transports/streamable-http: request
+//! metadata).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,6 +9,17 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::lang::LocalizedText;
+
+/// The header with the id of a legacy session.
+pub const SESSION_ID: &str = "mcp-session-id";
+/// The header with the protocol revision.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// The header with the method of a modern request.
+pub const METHOD_HEADER: &str = "mcp-method";
+/// The header with the name or URI that a modern request is about.
+pub const NAME_HEADER: &str = "mcp-name";
+/// The header with the last received event of an interrupted stream.
+pub const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Whether a text is valid as a header value without encoding.
 #[inline]

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{
-    BoxFuture, CallContext, NativeTool, Outcome, RawJson, ToolCall, ToolDefinition, ToolError, ToolOutput,
+    BoxFuture, CALL_TOOL, CallContext, NativeTool, Outcome, RawJson, ToolCall, ToolDefinition, ToolError,
+    ToolOutput,
 };
 
-const NAME: &str = "call_tool";
 const DEFINITION: &str = r#"{
     "name": "call_tool",
     "description": "Calls any tool by its name, also one that you were not told of. search_tools finds tools, describe_tool tells their arguments.",
@@ -71,7 +71,7 @@ impl NativeTool for CallTool {
         Box::pin(async move {
             let fields = arguments.object().unwrap_or_default();
             let name = fields.get("name").and_then(|name| name.decode::<String>().ok()).unwrap_or_default();
-            if name == NAME {
+            if name == CALL_TOOL {
                 return Err(ToolError::failed(LocalizedText::new(
                     "`call_tool` calls other tools, not itself: name the tool that you mean",
                     "`call_tool` 用来调用其他工具，不能调用自身：请给出要用的工具名",
@@ -98,6 +98,6 @@ mod tests {
     #[test]
     fn definition_parses() {
         let tool = CallTool::new(CallRunner::default()).unwrap();
-        assert_eq!(tool.definition().name().as_str(), NAME);
+        assert_eq!(tool.definition().name().as_str(), CALL_TOOL);
     }
 }

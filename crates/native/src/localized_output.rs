@@ -1,15 +1,12 @@
 //! Outputs of native tools in both languages: English text, with the Chinese text in `_meta`.
 
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::{RawJson, RawObject};
-
-/// The key in a text block's `_meta` with the Chinese text, which is shown to users; models get the English one.
-const CHINESE_META_KEY: &str = "toolhub/zh";
+use toolhub_core::{RawJson, RawObject, meta_keys};
 
 /// A text block in English with the Chinese text in `_meta`, if it differs.
 pub fn block(text: &LocalizedText) -> RawObject {
     let (en, zh) = (text.localize(Lang::En), text.localize(Lang::Zh));
-    let meta = (en != zh).then(|| RawObject::default().with(CHINESE_META_KEY, zh));
+    let meta = (en != zh).then(|| RawObject::default().with(meta_keys::CHINESE, zh));
     let block = RawObject::default().with("type", "text").with("text", en);
     meta.into_iter().fold(block, |block, meta| block.with("_meta", meta))
 }

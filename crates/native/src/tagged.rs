@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use toolhub_core::json::RawObject;
-use toolhub_core::{BoxFuture, CallContext, NativeTool, RawJson, ToolDefinition, ToolError, ToolOutput};
-
-/// The key of the capability tags in a definition's `_meta`.
-const KEY: &str = "toolhub/tags";
+use toolhub_core::{
+    BoxFuture, CallContext, NativeTool, RawJson, ToolDefinition, ToolError, ToolOutput, meta_keys,
+};
 
 /// Wraps a tool with explicit capability tags.
 pub(crate) fn tagged(tool: impl NativeTool, tags: &'static [&'static str]) -> Arc<dyn NativeTool> {
@@ -22,7 +21,7 @@ impl<T: NativeTool> NativeTool for Tagged<T> {
     fn definition(&self) -> ToolDefinition {
         let plain = self.tool.definition();
         let Some(members) = plain.raw().object() else { return plain };
-        let meta = RawObject::default().with(KEY, RawJson::of(self.tags));
+        let meta = RawObject::default().with(meta_keys::TAGS, RawJson::of(self.tags));
         ToolDefinition::parse(members.with("_meta", meta).into_raw()).unwrap_or(plain)
     }
 
@@ -38,5 +37,5 @@ impl<T: NativeTool> NativeTool for Tagged<T> {
 /// The capability tags of a definition; empty if it has none.
 pub(crate) fn tags_of(definition: &ToolDefinition) -> Vec<String> {
     let meta = definition.raw().object().and_then(|members| members.get("_meta")?.object());
-    meta.and_then(|meta| meta.get(KEY)?.decode().ok()).unwrap_or_default()
+    meta.and_then(|meta| meta.get(meta_keys::TAGS)?.decode().ok()).unwrap_or_default()
 }

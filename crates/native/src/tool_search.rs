@@ -10,7 +10,7 @@ use toolhub_core::{RawJson, RawObject, Tool, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
 /// Default number of tools.
-const DEFAULT_LIMIT: u32 = 5;
+const DEFAULT_SEARCH_RESULTS: u32 = 5;
 /// Maximum length of a description in a list, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 160;
 
@@ -40,7 +40,7 @@ pub async fn search_tools(
     #[schemars(range(min = 1, max = 50))]
     limit: Option<u32>,
 ) -> Result<ToolOutput, ToolError> {
-    let found = finder.0.search(&query, limit.unwrap_or(DEFAULT_LIMIT) as usize).await;
+    let found = finder.0.search(&query, limit.unwrap_or(DEFAULT_SEARCH_RESULTS) as usize).await;
     let hits = found.fitting();
     let mut text = String::new();
     for hit in hits {

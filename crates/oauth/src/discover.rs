@@ -4,6 +4,7 @@ use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::era::MODERN;
+use toolhub_mcp_wire::headers::{METHOD_HEADER, PROTOCOL_VERSION};
 use toolhub_mcp_wire::jsonrpc;
 use toolhub_mcp_wire::jsonrpc::{Meta, Modern, RequestContent};
 use url::Url;
@@ -63,8 +64,8 @@ pub(crate) async fn fetch_challenge(
         .headers(headers)
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json, text/event-stream")
-        .header("MCP-Protocol-Version", version)
-        .header("Mcp-Method", "server/discover")
+        .header(PROTOCOL_VERSION, version)
+        .header(METHOD_HEADER, "server/discover")
         .body(jsonrpc::request(1, content, &meta));
     let response = send(request, server).await?;
     let refused = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);

@@ -134,10 +134,10 @@ pub async fn send(
 pub async fn send_again(
     request: RequestBuilder,
     authorizer: Option<&Arc<dyn Authorizer>>,
-    first: (Repeat, ResponseTo<'_>),
+    repeat: Repeat,
+    first: ResponseTo<'_>,
     wrong: impl Fn(&reqwest::Error) -> McpError,
 ) -> Result<Option<Response>, McpError> {
-    let (repeat, first) = first;
     let mut exchange = Exchange::new(request, authorizer, repeat, wrong)?;
     let Some(next) = exchange.next_attempt(first, None).await? else { return Ok(None) };
     let response = exchange.send(next.token.as_ref()).await?;

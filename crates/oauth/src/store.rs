@@ -122,7 +122,7 @@ impl TokenStore {
         };
         let entry = json!({"encrypted": key.encrypt(name, &text)?});
         let before = document.servers.insert(name.to_owned(), entry);
-        document.version = VERSION;
+        document.version = FORMAT_VERSION;
         let file = self.file();
         blocking(move || write(&file, &document)).await?;
         self.remove_from_keyring(name, before.as_ref()).await;
@@ -227,7 +227,7 @@ pub(crate) struct StoreVersion {
 }
 
 /// The format of the file.
-const VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 2;
 
 /// The name of a login in the file: the server, a hash of its URL, since tokens are sent to no other one, and the principal that
 /// it belongs to, if it is not the hub's own.
@@ -290,7 +290,7 @@ fn read(file: &Path) -> Result<Document, OAuthError> {
             ))
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Document { version: VERSION, key: None, servers: Map::new(), issuers: Map::new() })
+            Ok(Document { version: FORMAT_VERSION, key: None, servers: Map::new(), issuers: Map::new() })
         }
         Err(error) => Err(wrong(format!("cannot be read: {error}"))),
     }

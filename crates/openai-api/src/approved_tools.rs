@@ -3,11 +3,10 @@
 
 use toolhub_agent::ToolAllowlist;
 use toolhub_core::Tool;
+use toolhub_core::source::SOURCE_SEPARATOR;
 
 /// All tools of all sources.
 const ALL: &str = "*";
-/// Between the name of a source and that of its tool.
-const SEPARATOR: &str = "__";
 
 /// `approved_tools` in `[openai]`: `SERVER__TOOL`, with `*` for any characters in the name of the tool.
 #[derive(Debug, Clone, Default)]
@@ -24,8 +23,8 @@ impl ApprovedTools {
         let source = tool.source.to_string();
         self.0.iter().any(|pattern| {
             let of_source = || {
-                let name = pattern.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR)?;
-                (!name.contains(SEPARATOR)).then_some(name)
+                let name = pattern.strip_prefix(source.as_str())?.strip_prefix(SOURCE_SEPARATOR)?;
+                (!name.contains(SOURCE_SEPARATOR)).then_some(name)
             };
             pattern == ALL
                 || of_source().is_some_and(|name| {

@@ -2,17 +2,20 @@
 
 use serde_json::{Value, json};
 use toolhub::Gateways;
+use toolhub::settings::DEFAULT_AGENT;
 use toolhub_core::suggest::similar_names;
 
 use crate::error::ApiError;
 
-const PREFIX: &str = "toolhub/";
-const DEFAULT: &str = "default";
+const MODEL_PREFIX: &str = "toolhub/";
 
 /// The names of all models; the default agent is first.
 pub(crate) fn names(gateways: &Gateways) -> Vec<String> {
-    let agents = gateways.hub().settings().agents.keys().filter(|name| *name != DEFAULT);
-    std::iter::once(DEFAULT).chain(agents.map(String::as_str)).map(|name| format!("{PREFIX}{name}")).collect()
+    let agents = gateways.hub().settings().agents.keys().filter(|name| *name != DEFAULT_AGENT);
+    std::iter::once(DEFAULT_AGENT)
+        .chain(agents.map(String::as_str))
+        .map(|name| format!("{MODEL_PREFIX}{name}"))
+        .collect()
 }
 
 /// The agent of a model; `None` for the default agent.
@@ -27,7 +30,7 @@ pub(crate) fn agent_of(gateways: &Gateways, model: &str) -> Result<Option<String
         let error = ApiError::invalid("model", format!("there is no model `{model}`; {hint} (没有此模型)"));
         return Err(ApiError { status: http::StatusCode::NOT_FOUND, code: Some("model_not_found"), ..error });
     }
-    let agent = model.strip_prefix(PREFIX).unwrap_or(model).to_owned();
+    let agent = model.strip_prefix(MODEL_PREFIX).unwrap_or(model).to_owned();
     // The default agent need not be configured.
     let is_configured = gateways.hub().settings().agents.contains_key(&agent);
     Ok(Some(agent).filter(|_| is_configured))

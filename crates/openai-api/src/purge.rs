@@ -10,7 +10,7 @@ use toolhub_core::principal::Origin;
 use toolhub_core::responses::{ResponseLimits, StoredResponse};
 
 /// How often expired responses are deleted.
-const INTERVAL: Duration = Duration::from_mins(10);
+const PURGE_INTERVAL: Duration = Duration::from_mins(10);
 /// The stored responses may exceed their maximum size by this part of it, between two purges.
 const TOLERANCE: u64 = 8;
 
@@ -50,7 +50,7 @@ impl Purge {
             delete_of_revoked_keys(gateways, &**store).await;
             tokio::select! {
                 () = self.is_due.notified() => {}
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(PURGE_INTERVAL) => {}
             }
         }
     }
@@ -61,7 +61,7 @@ impl Purge {
 async fn delete_of_revoked_keys(gateways: &Gateways, store: &dyn HubStore) {
     let access = gateways.access();
     let revoked = access.revoked_keys().into_iter().map(|key| key.name);
-    for name in revoked.chain(access.deleted_keys(INTERVAL)) {
+    for name in revoked.chain(access.deleted_keys(PURGE_INTERVAL)) {
         // A deletion may take long, and a key of that name may be made for the same person meanwhile.
         let is_in_force = access.keys().iter().any(|key| key.principal.display == name);
         if is_in_force {
@@ -70,7 +70,7 @@ async fn delete_of_revoked_keys(gateways: &Gateways, store: &dyn HubStore) {
         let deletion = store.delete_responses_of(&Origin::Key { name: name.clone() }.to_string()).await;
         // What could not be deleted now is deleted at the next purge.
         if deletion.is_ok() {
-            access.forget_deleted_key(&name, INTERVAL);
+            access.forget_deleted_key(&name, PURGE_INTERVAL);
         }
     }
 }

@@ -14,7 +14,7 @@ use toolhub_core::responses::StoredResponse;
 use crate::conversation::Messages;
 use crate::endpoint::PreparedResponse;
 use crate::models;
-use crate::responses::assembler::{PREFIX, ResponseAssembler, ResponseHead};
+use crate::responses::assembler::{RESPONSE_ID_PREFIX, ResponseAssembler, ResponseHead};
 use crate::responses::background::{Job, Jobs};
 use crate::responses::final_state::{cancelled, failed, is_open_call};
 use crate::responses::history::History;
@@ -23,7 +23,7 @@ use crate::responses::request::ResponseRequest;
 use crate::rights;
 
 /// How often responses of ended processes are looked for.
-const INTERVAL: Duration = Duration::from_secs(5);
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Continues or ends the responses that other processes left unfinished.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Recovery {
             let _ = recover(gateways, store, jobs).await;
             tokio::select! {
                 () = self.is_due.notified() => {}
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(RECOVERY_INTERVAL) => {}
             }
         }
     }
@@ -131,7 +131,7 @@ async fn resume(
     items.extend(input);
     items.extend(output.iter().cloned());
     let messages = Messages::of(&items, &[]).map_err(|error| error.message)?;
-    let key = stored.id.strip_prefix(PREFIX).unwrap_or(&stored.id).to_owned();
+    let key = stored.id.strip_prefix(RESPONSE_ID_PREFIX).unwrap_or(&stored.id).to_owned();
     let created = body["created_at"].take().as_u64().unwrap_or_default();
     let head = ResponseHead { key: key.clone(), created, echo: request.echo.clone(), is_stream: false };
     let assembler = ResponseAssembler::new(head, output);

@@ -10,7 +10,7 @@ use crate::parameters::{Parameters, missing};
 
 const MAX_FUNCTIONS: usize = 128;
 const MAX_SERVERS: usize = 128;
-const MAX_NAME_BYTES: usize = 64;
+const MAX_FUNCTION_NAME_BYTES: usize = 64;
 
 /// The tools of a request.
 #[derive(Debug, Clone, Default)]
@@ -196,9 +196,9 @@ fn members(value: &Value, at: &str) -> Result<Parameters, ApiError> {
 fn function(mut members: Parameters, at: &str) -> Result<OfferedTool, ApiError> {
     let name = members.required_text("name")?;
     let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(is_valid) {
+    if name.is_empty() || name.len() > MAX_FUNCTION_NAME_BYTES || !name.bytes().all(is_valid) {
         let message =
-            format!("the name of a function has 1 to {MAX_NAME_BYTES} letters, digits, `_` and `-`");
+            format!("the name of a function has 1 to {MAX_FUNCTION_NAME_BYTES} letters, digits, `_` and `-`");
         return Err(ApiError::invalid(format!("{at}.name"), message));
     }
     let description = members.text("description")?.unwrap_or_default();

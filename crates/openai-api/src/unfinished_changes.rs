@@ -21,7 +21,7 @@ const MEMORY: Duration = Duration::from_secs(15 * 60);
 /// A stored mark is extended by a later call of its turn once it is so old.
 const EXTENSION_INTERVAL: Duration = Duration::from_secs(60);
 /// Maximum number of requests that this process keeps, and of stored ones of one principal.
-const MAX_ENTRIES: usize = 4_096;
+const MAX_UNFINISHED_CHANGES: usize = 4_096;
 /// One of so many new marks deletes the oldest ones of its principal beyond the maximum.
 const TRIM_INTERVAL: u32 = 32;
 const KIND: StateKind = StateKind::UnfinishedChange;
@@ -141,7 +141,7 @@ impl ChangeMark {
             let revision = revision.ok_or_else(|| StoreError("the id of a mark is in use".into()))?;
             *stored = Some(StoredMark { id, revision, since: Instant::now() });
             if fastrand::u32(..TRIM_INTERVAL) == 0 {
-                let _ = store.trim_entries(KIND, &self.principal, MAX_ENTRIES).await;
+                let _ = store.trim_entries(KIND, &self.principal, MAX_UNFINISHED_CHANGES).await;
             }
             return Ok(());
         };
@@ -165,10 +165,10 @@ impl ChangeMark {
 
     fn remember(&self) {
         let mut entries = self.changes.entries();
-        if entries.len() >= MAX_ENTRIES {
+        if entries.len() >= MAX_UNFINISHED_CHANGES {
             entries.retain(|_, (_, since)| since.elapsed() < MEMORY);
         }
-        if entries.len() >= MAX_ENTRIES {
+        if entries.len() >= MAX_UNFINISHED_CHANGES {
             let oldest = entries.iter().min_by_key(|(_, (_, since))| *since).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| entries.remove(&oldest));
         }
@@ -265,12 +265,12 @@ mod tests {
     #[tokio::test]
     async fn remembers_a_bounded_number() {
         let changes = Arc::new(UnfinishedChanges::default());
-        for number in 0..MAX_ENTRIES + 10 {
+        for number in 0..MAX_UNFINISHED_CHANGES + 10 {
             let body = number.to_string();
             let request =
                 RequestIdentity { principal: "ann", profile: None, path: "responses", body: body.as_bytes() };
             changes.of_request(request).set().await.unwrap();
         }
-        assert_eq!(changes.entries().len(), MAX_ENTRIES);
+        assert_eq!(changes.entries().len(), MAX_UNFINISHED_CHANGES);
     }
 }

@@ -8,7 +8,7 @@ use toolhub_core::finder::ToolFinder;
 
 use crate::plan::{Plan, Step, UnprovenStep};
 use crate::safety::request_check::{
-    asks_about_past, forbids, how_to_position, is_conditional, objection, own_words,
+    MAX_REQUEST_BYTES, asks_about_past, forbids, how_to_position, is_conditional, objection, own_words,
 };
 
 mod arithmetic;
@@ -24,9 +24,6 @@ mod values;
 pub use rewrite::follow_up::{Exchange, in_context, placed};
 pub use safety::request_check::exceeds_limits;
 pub use selection::candidates::{Candidates, sub_requests};
-
-/// The maximum size of a request in bytes. Longer input is truncated.
-const MAX_REQUEST_BYTES: usize = 8 << 10;
 
 /// Quotes around a whole request are removed only if the text between them is longer than this many bytes; shorter text may be
 /// a title.

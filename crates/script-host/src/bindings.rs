@@ -11,7 +11,7 @@ use crate::state::{Refusal, State};
 use crate::{hints, position};
 
 /// Names listed if none is similar.
-const MAX_LISTED: usize = 20;
+const MAX_LISTED_NAMES: usize = 20;
 
 /// What the functions of the host share.
 #[derive(Clone, Debug)]
@@ -193,8 +193,12 @@ fn unknown_tool(state: &State, path: &str, key: &str) -> String {
         return format!("{what} does not exist; this script has no tools");
     }
     let count = names.len();
-    let first: Vec<String> = names.iter().take(MAX_LISTED).map(|name| (*name).to_owned()).collect();
-    let more = if count > MAX_LISTED { format!(" and {} more", count - MAX_LISTED) } else { String::new() };
+    let first: Vec<String> = names.iter().take(MAX_LISTED_NAMES).map(|name| (*name).to_owned()).collect();
+    let more = if count > MAX_LISTED_NAMES {
+        format!(" and {} more", count - MAX_LISTED_NAMES)
+    } else {
+        String::new()
+    };
     format!("{what} does not exist; there are {}{more}", listed(&first))
 }
 

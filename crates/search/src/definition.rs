@@ -10,21 +10,21 @@ use crate::field::Field;
 const MAX_DEPTH: usize = 12;
 
 /// Maximum size of the texts of a definition: the beginning states the purpose of the tool.
-const MAX_BYTES: usize = 48 << 10;
+const MAX_DEFINITION_BYTES: usize = 48 << 10;
 
 /// Calls `sink` with every searchable text of `tool`.
 pub(crate) fn texts(tool: &Tool, mut sink: impl FnMut(Field, &str)) {
     let definition = &tool.definition;
     sink(Field::Name, definition.name().as_str());
     if let Some(title) = definition.title() {
-        sink(Field::Title, byte_prefix(title, MAX_BYTES));
+        sink(Field::Title, byte_prefix(title, MAX_DEFINITION_BYTES));
     }
-    sink(Field::Description, byte_prefix(definition.description(), MAX_BYTES));
+    sink(Field::Description, byte_prefix(definition.description(), MAX_DEFINITION_BYTES));
     for tag in &tool.tags {
         sink(Field::Tag, tag);
     }
     sink(Field::Source, &tool.source.to_string());
-    let mut walk = Walk { sink: &mut sink, remaining: MAX_BYTES };
+    let mut walk = Walk { sink: &mut sink, remaining: MAX_DEFINITION_BYTES };
     walk.schema(&definition.input_schema().value(), 0);
     if let Some(members) = definition.raw().object() {
         for key in ["examples", "inputExamples", "input_examples"] {

@@ -7,7 +7,7 @@ use crate::document::{Document, key_of};
 use crate::text::{Term, TermMap, letters_of};
 
 /// Maximum length of a name in a request.
-const MAX_NAME_CHARS: usize = 96;
+const MAX_TOOL_NAME_CHARS: usize = 96;
 /// Maximum number of words of a request that is looked up as a whole.
 const MAX_PHRASE_WORDS: usize = 8;
 /// Minimum length of a name for one typo; in shorter names a typo yields another name.
@@ -142,11 +142,11 @@ fn name_of(documents: &[Arc<Document>], number: u32) -> Option<&str> {
 fn identifiers(request: &str) -> impl Iterator<Item = &str> {
     let trimmed = request.trim();
     let is_short =
-        trimmed.len() <= MAX_NAME_CHARS && trimmed.split_whitespace().nth(MAX_PHRASE_WORDS).is_none();
+        trimmed.len() <= MAX_TOOL_NAME_CHARS && trimmed.split_whitespace().nth(MAX_PHRASE_WORDS).is_none();
     let words = request
         .split(|c: char| c.is_whitespace() || "\"'`“”‘’「」『』()（）[]{}<>,，。；;?？!！".contains(c))
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
-        .filter(|word| word.len() <= MAX_NAME_CHARS && is_identifier(word));
+        .filter(|word| word.len() <= MAX_TOOL_NAME_CHARS && is_identifier(word));
     Some(trimmed).filter(|_| is_short).into_iter().chain(words.filter(move |word| *word != trimmed))
 }
 

@@ -23,7 +23,7 @@ pub(crate) const MAX_SENTENCES: usize = 32;
 const ENDS: [char; 9] = ['.', '!', '?', ';', '。', '；', '！', '？', '\n'];
 
 /// Maximum size of a request; bounds the time, and the beginning states its purpose.
-const MAX_BYTES: usize = 8 << 10;
+const MAX_QUERY_BYTES: usize = 8 << 10;
 
 /// Minimum weight of a word whose synonyms are added; excludes, for example, the third gloss of a Chinese word.
 const MIN_SYNONYM_WEIGHT: f32 = 0.5;
@@ -110,7 +110,7 @@ impl Query {
 
 /// The part of a request that is used.
 pub(crate) fn used_part(text: &str) -> &str {
-    byte_prefix(text, MAX_BYTES)
+    byte_prefix(text, MAX_QUERY_BYTES)
 }
 
 /// The index of the first part of an identifier among the preceding words.

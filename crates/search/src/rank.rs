@@ -16,7 +16,7 @@ use crate::text::is_han;
 use crate::words::{components_by_words, scores_by_words, term_weights};
 
 /// Number of the best documents by words that are scored exactly.
-const MAX_CANDIDATES: usize = 64;
+const MAX_SCORED_DOCUMENTS: usize = 64;
 
 /// A search request.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +119,7 @@ fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
         .collect();
     let past = past_of(index, request.past);
 
-    let mut looked_at = best_of(&scores, MAX_CANDIDATES.max(request.limit));
+    let mut looked_at = best_of(&scores, MAX_SCORED_DOCUMENTS.max(request.limit));
     looked_at.extend(named.keys().chain(past.keys()));
     looked_at.sort_unstable();
     looked_at.dedup();
@@ -141,7 +141,7 @@ fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
         }
     }
     candidates.sort_by(order);
-    candidates.truncate(MAX_CANDIDATES.max(request.limit));
+    candidates.truncate(MAX_SCORED_DOCUMENTS.max(request.limit));
     answer(index, &query, &candidates, request.limit)
 }
 

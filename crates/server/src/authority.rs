@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Maximum length of a host name (RFC 1035, 2.3.4).
-const MAX_NAME_BYTES: usize = 253;
+const MAX_HOST_NAME_BYTES: usize = 253;
 
 /// A host and an optional port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl<'a> Authority<'a> {
         let end = text.find(':').unwrap_or(text.len());
         let (host, rest) = text.split_at(end);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-        if host.is_empty() || host.len() > MAX_NAME_BYTES || !host.bytes().all(plain) {
+        if host.is_empty() || host.len() > MAX_HOST_NAME_BYTES || !host.bytes().all(plain) {
             return None;
         }
         let address = host.parse().ok().map(IpAddr::V4);

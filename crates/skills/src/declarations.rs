@@ -70,13 +70,11 @@ pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declarations {
             let problem = &error.problem;
             reader.report_error(
                 line,
-                (
-                    LocalizedText::new(
-                        format!("`{METADATA_KEY}` cannot be read: {problem}"),
-                        format!("无法读取 `{METADATA_KEY}`：{problem}"),
-                    ),
-                    LocalizedText::new("write it as YAML or JSON", "请写成 YAML 或 JSON"),
+                LocalizedText::new(
+                    format!("`{METADATA_KEY}` cannot be read: {problem}"),
+                    format!("无法读取 `{METADATA_KEY}`：{problem}"),
                 ),
+                LocalizedText::new("write it as YAML or JSON", "请写成 YAML 或 JSON"),
             );
         }
     }
@@ -126,10 +124,17 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn report_error(&mut self, line: usize, texts: (LocalizedText, LocalizedText)) {
-        let (problem, remedy) = texts;
+    fn report_error(&mut self, line: usize, problem: LocalizedText, remedy: LocalizedText) {
         let diagnostic = Diagnostic::new(self.file, Severity::Error, problem, remedy);
         self.declarations.diagnostics.push(diagnostic.at(line));
+    }
+
+    fn report_missing(&mut self, line: usize, key: &str) {
+        self.report_error(
+            line,
+            LocalizedText::new(format!("a tool without `{key}`"), format!("工具缺少 `{key}`")),
+            LocalizedText::new(format!("write `{key}: …`"), format!("请写 `{key}: …`")),
+        );
     }
 
     fn unknown(&mut self, node: &Node, known: &[&str]) {
@@ -137,10 +142,8 @@ impl Reader<'_> {
             let (key, list) = (&member.key, known.join("`, `"));
             self.report_error(
                 member.line,
-                (
-                    LocalizedText::new(format!("unknown key `{key}`"), format!("未知的键 `{key}`")),
-                    LocalizedText::new(format!("there are `{list}`"), format!("可用的有 `{list}`")),
-                ),
+                LocalizedText::new(format!("unknown key `{key}`"), format!("未知的键 `{key}`")),
+                LocalizedText::new(format!("there are `{list}`"), format!("可用的有 `{list}`")),
             );
         }
     }
@@ -154,12 +157,10 @@ impl Reader<'_> {
         let Part::List(items) = &tools.node.part else {
             self.report_error(
                 tools.line,
-                (
-                    LocalizedText::new("`tools` must be a list", "`tools` 应为列表"),
-                    LocalizedText::new(
-                        "write each tool as `- name: …` with its other fields below",
-                        "每个工具写成 `- name: …`，其余字段写在下面",
-                    ),
+                LocalizedText::new("`tools` must be a list", "`tools` 应为列表"),
+                LocalizedText::new(
+                    "write each tool as `- name: …` with its other fields below",
+                    "每个工具写成 `- name: …`，其余字段写在下面",
                 ),
             );
             return;
@@ -172,13 +173,11 @@ impl Reader<'_> {
         if items.len() > MAX_TOOLS {
             self.report_error(
                 tools.line,
-                (
-                    LocalizedText::new(
-                        format!("all tools after the first {MAX_TOOLS} are left out"),
-                        format!("前 {MAX_TOOLS} 个之后的工具被略过"),
-                    ),
-                    LocalizedText::new("make several skills of it", "请拆成多个技能"),
+                LocalizedText::new(
+                    format!("all tools after the first {MAX_TOOLS} are left out"),
+                    format!("前 {MAX_TOOLS} 个之后的工具被略过"),
                 ),
+                LocalizedText::new("make several skills of it", "请拆成多个技能"),
             );
         }
     }
@@ -189,15 +188,13 @@ impl Reader<'_> {
             Ok(grants) => self.declarations.requested = grants,
             Err(error) => self.report_error(
                 member.line,
-                (
-                    LocalizedText::new(
-                        format!("`grants` cannot be read: {error}"),
-                        format!("无法读取 `grants`：{error}"),
-                    ),
-                    LocalizedText::new(
-                        "write `read: [\".\"]`, `write: []`, `network: true`, `environment: [NAME]`",
-                        "请写 `read: [\".\"]`、`write: []`、`network: true`、`environment: [NAME]`",
-                    ),
+                LocalizedText::new(
+                    format!("`grants` cannot be read: {error}"),
+                    format!("无法读取 `grants`：{error}"),
+                ),
+                LocalizedText::new(
+                    "write `read: [\".\"]`, `write: []`, `network: true`, `environment: [NAME]`",
+                    "请写 `read: [\".\"]`、`write: []`、`network: true`、`environment: [NAME]`",
                 ),
             ),
         }
@@ -208,14 +205,8 @@ impl Reader<'_> {
         let text = |key: &str| {
             node.get(key).and_then(|member| member.node.text()).map(str::trim).filter(|text| !text.is_empty())
         };
-        let missing = |key: &str| {
-            (
-                LocalizedText::new(format!("a tool without `{key}`"), format!("工具缺少 `{key}`")),
-                LocalizedText::new(format!("write `{key}: …`"), format!("请写 `{key}: …`")),
-            )
-        };
         let Some(name) = text("name") else {
-            self.report_error(node.line, missing("name"));
+            self.report_missing(node.line, "name");
             return None;
         };
         if name.len() > MAX_TOOL_NAME_CHARS
@@ -223,18 +214,16 @@ impl Reader<'_> {
         {
             self.report_error(
                 line_of(node, "name"),
-                (
-                    LocalizedText::new(
-                        format!(
-                            "`{}` is no name for a tool",
-                            toolhub_core::text::truncate(name, 80).unwrap_or_else(|| name.to_owned())
-                        ),
-                        "工具名不合规则",
+                LocalizedText::new(
+                    format!(
+                        "`{}` is no name for a tool",
+                        toolhub_core::text::truncate(name, 80).unwrap_or_else(|| name.to_owned())
                     ),
-                    LocalizedText::new(
-                        "use up to 64 letters, digits, `_` and `-`",
-                        "请用至多 64 个字母、数字、`_` 和 `-`",
-                    ),
+                    "工具名不合规则",
+                ),
+                LocalizedText::new(
+                    "use up to 64 letters, digits, `_` and `-`",
+                    "请用至多 64 个字母、数字、`_` 和 `-`",
                 ),
             );
             return None;
@@ -242,22 +231,20 @@ impl Reader<'_> {
         if self.declarations.tools.iter().any(|tool| tool.name == name) {
             self.report_error(
                 line_of(node, "name"),
-                (
-                    LocalizedText::new(
-                        format!("two tools are called `{name}`"),
-                        format!("有两个工具叫 `{name}`"),
-                    ),
-                    LocalizedText::new("give each a name of its own", "请各用不同的名称"),
+                LocalizedText::new(
+                    format!("two tools are called `{name}`"),
+                    format!("有两个工具叫 `{name}`"),
                 ),
+                LocalizedText::new("give each a name of its own", "请各用不同的名称"),
             );
             return None;
         }
         let Some(description) = text("description") else {
-            self.report_error(node.line, missing("description"));
+            self.report_missing(node.line, "description");
             return None;
         };
         let Some(script) = text("script") else {
-            self.report_error(node.line, missing("script"));
+            self.report_missing(node.line, "script");
             return None;
         };
         self.script(line_of(node, "script"), script)?;
@@ -282,15 +269,13 @@ impl Reader<'_> {
         if !plain || !path.starts_with("scripts") {
             self.report_error(
                 line,
-                (
-                    LocalizedText::new(
-                        format!("`{script}` is not in `scripts/`"),
-                        format!("`{script}` 不在 `scripts/` 中"),
-                    ),
-                    LocalizedText::new(
-                        "put it there, and write `script: scripts/NAME`",
-                        "请放到那里，并写 `script: scripts/文件名`",
-                    ),
+                LocalizedText::new(
+                    format!("`{script}` is not in `scripts/`"),
+                    format!("`{script}` 不在 `scripts/` 中"),
+                ),
+                LocalizedText::new(
+                    "put it there, and write `script: scripts/NAME`",
+                    "请放到那里，并写 `script: scripts/文件名`",
                 ),
             );
             return None;
@@ -300,12 +285,10 @@ impl Reader<'_> {
             Ok(_) => {
                 self.report_error(
                     line,
-                    (
-                        LocalizedText::new(format!("`{script}` is no file"), format!("`{script}` 不是文件")),
-                        LocalizedText::new(
-                            "name a file, not a folder or a link",
-                            "请指定文件，而不是文件夹或链接",
-                        ),
+                    LocalizedText::new(format!("`{script}` is no file"), format!("`{script}` 不是文件")),
+                    LocalizedText::new(
+                        "name a file, not a folder or a link",
+                        "请指定文件，而不是文件夹或链接",
                     ),
                 );
                 None
@@ -313,10 +296,8 @@ impl Reader<'_> {
             Err(_) => {
                 self.report_error(
                     line,
-                    (
-                        LocalizedText::new(format!("there is no `{script}`"), format!("没有 `{script}`")),
-                        LocalizedText::new("write the script, or mend its name", "请写好脚本，或改正文件名"),
-                    ),
+                    LocalizedText::new(format!("there is no `{script}`"), format!("没有 `{script}`")),
+                    LocalizedText::new("write the script, or mend its name", "请写好脚本，或改正文件名"),
                 );
                 None
             }
@@ -330,12 +311,12 @@ impl Reader<'_> {
         if name != CALLING_RUNTIME {
             self.report_error(
                 runtime.line,
-                (
-                    LocalizedText::new(format!("unknown runtime `{name}`"), format!("未知的运行环境 `{name}`")),
-                    LocalizedText::new(
-                        format!("write `runtime: {CALLING_RUNTIME}` for JavaScript that calls tools, or leave it out"),
-                        format!("调用工具的 JavaScript 请写 `runtime: {CALLING_RUNTIME}`，否则请省略"),
+                LocalizedText::new(format!("unknown runtime `{name}`"), format!("未知的运行环境 `{name}`")),
+                LocalizedText::new(
+                    format!(
+                        "write `runtime: {CALLING_RUNTIME}` for JavaScript that calls tools, or leave it out"
                     ),
+                    format!("调用工具的 JavaScript 请写 `runtime: {CALLING_RUNTIME}`，否则请省略"),
                 ),
             );
             return None;
@@ -343,13 +324,11 @@ impl Reader<'_> {
         if !script.ends_with(".js") {
             self.report_error(
                 runtime.line,
-                (
-                    LocalizedText::new(
-                        format!("`{script}` is not JavaScript, which `runtime: {CALLING_RUNTIME}` needs"),
-                        format!("`runtime: {CALLING_RUNTIME}` 需要 JavaScript，而 `{script}` 不是"),
-                    ),
-                    LocalizedText::new("end its name in .js", "文件名请以 .js 结尾"),
+                LocalizedText::new(
+                    format!("`{script}` is not JavaScript, which `runtime: {CALLING_RUNTIME}` needs"),
+                    format!("`runtime: {CALLING_RUNTIME}` 需要 JavaScript，而 `{script}` 不是"),
                 ),
+                LocalizedText::new("end its name in .js", "文件名请以 .js 结尾"),
             );
             return None;
         }
@@ -366,15 +345,13 @@ impl Reader<'_> {
         let Value::Object(mut schema) = input.node.value() else {
             self.report_error(
                 input.line,
-                (
-                    LocalizedText::new(
-                        "`input` must be a JSON Schema of an object",
-                        "`input` 应为对象的 JSON Schema",
-                    ),
-                    LocalizedText::new(
-                        "write `input: {type: object, properties: {…}, required: […]}`",
-                        "请写 `input: {type: object, properties: {…}, required: […]}`",
-                    ),
+                LocalizedText::new(
+                    "`input` must be a JSON Schema of an object",
+                    "`input` 应为对象的 JSON Schema",
+                ),
+                LocalizedText::new(
+                    "write `input: {type: object, properties: {…}, required: […]}`",
+                    "请写 `input: {type: object, properties: {…}, required: […]}`",
                 ),
             );
             return None;
@@ -390,13 +367,11 @@ impl Reader<'_> {
             Some(kind) => {
                 self.report_error(
                     input.line,
-                    (
-                        LocalizedText::new(
-                            format!("`input` is a schema of {kind}, where an object is needed"),
-                            format!("`input` 的类型是 {kind}，应为对象"),
-                        ),
-                        LocalizedText::new("write `type: object`", "请写 `type: object`"),
+                    LocalizedText::new(
+                        format!("`input` is a schema of {kind}, where an object is needed"),
+                        format!("`input` 的类型是 {kind}，应为对象"),
                     ),
+                    LocalizedText::new("write `type: object`", "请写 `type: object`"),
                 );
                 return None;
             }
@@ -412,16 +387,11 @@ impl Reader<'_> {
             Err(error) => {
                 self.report_error(
                     hints.line,
-                    (
-                        LocalizedText::new(
-                            format!("`hints` cannot be read: {error}"),
-                            format!("无法读取 `hints`：{error}"),
-                        ),
-                        LocalizedText::new(
-                            "write `hints: {read_only: true}`",
-                            "请写 `hints: {read_only: true}`",
-                        ),
+                    LocalizedText::new(
+                        format!("`hints` cannot be read: {error}"),
+                        format!("无法读取 `hints`：{error}"),
                     ),
+                    LocalizedText::new("write `hints: {read_only: true}`", "请写 `hints: {read_only: true}`"),
                 );
                 Hints::default()
             }
@@ -435,10 +405,8 @@ impl Reader<'_> {
             Err(_) => {
                 self.report_error(
                     tags.line,
-                    (
-                        LocalizedText::new("`tags` must be a list of words", "`tags` 应为词的列表"),
-                        LocalizedText::new("write `tags: [table, read]`", "请写 `tags: [table, read]`"),
-                    ),
+                    LocalizedText::new("`tags` must be a list of words", "`tags` 应为词的列表"),
+                    LocalizedText::new("write `tags: [table, read]`", "请写 `tags: [table, read]`"),
                 );
                 Vec::new()
             }

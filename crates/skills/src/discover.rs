@@ -16,9 +16,9 @@ const MAX_FOLDERS: usize = 2_000;
 /// Maximum number of skills per root, so that a project cannot crowd out the user's own.
 const MAX_SKILLS: usize = 500;
 /// Maximum number of entries read per folder.
-const MAX_ENTRIES: usize = 20_000;
+const MAX_FOLDER_ENTRIES: usize = 20_000;
 /// Folders that are skipped: they contain no skills and many files.
-const IGNORED_FOLDERS: [&str; 6] = [".git", "node_modules", "__pycache__", ".venv", ".hg", ".svn"];
+const SKIPPED_FOLDERS: [&str; 6] = [".git", "node_modules", "__pycache__", ".venv", ".hg", ".svn"];
 
 /// A file that looks like a skill but cannot be used.
 #[derive(Debug, Clone)]
@@ -103,12 +103,12 @@ fn scan_root(root: &Root, found: &mut Discovery, seen: &mut HashSet<PathBuf>) {
 fn entries(folder: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return (Vec::new(), Vec::new()) };
     let (mut folders, mut files) = (Vec::new(), Vec::new());
-    for entry in entries.flatten().take(MAX_ENTRIES) {
+    for entry in entries.flatten().take(MAX_FOLDER_ENTRIES) {
         let path = entry.path();
         let passed_by = path
             .file_name()
             .and_then(|name| name.to_str())
-            .is_some_and(|name| IGNORED_FOLDERS.contains(&name));
+            .is_some_and(|name| SKIPPED_FOLDERS.contains(&name));
         let Ok(kind) = entry.file_type() else { continue };
         if passed_by {
             continue;

@@ -10,7 +10,7 @@ use crate::yaml::{Member, Part};
 use crate::yaml_repair::quoted;
 
 /// Maximum length of a name, in characters.
-pub(crate) const MAX_NAME_CHARS: usize = 64;
+pub(crate) const MAX_SKILL_NAME_CHARS: usize = 64;
 /// Maximum length of a description, in characters.
 pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// Maximum length of `compatibility`, in characters.
@@ -47,7 +47,7 @@ pub(crate) fn read(file: &Path, frontmatter: &Frontmatter, folder: &str) -> Fiel
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty()
-        && name.len() <= MAX_NAME_CHARS
+        && name.len() <= MAX_SKILL_NAME_CHARS
         && name.chars().all(plain)
         && !name.starts_with('-')
         && !name.ends_with('-')
@@ -64,7 +64,7 @@ pub fn as_name(text: &str) -> Option<String> {
             _ => {}
         }
     }
-    let cut: String = name.chars().take(MAX_NAME_CHARS).collect();
+    let cut: String = name.chars().take(MAX_SKILL_NAME_CHARS).collect();
     let name = cut.trim_end_matches('-').to_owned();
     (!name.is_empty()).then_some(name)
 }
@@ -75,8 +75,13 @@ struct FieldReader<'a> {
 }
 
 impl FieldReader<'_> {
-    fn add(&mut self, severity: Severity, line: Option<usize>, texts: (LocalizedText, LocalizedText)) {
-        let (problem, remedy) = texts;
+    fn add(
+        &mut self,
+        severity: Severity,
+        line: Option<usize>,
+        problem: LocalizedText,
+        remedy: LocalizedText,
+    ) {
         let diagnostic = Diagnostic::new(self.file, severity, problem, remedy);
         self.diagnostics.push(match line {
             Some(line) => diagnostic.at(line),
@@ -93,56 +98,60 @@ impl FieldReader<'_> {
             self.add(
                 Severity::Error,
                 Some(line),
-                (
-                    LocalizedText::new(
-                        "`name` is missing, so the folder's name is used",
-                        "缺少 `name`，使用文件夹名",
-                    ),
-                    LocalizedText::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
+                LocalizedText::new(
+                    "`name` is missing, so the folder's name is used",
+                    "缺少 `name`，使用文件夹名",
                 ),
+                LocalizedText::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
             );
             return folder.to_owned();
         };
         let line = member.map(|member| member.line);
         if !is_name(&name) {
-            self.add(Severity::Error, line, (
+            self.add(
+                Severity::Error,
+                line,
                 LocalizedText::new(
-                    format!("`{}` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens", short(&name)),
+                    format!(
+                        "`{}` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens",
+                        short(&name)
+                    ),
                     format!("`{}` 不能作技能名：应为 1 到 64 个小写字母、数字和单个连字符", short(&name)),
                 ),
                 // Only one correction is needed for both violations: the name must be that of the folder in any case.
                 match is_name(folder) {
-                    true => LocalizedText::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
+                    true => LocalizedText::new(
+                        format!("write `name: {proper}`"),
+                        format!("请写 `name: {proper}`"),
+                    ),
                     false => LocalizedText::new(
                         format!("write `name: {proper}`, and rename the folder to `{proper}`"),
                         format!("请写 `name: {proper}`，并把文件夹改名为 `{proper}`"),
                     ),
                 },
-            ));
+            );
         } else if name != folder {
             self.add(
                 Severity::Error,
                 line,
-                (
-                    LocalizedText::new(
-                        format!("the name is not that of its folder, `{}`", short(folder)),
-                        format!("名称与所在文件夹 `{}` 不同", short(folder)),
-                    ),
-                    match is_name(folder) {
-                        true => LocalizedText::new(
-                            format!("write `name: {folder}`, or rename the folder"),
-                            format!("请写 `name: {folder}`，或重命名文件夹"),
-                        ),
-                        false => LocalizedText::new(
-                            format!("rename the folder to `{name}`"),
-                            format!("请把文件夹改名为 `{name}`"),
-                        ),
-                    },
+                LocalizedText::new(
+                    format!("the name is not that of its folder, `{}`", short(folder)),
+                    format!("名称与所在文件夹 `{}` 不同", short(folder)),
                 ),
+                match is_name(folder) {
+                    true => LocalizedText::new(
+                        format!("write `name: {folder}`, or rename the folder"),
+                        format!("请写 `name: {folder}`，或重命名文件夹"),
+                    ),
+                    false => LocalizedText::new(
+                        format!("rename the folder to `{name}`"),
+                        format!("请把文件夹改名为 `{name}`"),
+                    ),
+                },
             );
         }
         // Bounds the name that is shown in lists and sent to models.
-        name.chars().filter(|c| !c.is_control()).take(4 * MAX_NAME_CHARS).collect()
+        name.chars().filter(|c| !c.is_control()).take(4 * MAX_SKILL_NAME_CHARS).collect()
     }
 
     fn description(&mut self, frontmatter: &Frontmatter) -> Option<String> {
@@ -153,15 +162,13 @@ impl FieldReader<'_> {
             self.add(
                 Severity::Fatal,
                 Some(line),
-                (
-                    LocalizedText::new(
-                        "there is no `description`, so no model could know when to use the skill",
-                        "没有 `description`，模型无从知道何时使用该技能",
-                    ),
-                    LocalizedText::new(
-                        "write `description: What it does, and when to use it`",
-                        "请写 `description: 做什么，何时使用`",
-                    ),
+                LocalizedText::new(
+                    "there is no `description`, so no model could know when to use the skill",
+                    "没有 `description`，模型无从知道何时使用该技能",
+                ),
+                LocalizedText::new(
+                    "write `description: What it does, and when to use it`",
+                    "请写 `description: 做什么，何时使用`",
                 ),
             );
             return None;
@@ -172,15 +179,13 @@ impl FieldReader<'_> {
             self.add(
                 Severity::Error,
                 line,
-                (
-                    LocalizedText::new(
-                        format!("the description has {length} characters, more than {MAX_DESCRIPTION_CHARS}"),
-                        format!("描述有 {length} 个字符，超过 {MAX_DESCRIPTION_CHARS}"),
-                    ),
-                    LocalizedText::new(
-                        "shorten it, and move details into the text below",
-                        "请缩短，把细节移到正文",
-                    ),
+                LocalizedText::new(
+                    format!("the description has {length} characters, more than {MAX_DESCRIPTION_CHARS}"),
+                    format!("描述有 {length} 个字符，超过 {MAX_DESCRIPTION_CHARS}"),
+                ),
+                LocalizedText::new(
+                    "shorten it, and move details into the text below",
+                    "请缩短，把细节移到正文",
                 ),
             );
         }
@@ -189,12 +194,10 @@ impl FieldReader<'_> {
             self.add(
                 Severity::Error,
                 Some(member.line),
-                (
-                    LocalizedText::new("the description is no text", "描述不是文本"),
-                    LocalizedText::new(
-                        format!("write `description: {remedy}`"),
-                        format!("请写 `description: {remedy}`"),
-                    ),
+                LocalizedText::new("the description is no text", "描述不是文本"),
+                LocalizedText::new(
+                    format!("write `description: {remedy}`"),
+                    format!("请写 `description: {remedy}`"),
                 ),
             );
         }
@@ -202,13 +205,11 @@ impl FieldReader<'_> {
             self.add(
                 Severity::Advice,
                 line,
-                (
-                    LocalizedText::new(
-                        "some agents refuse a description with `<` and `>`",
-                        "部分智能体不接受含 `<` 和 `>` 的描述",
-                    ),
-                    LocalizedText::new("say it in words", "请改用文字"),
+                LocalizedText::new(
+                    "some agents refuse a description with `<` and `>`",
+                    "部分智能体不接受含 `<` 和 `>` 的描述",
                 ),
+                LocalizedText::new("say it in words", "请改用文字"),
             );
         }
         Some(text)
@@ -222,21 +223,17 @@ impl FieldReader<'_> {
             Some(_) => self.add(
                 Severity::Error,
                 Some(member.line),
-                (
-                    LocalizedText::new(
-                        format!("`{key}` must have 1 to {longest} characters"),
-                        format!("`{key}` 应有 1 到 {longest} 个字符"),
-                    ),
-                    LocalizedText::new("shorten it, or leave it out", "请缩短或去掉"),
+                LocalizedText::new(
+                    format!("`{key}` must have 1 to {longest} characters"),
+                    format!("`{key}` 应有 1 到 {longest} 个字符"),
                 ),
+                LocalizedText::new("shorten it, or leave it out", "请缩短或去掉"),
             ),
             None => self.add(
                 Severity::Error,
                 Some(member.line),
-                (
-                    LocalizedText::new(format!("`{key}` must be a text"), format!("`{key}` 应为文本")),
-                    LocalizedText::new(format!("write `{key}: \"…\"`"), format!("请写 `{key}: \"…\"`")),
-                ),
+                LocalizedText::new(format!("`{key}` must be a text"), format!("`{key}` 应为文本")),
+                LocalizedText::new(format!("write `{key}: \"…\"`"), format!("请写 `{key}: \"…\"`")),
             ),
         }
     }
@@ -247,12 +244,10 @@ impl FieldReader<'_> {
             self.add(
                 Severity::Error,
                 Some(member.line),
-                (
-                    LocalizedText::new("`metadata` must be a mapping", "`metadata` 应为映射"),
-                    LocalizedText::new(
-                        "write `metadata:` and below it, indented, `key: value`",
-                        "请写 `metadata:`，下面缩进写 `key: value`",
-                    ),
+                LocalizedText::new("`metadata` must be a mapping", "`metadata` 应为映射"),
+                LocalizedText::new(
+                    "write `metadata:` and below it, indented, `key: value`",
+                    "请写 `metadata:`，下面缩进写 `key: value`",
                 ),
             );
         }
@@ -262,20 +257,18 @@ impl FieldReader<'_> {
             self.add(
                 Severity::Advice,
                 Some(reserved.line),
-                (
-                    LocalizedText::new(
-                        format!("`{}` is a name that MCP keeps for itself", reserved.key),
-                        format!("`{}` 是 MCP 保留的名称", reserved.key),
-                    ),
-                    LocalizedText::new("choose another one", "请换一个名称"),
+                LocalizedText::new(
+                    format!("`{}` is a name that MCP keeps for itself", reserved.key),
+                    format!("`{}` 是 MCP 保留的名称", reserved.key),
                 ),
+                LocalizedText::new("choose another one", "请换一个名称"),
             );
         }
     }
 
     fn allowed_tools(&mut self, member: Option<&Member>) {
         let Some(member) = member else { return };
-        let texts = match &member.node.part {
+        let (problem, remedy) = match &member.node.part {
             Part::Scalar(value) if value.is_string() => return,
             Part::List(items) if items.iter().all(|item| item.text().is_some()) => {
                 let words: Vec<&str> = items.iter().filter_map(|item| item.text()).collect();
@@ -283,13 +276,11 @@ impl FieldReader<'_> {
                 self.add(
                     Severity::Advice,
                     Some(member.line),
-                    (
-                        LocalizedText::new(
-                            "`allowed-tools` is a list, which not every agent reads",
-                            "`allowed-tools` 是列表，并非所有智能体都能读取",
-                        ),
-                        LocalizedText::new(format!("write `{remedy}`"), format!("请写 `{remedy}`")),
+                    LocalizedText::new(
+                        "`allowed-tools` is a list, which not every agent reads",
+                        "`allowed-tools` 是列表，并非所有智能体都能读取",
                     ),
+                    LocalizedText::new(format!("write `{remedy}`"), format!("请写 `{remedy}`")),
                 );
                 return;
             }
@@ -301,7 +292,7 @@ impl FieldReader<'_> {
                 LocalizedText::new("write `allowed-tools: Read Grep`", "请写 `allowed-tools: Read Grep`"),
             ),
         };
-        self.add(Severity::Error, Some(member.line), texts);
+        self.add(Severity::Error, Some(member.line), problem, remedy);
     }
 
     /// Accepts the additional fields of other agents; reports those that look like misspellings.
@@ -318,15 +309,13 @@ impl FieldReader<'_> {
                 self.add(
                     Severity::Advice,
                     Some(member.line),
-                    (
-                        LocalizedText::new(
-                            format!("`{}` means nothing to most agents", member.key),
-                            format!("`{}` 对多数智能体没有意义", member.key),
-                        ),
-                        LocalizedText::new(
-                            format!("did you mean `{suggestion}`?"),
-                            format!("是否想写 `{suggestion}`？"),
-                        ),
+                    LocalizedText::new(
+                        format!("`{}` means nothing to most agents", member.key),
+                        format!("`{}` 对多数智能体没有意义", member.key),
+                    ),
+                    LocalizedText::new(
+                        format!("did you mean `{suggestion}`?"),
+                        format!("是否想写 `{suggestion}`？"),
                     ),
                 );
             }
@@ -344,7 +333,7 @@ fn scalar_text(member: &Member) -> Option<String> {
 }
 
 fn short(text: &str) -> String {
-    toolhub_core::text::truncate(text, MAX_NAME_CHARS + 16).unwrap_or_else(|| text.to_owned())
+    toolhub_core::text::truncate(text, MAX_SKILL_NAME_CHARS + 16).unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]

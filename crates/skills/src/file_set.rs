@@ -15,7 +15,7 @@ use crate::skill::{Shape, Skill};
 /// Maximum number of files of a skill that can be approved.
 const MAX_FILES: usize = 5_000;
 /// Maximum total size of those files, in bytes.
-const MAX_BYTES: u64 = 64 << 20;
+const MAX_TOTAL_BYTES: u64 = 64 << 20;
 /// Excluded from the digest: other tools write to them, and scripts run by toolhub do not read them (Python runs with
 /// another cache prefix).
 const IGNORED_FOLDERS: [&str; 2] = [".git", "__pycache__"];
@@ -204,8 +204,8 @@ impl Digests {
             ));
         };
         set.files.insert(path, one);
-        if set.files.len() > MAX_FILES || set.size() > MAX_BYTES {
-            let max_mebibytes = MAX_BYTES >> 20;
+        if set.files.len() > MAX_FILES || set.size() > MAX_TOTAL_BYTES {
+            let max_mebibytes = MAX_TOTAL_BYTES >> 20;
             return Err(LocalizedText::new(
                 format!(
                     "the skill has more than {MAX_FILES} files or {max_mebibytes} MiB: remove what it does not need"
@@ -223,10 +223,10 @@ impl Digests {
         {
             return Ok(digest.clone());
         }
-        if found.len() > MAX_BYTES {
+        if found.len() > MAX_TOTAL_BYTES {
             return Err(LocalizedText::new(
-                format!("`{}` is larger than {} MiB", file.display(), MAX_BYTES >> 20),
-                format!("`{}` 超过 {} MiB", file.display(), MAX_BYTES >> 20),
+                format!("`{}` is larger than {} MiB", file.display(), MAX_TOTAL_BYTES >> 20),
+                format!("`{}` 超过 {} MiB", file.display(), MAX_TOTAL_BYTES >> 20),
             ));
         }
         let digest = digest_of(file).map_err(|error| unreadable(file, &error))?;
@@ -236,7 +236,7 @@ impl Digests {
 }
 
 fn digest_of(file: &Path) -> std::io::Result<String> {
-    let mut open = std::fs::File::open(file)?.take(MAX_BYTES + 1);
+    let mut open = std::fs::File::open(file)?.take(MAX_TOTAL_BYTES + 1);
     let mut all = Sha256::new();
     let mut some = vec![0; 64 << 10];
     loop {

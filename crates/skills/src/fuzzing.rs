@@ -56,7 +56,7 @@ pub fn skill_frontmatter(data: &[u8]) {
 }
 
 fn names(name: &str, frontmatter: &Frontmatter) {
-    assert!(!name.chars().any(char::is_control) && name.chars().count() <= 4 * fields::MAX_NAME_CHARS);
+    assert!(!name.chars().any(char::is_control) && name.chars().count() <= 4 * fields::MAX_SKILL_NAME_CHARS);
     if fields::is_name(name) {
         assert_eq!(fields::as_name(name).as_deref(), Some(name));
     }

@@ -9,7 +9,9 @@ use tempfile::TempDir;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::shell;
-use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput, hex};
+use toolhub_core::{
+    BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput, USE_SKILL, hex,
+};
 use toolhub_sandbox::{Network, Policy, Program};
 
 use crate::answer;
@@ -23,7 +25,7 @@ use crate::registry::{RegisteredSkill, SkillRegistry};
 use crate::remote::Fetch;
 use crate::run::{self, Job, RunError};
 use crate::skill::Shape;
-use crate::{resource, use_skill, use_skill_definition};
+use crate::{resource, use_skill};
 
 /// Calls the tools of skills.
 pub struct SkillHost {
@@ -52,7 +54,7 @@ impl ToolHost for SkillHost {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             match tool.definition.wire_name().as_str() {
-                use_skill_definition::NAME => {
+                USE_SKILL => {
                     context.sending();
                     self.activate(arguments).await
                 }

@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::yaml::{Node, Part};
 
 /// Maximum length of a reported error, in characters.
-const MAX_REASON_CHARS: usize = 200;
+const MAX_ERROR_CHARS: usize = 200;
 
 /// Returns the faults of the `input` of each tool declared in the frontmatter.
 pub(crate) fn diagnostics(file: &Path, tree: &Node) -> Vec<Diagnostic> {
@@ -59,7 +59,7 @@ fn schema_error(schema: &Value) -> Option<(String, String)> {
     let options = jsonschema::options().offline().should_validate_formats(false);
     let error = options.with_pattern_options(patterns).build(&Value::Object(schema)).err()?;
     let why = error.to_string();
-    Some((error.instance_path().as_str().to_owned(), truncate(&why, MAX_REASON_CHARS).unwrap_or(why)))
+    Some((error.instance_path().as_str().to_owned(), truncate(&why, MAX_ERROR_CHARS).unwrap_or(why)))
 }
 
 /// Returns the line of the deepest node that a JSON pointer reaches.

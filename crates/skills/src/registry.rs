@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
-use toolhub_core::{Consent, Hints, RawJson, RawObject, Source, Tool, ToolDefinition};
+use toolhub_core::{Consent, Hints, RawJson, RawObject, Source, Tool, ToolDefinition, USE_SKILL, meta_keys};
 use toolhub_sandbox::Protection;
 
 use crate::approval_state::{ApprovalState, SkillApprovals, approval};
@@ -367,11 +367,8 @@ fn name_tools(snapshot: &mut Snapshot, builtin: &BTreeSet<String>) {
         let mut renamed = Vec::new();
         for (number, tool) in known.skill.tools.iter().enumerate() {
             let is_reserved = |name: &str| known.skill.origin == Origin::Project && builtin.contains(name);
-            let free = |name: &str| {
-                name != use_skill_definition::NAME
-                    && !snapshot.by_tool.contains_key(name)
-                    && !is_reserved(name)
-            };
+            let free =
+                |name: &str| name != USE_SKILL && !snapshot.by_tool.contains_key(name) && !is_reserved(name);
             let qualified = format!("{}__{}", known.skill.name, tool.name);
             let name = [tool.name.clone(), qualified].into_iter().find(|name| free(name));
             let name = name.unwrap_or_else(|| format!("{}__{}_{at}", known.skill.name, tool.name));
@@ -399,7 +396,7 @@ fn name_tools(snapshot: &mut Snapshot, builtin: &BTreeSet<String>) {
 }
 
 fn definition(known: &RegisteredSkill, tool: &SkillTool, name: &str) -> Option<ToolDefinition> {
-    let meta = RawObject::default().with("toolhub/skill", known.skill.name.as_str());
+    let meta = RawObject::default().with(meta_keys::SKILL, known.skill.name.as_str());
     let mut members = RawObject::default()
         .with("name", name)
         .with("description", tool.description.as_str())

@@ -3,17 +3,12 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
+use toolhub_core::meta_keys::{BRIEF, SKILLS};
 use toolhub_core::text::truncate;
-use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition};
+use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition, USE_SKILL};
 
-/// The tool's name.
-pub const NAME: &str = "use_skill";
 /// The capability tag; no call by capability requests it.
 pub const TAG: &str = "skills";
-/// The key in `_meta` that lists the skills, for prompts.
-pub const LISTED_META_KEY: &str = "toolhub/skills";
-/// The key in `_meta` with a short description, for lists that name the skills separately.
-pub const BRIEF_META_KEY: &str = "toolhub/brief";
 
 /// Maximum length of a skill's description within the description of the tool, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 300;
@@ -30,8 +25,7 @@ pub(crate) fn tool(offered: &[(String, &str)]) -> Option<Tool> {
 /// Returns the skills, with descriptions, that a definition of the tool lists.
 pub fn listed(definition: &ToolDefinition) -> Vec<(String, String)> {
     let meta = definition.raw().object().and_then(|members| members.get("_meta")?.object());
-    let listed =
-        meta.and_then(|meta| meta.get(LISTED_META_KEY)?.decode::<Vec<RawJson>>().ok()).unwrap_or_default();
+    let listed = meta.and_then(|meta| meta.get(SKILLS)?.decode::<Vec<RawJson>>().ok()).unwrap_or_default();
     let text = |entry: &RawObject, key: &str| entry.get(key).and_then(|text| text.decode::<String>().ok());
     let pair = |entry: RawJson| {
         let entry = entry.object()?;
@@ -64,7 +58,7 @@ pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefiniti
         })
         .collect();
     let definition = json!({
-        "name": NAME,
+        "name": USE_SKILL,
         "title": "Use a skill",
         "description": description.trim_end(),
         "inputSchema": {
@@ -77,7 +71,7 @@ pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefiniti
             "additionalProperties": false,
         },
         "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
-        "_meta": {LISTED_META_KEY: listed, BRIEF_META_KEY: INTRODUCTION},
+        "_meta": {SKILLS: listed, BRIEF: INTRODUCTION},
     });
     ToolDefinition::parse(RawJson::from(definition)).ok()
 }

@@ -24,7 +24,7 @@ const MAX_BODY_LINES: usize = 500;
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// Maximum number of files and folders checked per skill.
-const MAX_ENTRIES: usize = 5_000;
+const MAX_CHECKED_ENTRIES: usize = 5_000;
 
 /// The result of validating a path.
 #[derive(Debug)]
@@ -358,7 +358,7 @@ fn no_files(folder: &Path) -> Vec<Diagnostic> {
         for entry in entries {
             seen += 1;
             let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() && seen < MAX_ENTRIES {
+            if kind.is_dir() && seen < MAX_CHECKED_ENTRIES {
                 waiting.push(entry.path());
             } else if kind.is_symlink() {
                 let (problem, remedy) = (

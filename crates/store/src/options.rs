@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toolhub_core::millis::DAY;
+
 /// Options of a store; the defaults suit a personal machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StoreOptions {
@@ -69,8 +71,6 @@ pub struct Retention {
     /// Interval of the cleanup, which one of the hubs performs.
     pub every: Duration,
 }
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Retention {
     /// Retention of full results: at most that of their calls, which are only deleted without a result.

@@ -49,16 +49,16 @@ impl PendingStatistics {
 
     /// The statistics in a fixed order: writers that lock rows in the same order cannot deadlock.
     pub(crate) fn sorted(&self) -> Vec<&ToolStatistics> {
-        let mut all: Vec<&ToolStatistics> = self.0.values().flat_map(FastMap::values).collect();
-        all.sort_by_key(|entry| (entry.source.to_string(), entry.tool.clone()));
-        all
+        let mut entries: Vec<&ToolStatistics> = self.0.values().flat_map(FastMap::values).collect();
+        entries.sort_by_key(|entry| (entry.source.to_string(), entry.tool.clone()));
+        entries
     }
 
     /// Converts to the statistics in a fixed order.
     pub(crate) fn into_sorted(self) -> Vec<ToolStatistics> {
-        let mut all: Vec<ToolStatistics> = self.0.into_values().flat_map(FastMap::into_values).collect();
-        all.sort_by_key(|entry| (entry.source.to_string(), entry.tool.clone()));
-        all
+        let mut entries: Vec<ToolStatistics> = self.0.into_values().flat_map(FastMap::into_values).collect();
+        entries.sort_by_key(|entry| (entry.source.to_string(), entry.tool.clone()));
+        entries
     }
 
     /// Counts one attempt.

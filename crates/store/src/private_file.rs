@@ -183,8 +183,8 @@ mod checked {
     }
 
     fn check_owner(path: &Path, metadata: &Metadata, links: Links) -> Result<(), PrivateError> {
-        let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
-        if owner == own || (owner == 0 && links == Links::OfAdministrator) {
+        let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+        if owner == user || (owner == 0 && links == Links::OfAdministrator) {
             return Ok(());
         }
         Err(PrivateError::Foreign { path: path.to_owned(), owner })
@@ -199,7 +199,7 @@ mod checked {
 
     impl Check {
         fn folder(&mut self, folder: &Path) -> Result<(), PrivateError> {
-            let Some(metadata) = own(folder)? else { return Ok(()) };
+            let Some(metadata) = own_metadata(folder)? else { return Ok(()) };
             if !metadata.is_dir() {
                 return Ok(());
             }
@@ -215,7 +215,7 @@ mod checked {
         }
 
         fn file(&mut self, file: &Path) -> Result<(), PrivateError> {
-            let Some(metadata) = own(file)? else { return Ok(()) };
+            let Some(metadata) = own_metadata(file)? else { return Ok(()) };
             if metadata.is_file() && metadata.mode() & OTHERS != 0 {
                 let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
                 let flags = flags.bits().cast_signed();
@@ -258,7 +258,7 @@ mod checked {
     }
 
     /// The metadata of one of our files, if it exists; fails for a symbolic link or a file of another user.
-    fn own(path: &Path) -> Result<Option<Metadata>, PrivateError> {
+    fn own_metadata(path: &Path) -> Result<Option<Metadata>, PrivateError> {
         let Ok(metadata) = path.symlink_metadata() else { return Ok(None) };
         if metadata.is_symlink() {
             let target = std::fs::read_link(path).unwrap_or_default();

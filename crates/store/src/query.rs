@@ -126,15 +126,15 @@ pub(crate) fn owner_list(owners: &[i64]) -> String {
 
 /// The conditions that a call has a status. A running call of a dead owner is unknown.
 fn status_conditions(status: Status, dead: &[i64]) -> Vec<String> {
-    let own = format!("status = '{}'", status.name());
+    let condition = format!("status = '{}'", status.name());
     let list = owner_list(dead);
     match status {
-        Status::Running if !dead.is_empty() => vec![own, format!("owner NOT IN ({list})")],
+        Status::Running if !dead.is_empty() => vec![condition, format!("owner NOT IN ({list})")],
         Status::Unknown if !dead.is_empty() => {
             let either = format!("status IN ('{}', '{}')", status.name(), Status::Running.name());
-            vec![either, format!("({own} OR owner IN ({list}))")]
+            vec![either, format!("({condition} OR owner IN ({list}))")]
         }
-        _ => vec![own],
+        _ => vec![condition],
     }
 }
 

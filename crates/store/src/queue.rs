@@ -207,15 +207,15 @@ impl Queue {
 
     /// The next action of the writer.
     pub(crate) fn next(&self, now: Instant) -> Next {
-        let all = {
+        let takes_all = {
             let mut state = self.state();
             let settle = state
                 .pending
                 .iter()
                 .take(MAX_GROUP_WRITES)
                 .any(|pending_write| matches!(pending_write.write, Write::Settle));
-            let all = settle || state.closed;
-            if !all && state.due.is_none_or(|due| due > now) {
+            let takes_all = settle || state.closed;
+            if !takes_all && state.due.is_none_or(|due| due > now) {
                 return match state.pending.is_empty() {
                     true => Next::Wait(state.due),
                     false => Next::Write(Group { pending: state.take(), ..Group::default() }),
@@ -223,10 +223,10 @@ impl Queue {
             }
             // Before the buffers are sealed: a call that is added to a sealed buffer sets `due` again.
             (state.due, state.writing) = (None, true);
-            all
+            takes_all
         };
         self.recorder.seal();
-        let recorded = self.recorder.take(all);
+        let recorded = self.recorder.take(takes_all);
         let mut state = self.state();
         if self.recorder.has_sealed() {
             state.due.get_or_insert(now);

@@ -221,10 +221,10 @@ impl Recorder {
     }
 
     /// Takes sealed blocks: all of them, or up to the usual size of one transaction.
-    pub(crate) fn take(&self, all: bool) -> RecordedCalls {
+    pub(crate) fn take(&self, takes_all: bool) -> RecordedCalls {
         let mut sealed = lock(&self.sealed);
         let (mut blocks, mut bytes) = (Vec::new(), 0);
-        while (all || bytes < MAX_GROUP_BYTES)
+        while (takes_all || bytes < MAX_GROUP_BYTES)
             && let Some(block) = sealed.0.pop_front()
         {
             bytes += block.bytes();

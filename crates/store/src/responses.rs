@@ -16,7 +16,7 @@ use crate::query::owner_list;
 use crate::rows::{Columns, from_micros, json, micros};
 
 /// Maximum number of rows of a table that one write deletes, so that other writes are delayed only briefly.
-pub(crate) const MAX_PURGED_ROWS: u64 = 50;
+pub(crate) const MAX_PURGED_RESPONSES: u64 = 50;
 
 /// The condition of responses that are not final, in the form of the partial index.
 macro_rules! unfinished {
@@ -225,7 +225,7 @@ impl ResponseWrite {
             }
             Self::Delete { id, principal } => Statement::new(DELETE, [Text(id), Text(principal), now]),
             Self::DeleteOf { principal } => {
-                let values = [Text(principal), Int(MAX_PURGED_ROWS.cast_signed())];
+                let values = [Text(principal), Int(MAX_PURGED_RESPONSES.cast_signed())];
                 return DELETE_OF.map(|sql| Statement::new(sql, values)).into();
             }
             Self::Adopt(dead) => Statement::new(adopt(dead), [Int(owner), now]),
@@ -242,7 +242,7 @@ impl ResponseWrite {
                 Statement::new(DELETE_APPROVAL, [Text(claim.key.as_str()), Text(&claim.id)])
             }
             Self::Purge { limits, dead } => {
-                let rows = Int(MAX_PURGED_ROWS.cast_signed());
+                let rows = Int(MAX_PURGED_RESPONSES.cast_signed());
                 let bytes = Int(i64::try_from(limits.max_bytes).unwrap_or(i64::MAX));
                 return vec![
                     Statement::new(purge_expired(dead), [now, rows]),

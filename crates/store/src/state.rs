@@ -14,7 +14,7 @@ use crate::responses::{Bind, Statement, has_nul};
 use crate::rows::{Columns, from_micros, json, micros};
 
 /// Maximum number of rows of a table that one step of the cleanup deletes.
-pub(crate) const MAX_PURGED_ROWS: i64 = 200;
+pub(crate) const MAX_PURGED_ENTRIES: i64 = 200;
 
 /// The columns that [`entry_of`] reads, in order.
 macro_rules! entry_columns {

@@ -36,7 +36,7 @@ async fn postgres_gives_an_instance_to_one_of_many_workers() {
     assert_eq!(epochs.len(), 1);
     let placement = stores[0].placement(key("s")).await.unwrap().unwrap();
     assert_eq!(placement.epoch, epochs[0]);
-    assert!(placement.left > Duration::from_secs(50));
+    assert!(placement.remaining_lease > Duration::from_secs(50));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -73,11 +73,13 @@ impl Snapshot {
         let mut keys = auth.keys();
         for key in &mut keys {
             // An unchanged key keeps its principal, so that its streams stay open.
-            let is_same = |known: &&Key| {
-                known.sha256 == key.sha256 && known.expires == key.expires && known.principal == key.principal
+            let is_same = |previous_key: &&Key| {
+                previous_key.sha256 == key.sha256
+                    && previous_key.expires == key.expires
+                    && previous_key.principal == key.principal
             };
-            if let Some(known) = before.and_then(|before| before.keys.iter().find(is_same)) {
-                key.principal = Arc::clone(&known.principal);
+            if let Some(previous_key) = before.and_then(|before| before.keys.iter().find(is_same)) {
+                key.principal = Arc::clone(&previous_key.principal);
             }
         }
         let per_day =
@@ -178,14 +180,14 @@ impl AccessControl {
 
     /// The principal of a key.
     pub fn find_key(&self, key: &str) -> Option<Arc<Principal>> {
-        let Some(found) = self.snapshot.load().keys.find(key) else {
+        let Some(verified) = self.snapshot.load().keys.find(key) else {
             let unknown: Arc<str> = Arc::from("unknown");
             let reason = Some("unknown or expired key");
             self.pending_events.push_refused_login(login(&unknown, "key", reason));
             return None;
         };
-        self.note_login(&found, "key");
-        Some(found.principal)
+        self.note_login(&verified, "key");
+        Some(verified.principal)
     }
 
     /// Whether the key of a principal is in force and has not expired.
@@ -204,13 +206,14 @@ impl AccessControl {
         match &claimed.origin {
             Origin::Local => (!self.is_required()).then(|| Arc::new(Principal::local())),
             Origin::Key { .. } => {
-                let is_same = |known: &Principal| {
-                    known.id() == claimed.id()
+                let is_same = |principal: &Principal| {
+                    principal.id() == claimed.id()
                         && claimed.key_sha256.is_some()
-                        && known.key_sha256 == claimed.key_sha256
+                        && principal.key_sha256 == claimed.key_sha256
                 };
-                let known = self.keys().into_iter().map(|key| key.principal).find(|known| is_same(known))?;
-                self.is_current(&known).then_some(known)
+                let mut principals = self.keys().into_iter().map(|key| key.principal);
+                let principal = principals.find(|principal| is_same(principal))?;
+                self.is_current(&principal).then_some(principal)
             }
             Origin::Oidc { .. } => {
                 let token = claimed.token.as_ref()?.expose();
@@ -232,12 +235,12 @@ impl AccessControl {
     /// The keys in force, in the order of the configuration.
     pub fn keys(&self) -> Vec<KnownKey> {
         let snapshot = self.snapshot.load();
-        let known = |key: &Key| KnownKey {
+        let describe_key = |key: &Key| KnownKey {
             principal: Arc::clone(&key.principal),
             expires: key.expires,
             per_day: snapshot.per_day.get(key.principal.id()).copied(),
         };
-        snapshot.keys.iter().map(known).collect()
+        snapshot.keys.iter().map(describe_key).collect()
     }
 
     /// The names of revoked keys, in the order of the configuration.
@@ -378,9 +381,9 @@ impl Authenticator for AccessControl {
 
     fn find(&self, token: &str, profile: Option<&str>) -> Option<Verified> {
         let snapshot = self.snapshot.load();
-        if let Some(found) = snapshot.keys.find(token) {
-            self.note_login(&found, "key");
-            return Some(found);
+        if let Some(verified_key) = snapshot.keys.find(token) {
+            self.note_login(&verified_key, "key");
+            return Some(verified_key);
         }
         let issuers = snapshot.issuers.as_ref()?;
         let audience = issuers.resource.audience(profile);
@@ -483,7 +486,7 @@ impl Authenticator for AccessControl {
         let mut scopes: Vec<String> = Vec::new();
         let of_rules = snapshot.rules().specs().iter().filter_map(|rule| rule.scope.as_deref());
         for scope in of_rules.flat_map(str::split_whitespace) {
-            if !scopes.iter().any(|known| known == scope) {
+            if !scopes.iter().any(|listed_scope| listed_scope == scope) {
                 scopes.push(scope.to_owned());
             }
         }

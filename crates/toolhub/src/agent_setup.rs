@@ -183,17 +183,17 @@ impl Hub {
     /// The settings of an agent; of the default agent if `name` is `None`.
     pub fn agent_settings(&self, name: Option<&str>) -> Result<AgentSettings, AskError> {
         let agents = &self.settings.agents;
-        let found = agents.get(name.unwrap_or(DEFAULT_AGENT)).cloned();
-        match (found, name) {
-            (Some(found), _) => Ok(found),
+        let configured = agents.get(name.unwrap_or(DEFAULT_AGENT)).cloned();
+        match (configured, name) {
+            (Some(configured), _) => Ok(configured),
             (None, None) => Ok(AgentSettings::default()),
             (None, Some(name)) => {
-                let known: Vec<String> = agents.keys().map(|name| format!("`{name}`")).collect();
-                let known = match known.is_empty() {
+                let agent_names: Vec<String> = agents.keys().map(|name| format!("`{name}`")).collect();
+                let agent_names = match agent_names.is_empty() {
                     true => format!("add `[agents.{name}]`"),
-                    false => format!("it has {}", known.join(", ")),
+                    false => format!("it has {}", agent_names.join(", ")),
                 };
-                Err(AskError::UnknownAgent { name: name.to_owned(), known })
+                Err(AskError::UnknownAgent { name: name.to_owned(), known: agent_names })
             }
         }
     }
@@ -209,11 +209,11 @@ impl Hub {
             ModelSelection::Named(name) => Some(name),
             ModelSelection::Default => settings.model.as_ref(),
         };
-        let found = match name {
+        let model = match name {
             Some(name) => self.model_named(name).await,
             None => self.chosen_model().await.map(|chosen| Arc::clone(&chosen.model)),
         };
-        match found {
+        match model {
             Ok(model) => Ok((Some(model), None)),
             // Without a model, rules plan the request. A model that was named explicitly is required, and an invalid setting is
             // an error.

@@ -17,9 +17,9 @@ impl Hub {
 
     /// All approvals, by source and tool.
     pub fn approvals(&self) -> Vec<Approval> {
-        let mut all: Vec<Approval> = self.approved().all().cloned().collect();
-        all.sort_by(|one, other| (&one.source, &one.tool).cmp(&(&other.source, &other.tool)));
-        all
+        let mut approvals: Vec<Approval> = self.approved().all().cloned().collect();
+        approvals.sort_by(|one, other| (&one.source, &one.tool).cmp(&(&other.source, &other.tool)));
+        approvals
     }
 
     /// The approval of a tool, whether or not it still matches.
@@ -67,8 +67,8 @@ impl Hub {
         let mut read: Vec<_> = approvals.iter().filter(of_tools).map(key).collect();
         read.sort();
         let new = Approved::new(approvals);
-        let known: Vec<_> = self.approvals().iter().map(key).collect();
-        let changed = read != known || self.approved().is_unknown();
+        let previous: Vec<_> = self.approvals().iter().map(key).collect();
+        let changed = read != previous || self.approved().is_unknown();
         if changed {
             *self.approved() = new;
             self.servers.load().iter().for_each(|server| self.refresh_server(server));

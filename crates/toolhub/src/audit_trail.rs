@@ -19,7 +19,7 @@ use crate::held_calls::HeldCall;
 use crate::hub::Hub;
 
 /// Maximum number of events that wait for [`PendingEvents::drain`].
-const MAX_PENDING: usize = 10_000;
+const MAX_PENDING_EVENTS: usize = 10_000;
 
 /// Maximum number of them of one principal, so that many refusals of one keep out no record of another. Further ones are
 /// counted.
@@ -115,9 +115,10 @@ impl PendingEvents {
 
 impl Pending {
     fn push(&mut self, event: AuditEvent) {
-        let own = self.principals.entry(Arc::clone(&event.principal)).or_default().pending;
-        let has_room = own < MAX_PENDING_OF_PRINCIPAL
-            && (self.events.len() < MAX_PENDING || self.drop_newest_of_the_busiest(own + 1));
+        let pending_of_principal = self.principals.entry(Arc::clone(&event.principal)).or_default().pending;
+        let has_room = pending_of_principal < MAX_PENDING_OF_PRINCIPAL
+            && (self.events.len() < MAX_PENDING_EVENTS
+                || self.drop_newest_of_the_busiest(pending_of_principal + 1));
         let principal = self.principals.entry(Arc::clone(&event.principal)).or_default();
         if has_room {
             principal.pending += 1;
@@ -127,10 +128,12 @@ impl Pending {
         }
     }
 
-    /// Makes room at the cost of the principal with the most events. `false` if none has more than `own`.
-    fn drop_newest_of_the_busiest(&mut self, own: usize) -> bool {
+    /// Makes room at the cost of the principal with the most events. `false` if none has more than `pending_of_principal`.
+    fn drop_newest_of_the_busiest(&mut self, pending_of_principal: usize) -> bool {
         let busiest = self.principals.iter().max_by_key(|(_, events)| events.pending);
-        let Some((busiest, _)) = busiest.filter(|(_, events)| events.pending > own) else { return false };
+        let Some((busiest, _)) = busiest.filter(|(_, events)| events.pending > pending_of_principal) else {
+            return false;
+        };
         let busiest = Arc::clone(busiest);
         let Some(newest) = self.events.iter().rposition(|event| event.principal == busiest) else {
             return false;
@@ -346,7 +349,7 @@ mod tests {
         assert_eq!(count("key:eve"), 39);
         // The summary of a flood names its principal.
         assert!((2..=MAX_PENDING_OF_PRINCIPAL + 1).contains(&count("key:cara")), "{}", count("key:cara"));
-        assert!(appended.len() <= MAX_PENDING + 41, "{}", appended.len());
+        assert!(appended.len() <= MAX_PENDING_EVENTS + 41, "{}", appended.len());
         assert!(pending.lock().events.is_empty());
         pending.drain(&log).await;
         assert!(pending.lock().principals.is_empty());

@@ -65,8 +65,8 @@ impl Hub {
                 before: Some(upper_bound((generated_at + USUAL_START_TIME).min(start.at))),
                 ..query.clone()
             };
-            if let Some(found) = self.calls(usual).await?.pop() {
-                return Ok(Some(found));
+            if let Some(recorded_parent) = self.calls(usual).await?.pop() {
+                return Ok(Some(recorded_parent));
             }
         }
         let oldest = start.at.checked_sub(MAX_PARENT_AGE).unwrap_or(SystemTime::UNIX_EPOCH);

@@ -79,9 +79,9 @@ impl ClusterStatus {
                 .with("instance", Self::shown_instance(&placement.key.instance))
                 .with("worker", placement.worker.as_str())
                 .with("epoch", RawJson::of(&placement.epoch))
-                .with("lease_ms", duration_millis(placement.left))
+                .with("lease_ms", duration_millis(placement.remaining_lease))
         };
-        let list = |all: Vec<RawObject>| RawJson::of(&all);
+        let list = |objects: Vec<RawObject>| RawJson::of(&objects);
         let degraded: Vec<String> = self.degraded.iter().map(|text| text.localize(lang)).collect();
         RawObject::default()
             .with("replicas", list(self.members_of(MemberKind::Replica).map(replica).collect()))

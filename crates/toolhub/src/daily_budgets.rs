@@ -6,12 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use toolhub_core::Principal;
 use toolhub_core::call_log::CallQuery;
+use toolhub_core::millis::DAY;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::shared_state::Counting;
 
 use crate::hub::Hub;
-
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// How many calls a principal made on a day.
 #[derive(Debug, Clone, Copy)]
@@ -90,8 +89,8 @@ impl DailyBudgets {
         };
         match store.add_to_counter(counting).await {
             Ok(true) => {
-                let known = DailyCount { day, calls: 0 };
-                self.counts().insert(Arc::clone(principal.id()), known);
+                let new_count = DailyCount { day, calls: 0 };
+                self.counts().insert(Arc::clone(principal.id()), new_count);
                 Ok(())
             }
             Ok(false) | Err(_) => Err(DailyBudgetExceeded { limit }),

@@ -254,9 +254,9 @@ impl Hub {
         if lists.values().filter(|list| list.listed_at.is_some()).count() == servers.len() {
             return true;
         }
-        let known =
+        let is_known =
             |server: &Arc<Server>| lists.get(server.id()).is_some_and(|list| list.listed_at.is_some());
-        servers.iter().all(|server| !server.spec().enabled || known(server))
+        servers.iter().all(|server| !server.spec().enabled || is_known(server))
     }
 
     /// The usable servers without a list, by the result of the last attempt.

@@ -6,8 +6,8 @@ use std::path::Path;
 pub fn free_bytes(folder: &Path) -> Option<u64> {
     #[cfg(unix)]
     {
-        let found = rustix::fs::statvfs(folder).ok()?;
-        Some(found.f_bavail.saturating_mul(found.f_frsize))
+        let file_system = rustix::fs::statvfs(folder).ok()?;
+        Some(file_system.f_bavail.saturating_mul(file_system.f_frsize))
     }
     #[cfg(not(unix))]
     {

@@ -77,11 +77,11 @@ impl Hub {
 }
 
 /// Whether a failure history differs from the stored one.
-fn is_unsaved(failure_history: &FailureHistory, known: Option<&CachedList>) -> bool {
-    let (known, known_at) =
-        known.map_or((0, None), |list| (list.failures, list.failure.as_ref().map(|(at, _)| *at)));
-    let newer = failure_history.last_failure.as_ref().is_some_and(|(at, _)| Some(*at) > known_at);
-    failure_history.failures != known || newer
+fn is_unsaved(failure_history: &FailureHistory, stored: Option<&CachedList>) -> bool {
+    let (stored_failures, last_stored_at) =
+        stored.map_or((0, None), |list| (list.failures, list.failure.as_ref().map(|(at, _)| *at)));
+    let newer = failure_history.last_failure.as_ref().is_some_and(|(at, _)| Some(*at) > last_stored_at);
+    failure_history.failures != stored_failures || newer
 }
 
 /// An empty list for a server that was never listed.

@@ -67,7 +67,7 @@ impl IndexCache {
         };
         let ranking = index.rank(&Request::new(request).limit(limit).past(past));
         SearchResult {
-            hits: ranking.hits.iter().map(found).collect(),
+            hits: ranking.hits.iter().map(search_hit).collect(),
             fits: ranking.fits,
             confidence: f64::from(ranking.confidence),
         }
@@ -132,9 +132,10 @@ impl IndexCache {
     fn updated_index(&self, cached: &CachedIndex, catalog: &Catalog) -> Index {
         let mut index = cached.index.clone();
         for source in changed(&cached.catalog, catalog) {
-            let own = catalog.iter().filter(|entry| entry.tool.source == source && is_visible(entry));
-            let own = own.map(|entry| tagged(entry));
-            index = match index.replace_source(&source, own) {
+            let source_tools =
+                catalog.iter().filter(|entry| entry.tool.source == source && is_visible(entry));
+            let source_tools = source_tools.map(|entry| tagged(entry));
+            index = match index.replace_source(&source, source_tools) {
                 Ok(index) => index,
                 // Only the model can fail; an index of words cannot.
                 Err(_) => return self.full_index(catalog),
@@ -167,7 +168,7 @@ impl Finder {
         limit: usize,
         part: Option<Arc<Catalog>>,
     ) -> SearchResult {
-        let past = self.past(request).await;
+        let past = self.history_for(request).await;
         let (index_cache, request) = (Arc::clone(&self.index_cache), request.to_owned());
         let ranked =
             tokio::task::spawn_blocking(move || index_cache.search(&request, limit, &past, part.as_ref()));
@@ -178,7 +179,7 @@ impl Finder {
     }
 
     /// Evidence from past calls for a similar request.
-    async fn past(&self, request: &str) -> Vec<ToolHistory> {
+    async fn history_for(&self, request: &str) -> Vec<ToolHistory> {
         let Some(store) = &self.store else { return Vec::new() };
         let query = CallQuery {
             limit: Some(MAX_RECENT_CALLS),
@@ -208,11 +209,11 @@ impl Finder {
 /// The sources whose tools differ.
 fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
     let by_source = |catalog: &Catalog| {
-        let mut found: HashMap<Source, Vec<*const Entry>> = HashMap::new();
+        let mut entries_by_source: HashMap<Source, Vec<*const Entry>> = HashMap::new();
         for entry in catalog.iter() {
-            found.entry(entry.tool.source.clone()).or_default().push(Arc::as_ptr(entry));
+            entries_by_source.entry(entry.tool.source.clone()).or_default().push(Arc::as_ptr(entry));
         }
-        found
+        entries_by_source
     };
     let (before, now) = (by_source(before), by_source(now));
     before.keys().chain(now.keys()).filter(|source| before.get(source) != now.get(source)).cloned().collect()
@@ -222,8 +223,7 @@ fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
 /// shown separately with the skills: its text describes all of them, and would match every request.
 fn is_visible(entry: &Entry) -> bool {
     let tool = &entry.tool;
-    let of_skills =
-        tool.source == Source::Skill && tool.name().as_str() == toolhub_skills::use_skill_definition::NAME;
+    let of_skills = tool.source == Source::Skill && tool.name().as_str() == toolhub_core::USE_SKILL;
     // Code mode shows it; its text would match requests for other tools.
     let of_scripts = tool.source == Source::Native && tool.name().as_str() == toolhub_core::RUN_SCRIPT;
     tool.approval != ApprovalStatus::Quarantined && !of_skills && !of_scripts
@@ -233,7 +233,7 @@ fn tagged(entry: &Entry) -> Tool {
     Tool { tags: entry.tags().to_vec(), ..entry.tool.clone() }
 }
 
-fn found(hit: &Hit<'_>) -> SearchHit {
+fn search_hit(hit: &Hit<'_>) -> SearchHit {
     let parts = &hit.parts;
     let parts = [
         ("named", parts.named),

@@ -40,17 +40,17 @@ pub(crate) fn key_changes(before: KeySettings<'_>, after: KeySettings<'_>) -> Ve
     };
     for key in after.keys.iter() {
         let (name, id) = (&key.principal.display, key.principal.id());
-        let Some(known) = find(before.keys, name) else {
+        let Some(earlier_key) = find(before.keys, name) else {
             push(name, ChangeKind::Created, false, false);
             continue;
         };
         let is_same_budget = before.per_day.get(id) == after.per_day.get(id);
-        if !Arc::ptr_eq(&known.principal, &key.principal) || !is_same_budget {
-            let is_rotated = known.expires == key.expires
-                && known.principal.roles == key.principal.roles
-                && known.principal.profiles == key.principal.profiles
+        if !Arc::ptr_eq(&earlier_key.principal, &key.principal) || !is_same_budget {
+            let is_rotated = earlier_key.expires == key.expires
+                && earlier_key.principal.roles == key.principal.roles
+                && earlier_key.principal.profiles == key.principal.profiles
                 && is_same_budget;
-            push(name, ChangeKind::Updated, known.sha256 != key.sha256 && !is_rotated, false);
+            push(name, ChangeKind::Updated, earlier_key.sha256 != key.sha256 && !is_rotated, false);
         }
     }
     for key in before.keys.iter() {
@@ -76,7 +76,7 @@ struct DeletedKey {
 pub(crate) struct DeletedKeys(Mutex<HashMap<String, DeletedKey>>);
 
 impl DeletedKeys {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, DeletedKey>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, DeletedKey>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,37 +89,37 @@ impl DeletedKeys {
         states_keys: bool,
         changes: &mut [KeyChange],
     ) {
-        let mut all = self.all();
+        let mut deleted_keys = self.lock();
         for key in before.keys.iter() {
             let name = &key.principal.display;
             let change = changes.iter().find(|change| change.name == *name);
             if states_keys && change.is_some_and(|change| change.change == ChangeKind::Deleted) {
                 let deleted = DeletedKey { sha256: key.sha256.clone(), since: Instant::now() };
-                all.insert(name.clone(), deleted);
+                deleted_keys.insert(name.clone(), deleted);
             }
         }
         for key in after.keys.iter() {
             let name = &key.principal.display;
-            let Some(deleted) = all.remove(name) else { continue };
+            let Some(deleted) = deleted_keys.remove(name) else { continue };
             let change = changes.iter_mut().find(|change| change.name == *name);
             if let Some(change) = change.filter(|_| !deleted.sha256.eq_ignore_ascii_case(&key.sha256)) {
                 change.is_revoked = true;
             }
         }
         // These are deleted as revoked keys.
-        all.retain(|name, _| !after.revoked.iter().any(|revoked| revoked.name == *name));
+        deleted_keys.retain(|name, _| !after.revoked.iter().any(|revoked| revoked.name == *name));
     }
 
     /// The names of the keys that have been deleted for at least this time.
     pub(crate) fn names(&self, age: Duration) -> Vec<String> {
-        let all = self.all();
-        let due = all.iter().filter(|(_, deleted)| deleted.since.elapsed() >= age);
+        let deleted_keys = self.lock();
+        let due = deleted_keys.iter().filter(|(_, deleted)| deleted.since.elapsed() >= age);
         due.map(|(name, _)| name.clone()).collect()
     }
 
     /// Forgets a key that has been deleted for at least this time, after what is stored for it was deleted. One that was deleted again
     /// meanwhile stays.
     pub(crate) fn forget(&self, name: &str, age: Duration) {
-        self.all().retain(|known, deleted| known != name || deleted.since.elapsed() < age);
+        self.lock().retain(|key_name, deleted| key_name != name || deleted.since.elapsed() < age);
     }
 }

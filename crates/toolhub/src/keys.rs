@@ -12,7 +12,7 @@ use toolhub_server::hash_of;
 use crate::settings::{AuthSettings, Settings, TokenSettings};
 
 /// The prefix of a key, by which scanners for leaked secrets recognise it.
-const PREFIX: &str = "th_";
+const KEY_PREFIX: &str = "th_";
 
 /// The settings of a new key.
 #[derive(Debug, Clone, Default)]
@@ -97,7 +97,10 @@ impl KeyError {
 
 /// A new secret of 256 random bits.
 fn new_secret() -> Result<String, KeyError> {
-    secret().zip(secret()).map(|(one, other)| format!("{PREFIX}{one}{other}")).ok_or(KeyError::NoRandomness)
+    secret()
+        .zip(secret())
+        .map(|(one, other)| format!("{KEY_PREFIX}{one}{other}"))
+        .ok_or(KeyError::NoRandomness)
 }
 
 /// Adds a key. Returns its secret, which is not stored. The name of a revoked key is refused, unless the new key is for the same
@@ -216,7 +219,7 @@ mod tests {
         let before = "# mine\n[serve]\nper_second = 5 # fast enough\n";
         fs::write(&config, before).unwrap();
         let secret = create(&config, &key("ann")).unwrap();
-        assert!(secret.starts_with(PREFIX) && secret.len() == PREFIX.len() + 64);
+        assert!(secret.starts_with(KEY_PREFIX) && secret.len() == KEY_PREFIX.len() + 64);
         let auth =
             |config: &Path| Settings::parse(config, &fs::read_to_string(config).unwrap()).unwrap().auth;
         assert_eq!(auth(&config).tokens[0].sha256, hash_of(&secret));

@@ -31,7 +31,7 @@ impl Hub {
             version.mark_unchanged();
             followed.retain(|server| self.servers.is_current(server));
             for server in self.servers.snapshot().iter() {
-                if !followed.iter().any(|known| Arc::ptr_eq(known, server)) {
+                if !followed.iter().any(|followed_server| Arc::ptr_eq(followed_server, server)) {
                     followed.push(Arc::clone(server));
                     running.push(self.follow_while_current(Arc::clone(server)));
                 }

@@ -114,12 +114,13 @@ impl Hub {
     pub async fn logout_as(&self, id: &str, principal: &Principal) -> Result<bool, LoginError> {
         let server = self.servers.find(id).ok_or(LoginError::UnknownServer)?;
         let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
-        let known = server.token_manager_of(principal).map_err(failed)?.logout().await.map_err(failed)?;
+        let was_logged_in =
+            server.token_manager_of(principal).map_err(failed)?.logout().await.map_err(failed)?;
         server.forget_principal(principal.id());
-        if known {
+        if was_logged_in {
             self.record_login(id, principal.id(), ChangeKind::Deleted).await;
         }
-        Ok(known)
+        Ok(was_logged_in)
     }
 
     /// Deletes all logins of a principal that does not exist any more. Another one may get the same name.

@@ -39,17 +39,17 @@ impl Hub {
             CallBy::Name => self.earlier_answers(call, outcome).await,
             CallBy::Capability => Vec::new(),
         };
-        let mut found = verify(&answer, &earlier);
+        let mut verification = verify(&answer, &earlier);
         if let Some(synthesis) = &outcome.synthesis {
             if synthesis.conflict {
-                found.verified = false;
-                found.confidence = (found.confidence - 0.3).max(0.05);
-                found.issues.push(synthesis.note.clone());
+                verification.verified = false;
+                verification.confidence = (verification.confidence - 0.3).max(0.05);
+                verification.issues.push(synthesis.note.clone());
             } else {
-                found.confidence = (found.confidence + 0.1).min(0.95);
+                verification.confidence = (verification.confidence + 0.1).min(0.95);
             }
         }
-        Some(found)
+        Some(verification)
     }
 
     /// Earlier results of the same call, newest first. Empty for tools that have side effects or depend on the time, whose
@@ -111,8 +111,8 @@ impl Hub {
         // No id lies between this one and the same with one more character: ids have equal lengths.
         let before = RecordId::new(format!("{id}0"));
         let query = CallQuery { before: Some(before), limit: Some(1), ..CallQuery::default() };
-        let found = self.calls(query).await?.into_iter().next();
-        Ok(found.filter(|record| record.start.record == *id))
+        let candidate = self.calls(query).await?.into_iter().next();
+        Ok(candidate.filter(|record| record.start.record == *id))
     }
 
     /// The full result behind a handle.
@@ -162,7 +162,7 @@ impl Hub {
         let catalog = self.catalog();
         let mut advice = recommend(requested, &calls);
         // Removed tools cannot be called.
-        advice.retain(|one| catalog.named(one.tool.as_str()).next().is_some());
+        advice.retain(|recommendation| catalog.named(recommendation.tool.as_str()).next().is_some());
         advice.truncate(limit);
         Ok(advice)
     }

@@ -56,7 +56,7 @@ pub(crate) struct Models {
 }
 
 /// Maximum number of cached models.
-const MAX_NAMED: usize = 64;
+const MAX_NAMED_MODELS: usize = 64;
 
 impl Models {
     pub(crate) fn new(settings: Option<LlmSettings>, provided: Option<ChosenModel>) -> Arc<Self> {
@@ -84,12 +84,12 @@ impl Models {
         if let Some(cached) = cached {
             return Ok(cached);
         }
-        let found = self.find_named(Some(name)).await?;
+        let chosen_model = self.find_named(Some(name)).await?;
         let mut named = named();
-        if named.len() < MAX_NAMED {
-            named.insert(name.to_owned(), found.clone());
+        if named.len() < MAX_NAMED_MODELS {
+            named.insert(name.to_owned(), chosen_model.clone());
         }
-        Ok(found)
+        Ok(chosen_model)
     }
 
     /// The model with that name, at the configured endpoint.
@@ -107,9 +107,13 @@ impl Models {
             None => ModelChoice::default(),
         };
         choice.model = name.map(str::to_owned).or(choice.model);
-        let found = discover(&choice, &lookup).await?;
-        let client = Arc::new(ModelClient::new(found.endpoint));
-        Ok(ChosenModel { model: into_dyn(Arc::clone(&client)), why: found.why, client: Some(client) })
+        let discovered_model = discover(&choice, &lookup).await?;
+        let client = Arc::new(ModelClient::new(discovered_model.endpoint));
+        Ok(ChosenModel {
+            model: into_dyn(Arc::clone(&client)),
+            why: discovered_model.why,
+            client: Some(client),
+        })
     }
 }
 

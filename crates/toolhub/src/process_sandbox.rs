@@ -6,11 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{ProcessSandbox, SandboxedProcess};
+use toolhub_core::{HUB_MARK_VARIABLE, ProcessSandbox, SandboxedProcess};
 use toolhub_sandbox::{Confinement, Policy, Program, SandboxError, confine};
-
-/// The environment variable that marks the children of a hub.
-const HUB_VARIABLE: &str = "TOOLHUB_HUB";
 
 /// Sandboxes a server's process with the owner's policy.
 #[derive(Debug)]
@@ -20,7 +17,7 @@ impl ProcessSandbox for Sandbox {
     fn enclose(&self, command: &mut Command) -> Result<Box<dyn SandboxedProcess>, LocalizedText> {
         // Servers that outlive their hub are found by this mark. Sandboxed processes have another mark, and need not identify
         // their hub.
-        command.env_remove(HUB_VARIABLE);
+        command.env_remove(HUB_MARK_VARIABLE);
         let mut policy = self.0.clone();
         policy.programs.extend(program(command));
         policy.read.extend(paths_in_arguments(command));

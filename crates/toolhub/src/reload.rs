@@ -71,8 +71,8 @@ impl Hub {
                     servers.push(server);
                     continue;
                 }
-                let known = before.iter().any(|server| *server.id() == spec.id);
-                if known { &mut changes.changed } else { &mut changes.added }.push(spec.id.clone());
+                let existed = before.iter().any(|server| *server.id() == spec.id);
+                if existed { &mut changes.changed } else { &mut changes.added }.push(spec.id.clone());
                 let failure_history = stored_failure_history(lists.get(&spec.id));
                 servers.push(server_for(spec, paths, failure_history, &self.context));
             }
@@ -114,7 +114,7 @@ impl Hub {
             let retire = async |server: &Arc<Server>| {
                 server.drain(DRAIN_TIMEOUT).await;
                 server.close(SHUTDOWN_TIMEOUT).await;
-                self.replaced_servers().retain(|one| !Arc::ptr_eq(one, server));
+                self.replaced_servers().retain(|replaced| !Arc::ptr_eq(replaced, server));
             };
             tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
             Ok(changes)
@@ -153,11 +153,11 @@ impl Hub {
     /// Sets the deadlines of calls. Servers may have a `call_timeout` of their own.
     fn set_deadlines(&self, servers: &[Arc<Server>], limits: Deadlines) {
         self.engine.set_deadlines(|source| {
-            let own = match source {
+            let server = match source {
                 Source::Server(id) => servers.iter().find(|server| server.id() == id),
                 Source::Native | Source::Skill => None,
             };
-            deadlines_of(own, limits)
+            deadlines_of(server, limits)
         });
     }
 

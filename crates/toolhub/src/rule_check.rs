@@ -18,15 +18,18 @@ impl Hub {
         let is_listed = self.unlisted().is_empty();
         let mut profiles: Vec<String> = settings.profiles.keys().cloned().collect();
         profiles.push(DEFAULT_PROFILE.to_owned());
-        let known = KnownNames {
+        let known_names = KnownNames {
             keys: settings.auth.tokens.iter().map(|token| token.name.clone()).collect(),
             profiles,
             servers: servers.iter().map(|view| view.spec.id.to_string()).collect(),
             tools: is_listed.then(|| self.tool_names()),
         };
-        let warnings = rules.unknown_names(&known);
+        let warnings = rules.unknown_names(&known_names);
         let text = |lang| move |warning: &toolhub_access::RuleWarning| warning.localize(lang);
-        warnings.iter().map(|one| LocalizedText::new(text(Lang::En)(one), text(Lang::Zh)(one))).collect()
+        warnings
+            .iter()
+            .map(|warning| LocalizedText::new(text(Lang::En)(warning), text(Lang::Zh)(warning)))
+            .collect()
     }
 
     /// Every name of every tool, also those that profiles give to tools.

@@ -246,9 +246,11 @@ pub async fn live_servers(data_dir: &Path, specs: &[&ServerSpec]) -> LiveServers
             }
         };
         for state in states {
-            match live.servers.iter_mut().find(|known| known.id == state.id) {
+            match live.servers.iter_mut().find(|known_server| known_server.id == state.id) {
                 None => live.servers.push(state),
-                Some(known) if matches!(state.state, ServerState::Connected { .. }) => *known = state,
+                Some(known_server) if matches!(state.state, ServerState::Connected { .. }) => {
+                    *known_server = state;
+                }
                 Some(_) => {}
             }
         }

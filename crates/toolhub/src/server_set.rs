@@ -41,7 +41,7 @@ impl ServerSet {
 
     /// Whether this instance is in use: it was neither removed nor replaced.
     pub(crate) fn is_current(&self, server: &Server) -> bool {
-        self.load().iter().any(|one| std::ptr::eq(&raw const **one, server))
+        self.load().iter().any(|listed| std::ptr::eq(&raw const **listed, server))
     }
 
     /// Replaces the servers.

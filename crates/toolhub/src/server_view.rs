@@ -64,8 +64,8 @@ impl ServerView {
     /// The number of failures in a row, and when it is tried again if its circuit breaker is open.
     pub fn failures(&self) -> (u32, Option<SystemTime>) {
         match (&self.state, &self.list) {
-            (ServerState::CircuitOpen { left, failures, .. }, _) => {
-                (*failures, Some(SystemTime::now() + *left))
+            (ServerState::CircuitOpen { retry_in, failures, .. }, _) => {
+                (*failures, Some(SystemTime::now() + *retry_in))
             }
             (_, Some(list)) => (list.failures, None),
             (_, None) => (0, None),

@@ -16,17 +16,17 @@ impl Hub {
     pub(crate) async fn follow_shared_changes(&self) {
         let Some(store) = self.store.as_ref().filter(|store| store.is_shared()) else { return };
         // What was read when the hub was built may be older than the versions: the first ones count as changed.
-        let mut known = ChangeVersions::default();
+        let mut seen_versions = ChangeVersions::default();
         loop {
-            let now = match store.changed(&known).await {
+            let now = match store.changed(&seen_versions).await {
                 Ok(now) => now,
                 Err(_) => {
                     tokio::time::sleep(RETRY_INTERVAL).await;
                     continue;
                 }
             };
-            let parts = now.changed_since(&known);
-            known = now;
+            let parts = now.changed_since(&seen_versions);
+            seen_versions = now;
             if parts.contains(&ChangedPart::Approvals) && self.reload_approvals().await {
                 self.lists_version.send_modify(|count| *count += 1);
             }

@@ -31,8 +31,8 @@ pub fn switch_tool(config: &Path, server: &str, tool: &str, enabled: bool) -> Re
     let servers = document.entry("servers").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
     let tables = servers.as_array_of_tables_mut().ok_or_else(inline)?;
     let names = |table: &Table| table.get("id").and_then(Item::as_str) == Some(server);
-    let known = tables.iter().position(names);
-    let table = match known.and_then(|index| tables.get_mut(index)) {
+    let position = tables.iter().position(names);
+    let table = match position.and_then(|index| tables.get_mut(index)) {
         Some(table) => table,
         None if enabled => return Ok(false),
         None => {

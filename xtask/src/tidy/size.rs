@@ -19,7 +19,7 @@ pub(super) fn check(source: &Source) -> Option<Finding> {
     (length > longest).then(|| Finding::new(&source.path, longest + 1, message()))
 }
 
-fn is_tests(path: &Path) -> bool {
+pub(super) fn is_tests(path: &Path) -> bool {
     let in_folder = path.parent().is_some_and(|folder| folder.iter().any(|part| part == "tests"));
     in_folder || path.file_name().is_some_and(|name| name == "tests.rs")
 }

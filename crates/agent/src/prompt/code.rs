@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use toolhub_core::RUN_SCRIPT;
 use toolhub_core::lang::Lang;
 use toolhub_core::model::ToolPresentation;
 
@@ -10,8 +9,6 @@ use super::{PromptOptions, texts, tokens};
 use crate::agent_context::{AgentContext, SignatureText};
 use crate::script_call::AgentTool;
 
-/// Tools that a model gets beside the signatures, in this order.
-pub(super) const CODE_TOOLS: [&str; 3] = [RUN_SCRIPT, "search_tools", "describe_tool"];
 /// Characters of one signature.
 const SIGNATURE_CHARS: usize = 500;
 /// Characters of the description of a tool.

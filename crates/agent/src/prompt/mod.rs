@@ -9,10 +9,11 @@ mod tool_text;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use toolhub_core::control_tool::GET_CONVERSATION_HISTORY;
 use toolhub_core::lang::Lang;
 use toolhub_core::model::{OfferedTool, ToolPresentation};
 use toolhub_core::tool::{ApprovalStatus, Tool};
-use toolhub_core::{RUN_SCRIPT, RawJson, Source, ToolName};
+use toolhub_core::{ControlProperty, ControlTool, RUN_SCRIPT, RawJson, Source, ToolName, USE_SKILL};
 use toolhub_engine::Entry;
 
 pub use tokens::tokens;
@@ -22,9 +23,7 @@ use crate::allowlist::ToolAllowlist;
 use crate::server_choice::ServerChoice;
 
 /// Tools that are always shown, in this order.
-const CORE_TOOLS: [&str; 4] = ["search_web", "calculate", "get_time", "get_conversation_history"];
-/// Tools that find and call the others, shown if not all tools are.
-const DISCOVERY_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
+const CORE_TOOLS: [&str; 4] = ["search_web", "calculate", "get_time", GET_CONVERSATION_HISTORY];
 /// Maximum number of search results.
 const MAX_RELEVANT_TOOLS: usize = 50;
 /// Maximum number of tools beside the core ones in a prompt for planning.
@@ -99,15 +98,15 @@ fn code_prompt(
     total: usize,
 ) -> Prompt {
     let mut builder = PromptBuilder::new(options);
-    for name in code::CODE_TOOLS {
+    for name in ControlTool::names_with(ControlProperty::CodeMode) {
         let entry = agent_context.catalog.named(name).find(|entry| entry.tool.source == Source::Native);
         let is_allowed = name == RUN_SCRIPT || agent_context.allowlist.has(name);
         builder.add(entry.filter(|_| is_allowed).map(|entry| entry.tool.clone()), Cost::Free);
     }
     let skill_tool = agent_context
         .catalog
-        .named(skills::USE_SKILL)
-        .find(|entry| entry.tool.source == Source::Skill && agent_context.allowlist.has(skills::USE_SKILL));
+        .named(USE_SKILL)
+        .find(|entry| entry.tool.source == Source::Skill && agent_context.allowlist.has(USE_SKILL));
     if let Some(entry) = skill_tool {
         builder.skills = skills::section(&entry.tool, options.budget, options.lang);
         builder.add(Some(entry.tool.clone()), Cost::Free);
@@ -157,22 +156,24 @@ pub fn build(
     }
     // A plan is made once, before anything was read: instructions are for talking.
     if options.purpose == Purpose::Talk
-        && let Some(tool) = usable(skills::USE_SKILL).filter(|tool| tool.source == Source::Skill)
+        && let Some(tool) = usable(USE_SKILL).filter(|tool| tool.source == Source::Skill)
     {
         builder.skills = skills::section(&tool, options.budget, options.lang);
         builder.budget = builder.budget.saturating_sub(tokens(&builder.skills));
         builder.add(Some(tool), Cost::Free);
     }
     let always = builder.tools.len();
+    // These tools find and call the others; they are shown if not all tools are.
+    let discovery_tools: Vec<&str> = ControlTool::names_with(ControlProperty::SearchMode).collect();
     let discovery_cost: usize =
-        DISCOVERY_TOOLS.iter().filter_map(|name| usable(name)).map(|tool| builder.cost(&tool)).sum();
-    let apart =
-        |name: &&str| DISCOVERY_TOOLS.contains(name) || [skills::USE_SKILL, RUN_SCRIPT].contains(name);
+        discovery_tools.iter().filter_map(|name| usable(name)).map(|tool| builder.cost(&tool)).sum();
+    let is_added_separately =
+        |name: &&str| discovery_tools.contains(name) || [USE_SKILL, RUN_SCRIPT].contains(name);
     // What reaches the others must fit too, unless all are shown in the end.
     builder.budget = builder.budget.saturating_sub(discovery_cost);
     // With a request, what has nothing to do with it only distracts.
     let rest = if options.query.is_some() && !relevant.is_empty() { Vec::new() } else { rest };
-    for name in relevant.iter().copied().chain(rest).filter(|name| !apart(name)) {
+    for name in relevant.iter().copied().chain(rest).filter(|name| !is_added_separately(name)) {
         if builder.tools.len() - always >= max_tools {
             break;
         }
@@ -180,8 +181,8 @@ pub fn build(
             builder.add(Some(tool), Cost::Counted);
         }
     }
-    if builder.tools.len() + DISCOVERY_TOOLS.len() < total || options.purpose == Purpose::Talk {
-        for name in DISCOVERY_TOOLS {
+    if builder.tools.len() + discovery_tools.len() < total || options.purpose == Purpose::Talk {
+        for name in discovery_tools {
             builder.add(usable(name), Cost::Free);
         }
     }

@@ -3,15 +3,10 @@
 use serde::Deserialize;
 use toolhub_core::lang::Lang;
 use toolhub_core::text::truncate;
-use toolhub_core::{RawJson, Source, Tool};
+use toolhub_core::{RawJson, Source, Tool, meta_keys};
 
 use super::tokens;
 
-/// The tool that gives a skill's instructions.
-pub(super) const USE_SKILL: &str = "use_skill";
-/// Keys in its `_meta`: the list of skills, and a short description for prompts that list them separately.
-const SKILLS_META_KEY: &str = "toolhub/skills";
-const BRIEF_META_KEY: &str = "toolhub/brief";
 /// Maximum characters of a skill's description.
 const MAX_DESCRIPTION_CHARS: usize = 500;
 /// Skills may use the budget divided by this.
@@ -30,13 +25,13 @@ fn meta(tool: &Tool, key: &str) -> Option<RawJson> {
 /// The short description of a tool whose details are in another section of the prompt.
 pub(super) fn brief(tool: &Tool) -> Option<String> {
     // Only a tool of our own may replace its description.
-    meta(tool, BRIEF_META_KEY).filter(|_| tool.source == Source::Skill)?.decode().ok()
+    meta(tool, meta_keys::BRIEF).filter(|_| tool.source == Source::Skill)?.decode().ok()
 }
 
 /// The section on skills, within its share of the budget; skills that do not fit are listed without a description.
 pub(super) fn section(tool: &Tool, budget: usize, lang: Lang) -> String {
     let skills: Vec<Skill> =
-        meta(tool, SKILLS_META_KEY).and_then(|list| list.decode().ok()).unwrap_or_default();
+        meta(tool, meta_keys::SKILLS).and_then(|list| list.decode().ok()).unwrap_or_default();
     if skills.is_empty() {
         return String::new();
     }

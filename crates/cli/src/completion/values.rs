@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The maximum number of references and alternatives that are followed; a schema may be recursive.
-const MAX_STEPS: usize = 64;
+const MAX_FOLLOWED_SCHEMAS: usize = 64;
 
 /// Whether no shell interprets the character.
 pub(crate) fn is_plain_character(character: char) -> bool {
@@ -23,7 +23,7 @@ pub(crate) fn values_of(root: &Value, key: &str) -> Vec<String> {
     let mut steps = 0;
     while let Some(schema) = pending.pop() {
         steps += 1;
-        if steps > MAX_STEPS {
+        if steps > MAX_FOLLOWED_SCHEMAS {
             break;
         }
         if let Some(pointer) = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {

@@ -24,7 +24,7 @@ use crate::hub_api::error::{HubError, Problem};
 use crate::hub_api::key::KEY_VARIABLE;
 
 /// The variable with the address of a hub.
-const HUB_VARIABLE: &str = "TOOLHUB_HUB";
+const HUB_ADDRESS_VARIABLE: &str = "TOOLHUB_HUB";
 /// How long a request that only reads may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request may take that connects to a server or changes something.
@@ -89,7 +89,7 @@ impl HubApi {
     pub(crate) fn requested(app: &App) -> anyhow::Result<Option<Self>> {
         let lang = app.lang();
         let global = &app.global;
-        let variable = || std::env::var(HUB_VARIABLE).ok().filter(|value| !value.trim().is_empty());
+        let variable = || std::env::var(HUB_ADDRESS_VARIABLE).ok().filter(|value| !value.trim().is_empty());
         let text = match (&global.hub, global.no_hub) {
             (Some(_), true) => {
                 return Err(UsageError(

@@ -75,12 +75,12 @@ pub(crate) fn described(entry: &Entry, lang: Lang) -> RawObject {
 
 /// Names for a warning: the first few, and the number of others.
 pub(crate) fn names<'a>(entries: impl Iterator<Item = &'a Entry>, lang: Lang) -> String {
-    const MAX_NAMES: usize = 5;
+    const MAX_LISTED_NAMES: usize = 5;
     let all: Vec<String> = entries
         .map(|entry| format!("`{}` ({})", escape_invisible(entry.tool.name().as_str()), entry.tool.source))
         .collect();
-    let more = all.len().saturating_sub(MAX_NAMES);
-    let output = all.into_iter().take(MAX_NAMES).collect::<Vec<_>>().join(", ");
+    let more = all.len().saturating_sub(MAX_LISTED_NAMES);
+    let output = all.into_iter().take(MAX_LISTED_NAMES).collect::<Vec<_>>().join(", ");
     match more {
         0 => output,
         more => lang.choose(format!("{output} and {more} more"), format!("{output} 等，另有 {more} 个")),

@@ -15,7 +15,7 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// Interval of log lines without a terminal.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum number of running servers that are named.
-const MAX_NAMES: usize = 3;
+const MAX_LISTED_SERVERS: usize = 3;
 
 /// Waits for servers to be listed, and shows the progress: as a status line on a terminal, otherwise as occasional log lines.
 pub(crate) async fn listing<T>(
@@ -49,8 +49,8 @@ fn describe(progress: &Progress, lang: Lang) -> Option<String> {
     if *total == 0 {
         return None;
     }
-    let names: Vec<String> = running.iter().take(MAX_NAMES).map(ToString::to_string).collect();
-    let more = running.len().saturating_sub(MAX_NAMES);
+    let names: Vec<String> = running.iter().take(MAX_LISTED_SERVERS).map(ToString::to_string).collect();
+    let more = running.len().saturating_sub(MAX_LISTED_SERVERS);
     let more = match more {
         0 => String::new(),
         _ => lang.choose(format!(" and {more} more"), format!(" 等 {} 个", running.len())),

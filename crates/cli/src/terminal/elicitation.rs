@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use toolhub::{ClientHandler, HandlerAnswer};
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::{BoxFuture, Lang, RawJson, ServerId};
 use toolhub_engine::definition_scan::escape_invisible;
 
@@ -13,10 +14,8 @@ use crate::render::screen::{BOLD, DIM, ODD, Screen};
 use crate::terminal::browser;
 use crate::terminal::input::{PromptTurn, read_line};
 
-/// The JSON-RPC error code for an unknown method.
-const METHOD_NOT_FOUND: i64 = -32601;
 /// The maximum number of invalid inputs for a value before the form is cancelled.
-const MAX_TRIES: usize = 3;
+const MAX_INVALID_INPUTS: usize = 3;
 
 /// Answers requests of servers at the terminal, if there is one.
 pub(crate) struct TerminalHandler {
@@ -128,7 +127,7 @@ impl TerminalHandler {
             hints.push(lang.choose("optional", "可选").to_owned());
         }
         let hints = if hints.is_empty() { String::new() } else { format!(" ({})", hints.join(", ")) };
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_INVALID_INPUTS {
             self.screen.prompt(&format!("  {}{}: ", escape_invisible(title), escape_invisible(&hints)));
             let Some(line) = read_line().await else { return Reply::Cancelled };
             match line.trim() {

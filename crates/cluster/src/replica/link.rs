@@ -23,7 +23,7 @@ use crate::cluster_protocol::{
 use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
 
 /// How long delivering the answer of a client may take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of questions of one request at the same time.
 const MAX_QUESTIONS: usize = 64;
 
@@ -179,7 +179,8 @@ impl Link {
         let head = Control::Answer { id: id.to_owned(), number, is_error };
         let message = cluster_protocol::write(&head, body.get().as_bytes());
         // If it cannot be delivered, the worker is lost, and so is the request.
-        let _ = cluster_protocol::control(&self.shared.bus, &self.worker, message, ANSWER_TIMEOUT).await;
+        let _ =
+            cluster_protocol::control(&self.shared.bus, &self.worker, message, ANSWER_DELIVERY_TIMEOUT).await;
     }
 }
 

@@ -35,7 +35,7 @@ use waiting::OpenRequests;
 /// Interval at which a replica stores that it is alive.
 const STORE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum number of messages that wait to be sent.
-const MAX_QUEUED: usize = 4096;
+const MAX_QUEUED_MESSAGES: usize = 4096;
 
 /// How a process joins a cluster.
 #[derive(Clone)]
@@ -107,7 +107,7 @@ impl Replica {
     /// Joins the cluster as this replica.
     pub fn join(options: JoinOptions, own: ReplicaId) -> Self {
         let JoinOptions { bus, store, address, lease: _ } = options;
-        let (queued, to_send) = mpsc::channel(MAX_QUEUED);
+        let (queued, to_send) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let shared = Arc::new(Shared {
             member: Membership {
                 id: member_id(&own.to_string()),

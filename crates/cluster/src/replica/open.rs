@@ -117,7 +117,7 @@ async fn place(
         {
             Ok(ControlReply::Placed { epoch }) => {
                 let (key, worker) = (key.clone(), worker.id);
-                return Ok(Placement { key, worker, epoch, left: Duration::ZERO });
+                return Ok(Placement { key, worker, epoch, remaining_lease: Duration::ZERO });
             }
             Ok(ControlReply::Refused { why }) => refusal = Some(why),
             Ok(ControlReply::Done | ControlReply::Waiting(_)) => {}

@@ -13,9 +13,9 @@ use super::Shared;
 use crate::cluster_protocol::{self, EndedRequests, WAITING_INTERVAL, Waiting};
 
 /// Maximum number of ids in one message.
-const MAX_IDS: usize = 2000;
+const MAX_REPORTED_IDS: usize = 2000;
 /// How long the answer of a member may take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+const MEMBER_ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// After a new connection to NATS, messages may have been lost: reports follow each other at the short interval for a while.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
 const RECONNECT_PERIOD: Duration = Duration::from_secs(10);
@@ -96,7 +96,7 @@ pub(super) async fn report_waiting(shared: Weak<Shared>) {
         let mut reports = JoinSet::new();
         for (subject, ids) in all {
             let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
-            for ids in ids.chunks(MAX_IDS) {
+            for ids in ids.chunks(MAX_REPORTED_IDS) {
                 let message = cluster_protocol::write(&Waiting::Waiting { ids }, b"");
                 reports.spawn(report(Arc::clone(&shared), subject.clone(), message));
             }
@@ -108,7 +108,7 @@ pub(super) async fn report_waiting(shared: Weak<Shared>) {
 /// Sends one report. It is repeated; one that is lost has no effect.
 async fn report(shared: Arc<Shared>, subject: String, message: Bytes) {
     let Ok(mut replies) = shared.bus.request(&subject, message).await else { return };
-    let Ok(Some(answer)) = replies.next(ANSWER_TIMEOUT).await else { return };
+    let Ok(Some(answer)) = replies.next(MEMBER_ANSWER_TIMEOUT).await else { return };
     if let Some((EndedRequests { ended }, _)) = cluster_protocol::read(&answer) {
         shared.open_requests.note_ended(&subject, &ended);
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolhub_core::caller::ClientResponse;
+use toolhub_core::caller::{CLIENT_ANSWER_TIMEOUT, ClientResponse};
 use toolhub_core::cluster::{HeldPlacement, InstanceKey};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
@@ -27,9 +27,7 @@ pub(super) const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
 /// A request is cancelled if its replica has not given a sign of life for this time.
 pub(super) const REPLICA_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of messages about a request that wait to be sent. Notifications beyond it are dropped.
-const MAX_QUEUED: usize = 256;
-/// How long a client may take to answer a question.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+const MAX_QUEUED_MESSAGES: usize = 256;
 /// How long the processes of a server may take to end; then they are killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long requests are still refused after an instance was given up. A replica that is refused sends no more.
@@ -185,7 +183,7 @@ impl Shared {
         if reply.send(&cluster_protocol::write(&Reply::Accepted, b"")).await.is_err() {
             return;
         }
-        let (out, queued) = mpsc::channel(MAX_QUEUED);
+        let (out, queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let client = Arc::new(CallClient { call: Arc::clone(&running.call), out, next: AtomicU64::new(1) });
         let (call, from) = (Arc::clone(&running.call), head.from.clone());
         let running_request = RunningRequest {
@@ -325,7 +323,7 @@ impl RemoteClient for CallClient {
             if self.out.send(cluster_protocol::write(&head, body.as_bytes())).await.is_err() {
                 return unavailable("the client is gone");
             }
-            match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+            match tokio::time::timeout(CLIENT_ANSWER_TIMEOUT, answer).await {
                 Ok(answer) => answer.unwrap_or_else(|_| unavailable("the client is gone")),
                 Err(_) => unavailable("the client did not answer in time"),
             }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -14,12 +14,13 @@ use toolhub::settings::{DEFAULT_PROFILE, parse_time};
 use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec, explain, tool_names};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::call_log::{CallQuery, CallRecord};
+use toolhub_core::millis::DAY;
 use toolhub_core::principal::Origin;
 use toolhub_core::{Localize as _, Principal, RawJson, Role};
 use toolhub_engine::Entry;
 
 use super::overview::usable_profiles;
-use super::server_edit::check_editable;
+use super::server_edit::{APPLY_POLL, APPLY_TIMEOUT, check_editable};
 use super::{Empty, Page, timestamp};
 use crate::problem::Problem;
 use crate::request::{ConsoleContext, bounded};
@@ -31,10 +32,6 @@ const MAX_SIMULATED_CALLS: usize = 20_000;
 const MAX_LISTED_CALLS: usize = 200;
 const DEFAULT_DAYS: u32 = 7;
 const MAX_DAYS: u32 = 365;
-/// How long a request waits until the hub has applied a change.
-const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
-const APPLY_POLL: Duration = Duration::from_millis(50);
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// A key, without its secret.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

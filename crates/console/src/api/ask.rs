@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::request::ConsoleContext;
 use crate::route::json;
 
-const MAX_REQUEST_BYTES: usize = 32 << 10;
+const MAX_ASK_BYTES: usize = 32 << 10;
 const MAX_CONVERSATION_BYTES: usize = 64;
 
 /// A request in natural language.
@@ -130,10 +130,10 @@ pub(crate) fn ask(context: &ConsoleContext<'_>) -> Result<Response<Body>, Proble
 /// The request in the body.
 fn agent_prompt(context: &ConsoleContext<'_>) -> Result<AgentPrompt, Problem> {
     let AskRequest { request, conversation } = context.json()?;
-    if request.trim().is_empty() || request.len() > MAX_REQUEST_BYTES {
+    if request.trim().is_empty() || request.len() > MAX_ASK_BYTES {
         return Err(Problem::bad_request(
-            format!("a request has 1 to {MAX_REQUEST_BYTES} bytes: say what you want"),
-            format!("请求应为 1 到 {MAX_REQUEST_BYTES} 字节：请说明想做什么"),
+            format!("a request has 1 to {MAX_ASK_BYTES} bytes: say what you want"),
+            format!("请求应为 1 到 {MAX_ASK_BYTES} 字节：请说明想做什么"),
         ));
     }
     let is_id = |id: &str| {

@@ -16,8 +16,8 @@ use crate::problem::Problem;
 use crate::request::ConsoleContext;
 use crate::route::{Parameter, json};
 
-const DEFAULT_LIMIT: usize = 50;
-const MAX_LIMIT: usize = 500;
+const DEFAULT_PAGE_RECORDS: usize = 50;
+const MAX_PAGE_RECORDS: usize = 500;
 
 /// The query parameters of the list.
 pub(crate) const PARAMETERS: &[Parameter] = &[
@@ -81,7 +81,7 @@ pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>,
 /// One page of the log, by the query of the request.
 pub(crate) async fn page(context: &ConsoleContext<'_>) -> Result<Page<Record>, Problem> {
     let query = &context.query;
-    let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
+    let limit = query.number("limit", DEFAULT_PAGE_RECORDS, MAX_PAGE_RECORDS)?;
     let kind = query.get("kind").map(|name| {
         AuditKind::from_name(name).ok_or_else(|| {
             let names = AuditKind::ALL.map(AuditKind::name).join(", ");

@@ -17,9 +17,9 @@ use crate::problem::Problem;
 use crate::request::ConsoleContext;
 use crate::route::{Parameter, json};
 
-const DEFAULT_LIMIT: usize = 50;
-const MAX_LIMIT: usize = 500;
-const MAX_ID_BYTES: usize = 64;
+const DEFAULT_PAGE_CALLS: usize = 50;
+const MAX_PAGE_CALLS: usize = 500;
+const MAX_CALL_ID_BYTES: usize = 64;
 /// Number of calls that are searched at once, so that other queries do not wait long.
 const PART_CALLS: usize = 10_000;
 /// Number of calls that are read at once for a principal that may not see all of their arguments.
@@ -160,7 +160,7 @@ pub(crate) struct Selection<T> {
 
 async fn selected(context: &ConsoleContext<'_>) -> Result<Selection<CallRecord>, Problem> {
     let query = &context.query;
-    let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
+    let limit = query.number("limit", DEFAULT_PAGE_CALLS, MAX_PAGE_CALLS)?;
     let own = |name: &str| query.get(name).map(str::to_owned);
     let status = query.get("status").map(|name| {
         Status::from_name(name).ok_or_else(|| {
@@ -279,7 +279,7 @@ fn is_search(query: &CallQuery) -> bool {
 }
 
 fn record_id(text: &str) -> Result<RecordId, Problem> {
-    let is_id = text.len() <= MAX_ID_BYTES && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_id = text.len() <= MAX_CALL_ID_BYTES && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if is_id {
         return Ok(RecordId::new(text));
     }
@@ -316,7 +316,7 @@ pub(crate) struct SeenCaller {
 /// The principals of the last calls that the principal of the request may see, the last one first.
 pub(crate) async fn seen_callers(context: &ConsoleContext<'_>) -> Result<Vec<SeenCaller>, Problem> {
     let principal = (!context.reads_all_calls()).then(|| context.principal().id().to_string());
-    let query = CallQuery { principal, limit: Some(MAX_LIMIT), ..CallQuery::default() };
+    let query = CallQuery { principal, limit: Some(MAX_PAGE_CALLS), ..CallQuery::default() };
     let mut seen: Vec<SeenCaller> = Vec::new();
     for CallRecord { start, .. } in context.hub().calls(query).await? {
         let principal = start.authorization.principal.to_string();

@@ -105,7 +105,7 @@ impl From<&Placement> for PlacedServer {
             instance: ClusterStatus::shown_instance(&placement.key.instance).to_owned(),
             worker: placement.worker.clone(),
             epoch: placement.epoch,
-            lease_ms: millis(placement.left),
+            lease_ms: millis(placement.remaining_lease),
         }
     }
 }

@@ -8,6 +8,7 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub::OfferedTool;
+use toolhub_core::millis::DAY;
 use toolhub_core::statistics::{Day, StatisticsSummary, SummaryQuery, ToolStatistics};
 use toolhub_core::{Role, Roles, Source, ToolName};
 use toolhub_server::HubService as _;
@@ -22,7 +23,6 @@ use crate::route::json;
 const DAYS: i64 = 14;
 /// Number of tools in the statistics.
 const MAX_TOOLS: usize = 10;
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// The principal of a request.
 #[derive(Debug, Serialize, JsonSchema)]

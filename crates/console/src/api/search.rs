@@ -17,7 +17,7 @@ use crate::request::{ConsoleContext, bounded};
 use crate::route::json;
 
 const DEFAULT_HITS: usize = 10;
-const MAX_HITS: usize = 50;
+const MAX_SEARCH_HITS: usize = 50;
 /// The factor by which a search is deepened if several hits have the same name.
 const DEPTH_FACTOR: usize = 8;
 
@@ -91,7 +91,7 @@ pub(crate) async fn find_tools(
 
 async fn find_hits(context: &ConsoleContext<'_>, request: &SearchRequest) -> Result<SearchBody, Problem> {
     let limit = request.limit.map_or(DEFAULT_HITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let limit = bounded("limit", limit, MAX_HITS)?;
+    let limit = bounded("limit", limit, MAX_SEARCH_HITS)?;
     let offered = offered(context, request.profile.as_deref())?;
     let find = |hit: &SearchHit| {
         let is_hit =

@@ -24,8 +24,8 @@ use crate::request::ConsoleContext;
 use crate::route::{Parameter, json, json_text};
 use crate::shared_idempotency::{SharedRequest, SharedTurn};
 
-const DEFAULT_LIMIT: usize = 100;
-const MAX_LIMIT: usize = 1_000;
+const DEFAULT_PAGE_TOOLS: usize = 100;
+const MAX_PAGE_TOOLS: usize = 1_000;
 
 /// The query parameters of the list.
 pub(crate) const PARAMETERS: &[Parameter] = &[
@@ -322,7 +322,7 @@ pub(crate) fn page(context: &ConsoleContext<'_>) -> Result<Page<Tool>, Problem> 
 /// The tools of one page.
 fn selected(context: &ConsoleContext<'_>) -> Result<Page<OfferedTool>, Problem> {
     let query = &context.query;
-    let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
+    let limit = query.number("limit", DEFAULT_PAGE_TOOLS, MAX_PAGE_TOOLS)?;
     let mut tools = offered(context, query.get("profile"))?;
     for tool in held_back(context) {
         if tools.iter().all(|own| own.name != tool.name) {

@@ -3,7 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 use toolhub::script_code;
 use toolhub_core::shell::quote;
-use toolhub_core::{RawJson, RawObject};
+use toolhub_core::{RawJson, RawObject, meta_keys};
 
 use super::layout::{Frame, duration, first_line, next_link, state, time};
 use super::servers::fact;
@@ -273,7 +273,7 @@ fn script(frame: &Frame<'_>, detail: &CallDetail, code: &str) -> Markup {
 /// The lines that a script logged, as its result has them.
 fn script_log(result: &RawJson) -> Vec<String> {
     let log = || {
-        result.object()?.get("_meta")?.object()?.get("toolhub/script")?.object()?.get("log")?.decode().ok()
+        result.object()?.get("_meta")?.object()?.get(meta_keys::SCRIPT)?.object()?.get("log")?.decode().ok()
     };
     log().unwrap_or_default()
 }

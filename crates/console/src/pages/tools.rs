@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::request::ConsoleContext;
 use crate::route::encode;
 
-const MAX_HITS: usize = 30;
+const MAX_SHOWN_HITS: usize = 30;
 const DESCRIPTION_CHARACTERS: usize = 160;
 
 fn approval_label(name: &str, lang: Lang) -> Option<&'static str> {
@@ -54,7 +54,7 @@ pub(crate) async fn list(
     sources.dedup();
     let wanted = query.get("q");
     let hits = match wanted {
-        Some(text) => Some(search::find_tools(context, text, query.get("profile"), MAX_HITS).await?),
+        Some(text) => Some(search::find_tools(context, text, query.get("profile"), MAX_SHOWN_HITS).await?),
         None => None,
     };
     let page = match &hits {

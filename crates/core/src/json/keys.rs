@@ -10,7 +10,7 @@ use super::RawJson;
 /// Objects with at most this many keys are compared pair by pair; larger ones with a hash set.
 const MAX_PAIRWISE: usize = 8;
 /// Maximum characters of a key in an error.
-const MAX_SHOWN: usize = 80;
+const MAX_REPORTED_KEY_CHARS: usize = 80;
 
 /// Why the keys of a JSON text are ambiguous. RFC 8259 leaves open which of two equal keys counts, so that a check of
 /// one of them does not protect a peer that reads the other.
@@ -111,13 +111,13 @@ impl Walk<'_> {
 
 /// The first duplicate key in the list.
 fn repeated(keys: &[Cow<'_, str>]) -> Option<KeyProblem> {
-    let found = if keys.len() <= MAX_PAIRWISE {
+    let duplicate = if keys.len() <= MAX_PAIRWISE {
         keys.iter().enumerate().find(|(position, key)| keys.iter().take(*position).any(|other| other == *key))
     } else {
         let mut seen: HashSet<&str> = HashSet::with_capacity(keys.len());
         keys.iter().enumerate().find(|(_, key)| !seen.insert(key))
     };
-    found.map(|(_, key)| KeyProblem::Duplicate(key.chars().take(MAX_SHOWN).collect()))
+    duplicate.map(|(_, key)| KeyProblem::Duplicate(key.chars().take(MAX_REPORTED_KEY_CHARS).collect()))
 }
 
 /// A form that is equal for all keys that some parser reads as the same one. Go's `encoding/json` matches keys by simple case

@@ -118,18 +118,23 @@ impl RawObject {
     }
 
     /// Wraps members found in `text`; shares its memory.
-    pub fn part(text: &ByteString, found: Vec<(Cow<'_, str>, &RawValue)>) -> Self {
+    pub fn part(text: &ByteString, borrowed_members: Vec<(Cow<'_, str>, &RawValue)>) -> Self {
         let name = |name: Cow<'_, str>| match name {
             Cow::Borrowed(name) => text.slice_ref(name),
             Cow::Owned(name) => name.into(),
         };
-        Self(found.into_iter().map(|(key, value)| (name(key), RawJson::part(text, value))).collect())
+        Self(
+            borrowed_members
+                .into_iter()
+                .map(|(key, value)| (name(key), RawJson::part(text, value)))
+                .collect(),
+        )
     }
 }
 
 /// The members of the object in `text`, sharing its memory; `None` if it is not an object.
 pub(super) fn members(text: &ByteString) -> Option<RawObject> {
-    borrowed(text).map(|found| RawObject::part(text, found))
+    borrowed(text).map(|borrowed_members| RawObject::part(text, borrowed_members))
 }
 
 /// The members of the object in `text`, in order.
@@ -155,12 +160,12 @@ impl<'de> Visitor<'de> for Named<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        let mut found = false;
+        let mut has_member = false;
         while let Some(SameName(same)) = map.next_key_seed(NameIs(self.0))? {
-            found |= same;
+            has_member |= same;
             map.next_value::<IgnoredAny>()?;
         }
-        Ok(found)
+        Ok(has_member)
     }
 }
 

@@ -33,7 +33,7 @@ fn lookalike_of(character: char) -> Option<char> {
         return None;
     }
     HOMOGLYPHS.iter().find_map(|(foreign, latin)| {
-        let at = foreign.chars().position(|one| one == character)?;
+        let at = foreign.chars().position(|letter| letter == character)?;
         latin.chars().nth(at)
     })
 }

@@ -63,8 +63,8 @@ impl FindingKind {
     }
 
     fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::Instruction, Self::Secret, Self::Address];
-        all.into_iter().find(|kind| kind.name() == name)
+        let kinds = [Self::Instruction, Self::Secret, Self::Address];
+        kinds.into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -119,8 +119,8 @@ pub fn scan_definition(definition: &ToolDefinition) -> Vec<Finding> {
             }],
         };
         for TextFinding { kind, quote, why } in seen {
-            let known = findings.iter().any(|known| (known.kind, &known.quote) == (kind, &quote));
-            if !known && findings.len() < MAX_FINDINGS {
+            let is_repeated = findings.iter().any(|earlier| (earlier.kind, &earlier.quote) == (kind, &quote));
+            if !is_repeated && findings.len() < MAX_FINDINGS {
                 findings.push(Finding { field: field.to_owned(), kind, quote, why });
             }
         }

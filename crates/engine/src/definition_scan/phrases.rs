@@ -76,10 +76,10 @@ pub(super) fn scan(text: &str) -> Vec<TextFinding> {
     let candidates = phrases.rows.iter().zip(met).filter(|(row, met)| row.groups == *met);
     let seen = candidates.filter_map(|(row, _)| {
         let pattern = row.compiled.get_or_init(|| compile(row.pattern)).as_ref()?;
-        let found = pattern.find(&read)?;
+        let matched = pattern.find(&read)?;
         Some(TextFinding {
             kind: row.kind,
-            quote: quote_of(original(text, found.range())),
+            quote: quote_of(original(text, matched.range())),
             why: row.why.clone(),
         })
     });
@@ -114,13 +114,13 @@ fn as_read(original: &str, mut step: impl FnMut(usize, usize)) -> String {
 }
 
 /// The original text of a match in the normalised text.
-fn original(text: &str, found: Range<usize>) -> &str {
+fn original(text: &str, range: Range<usize>) -> &str {
     let (mut start, mut end) = (0, text.len());
     as_read(text, |length, at| {
-        if length <= found.start {
+        if length <= range.start {
             start = at;
         }
-        if length >= found.end {
+        if length >= range.end {
             end = end.min(at);
         }
     });

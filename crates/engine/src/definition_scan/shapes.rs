@@ -79,7 +79,7 @@ fn is_encoded(run: &str) -> bool {
 
 /// A URL that contains a password.
 fn address(text: &str) -> Option<TextFinding> {
-    let found = text.match_indices("://").find_map(|(at, _)| {
+    let start_of_url = text.match_indices("://").find_map(|(at, _)| {
         let scheme = text[..at].rsplit(|character: char| !character.is_ascii_alphanumeric()).next()?;
         let rest = &text[at + 3..];
         let authority = rest
@@ -90,7 +90,7 @@ fn address(text: &str) -> Option<TextFinding> {
         (scheme.starts_with("http") && is_secret(password))
             .then(|| &text[at - scheme.len()..at + 3 + authority.len()])
     })?;
-    let hidden = found
+    let hidden = start_of_url
         .split_once("://")
         .and_then(|(scheme, rest)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1)));
     Some(TextFinding {

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use toolhub_core::RawJson;
 
 /// Maximum scanned bytes; a typical definition has a thousandth of that.
-const MAX_BYTES: usize = 512 * 1024;
+const MAX_SCANNED_BYTES: usize = 512 * 1024;
 
 /// A visited item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Visited<'a> {
 
 /// Calls `visit` for every text with its path.
 pub(super) fn texts(raw: &RawJson, visit: &mut dyn FnMut(&str, Visited<'_>)) {
-    let mut walk = Walk { visit, path: String::new(), left: MAX_BYTES };
+    let mut walk = Walk { visit, path: String::new(), remaining_bytes: MAX_SCANNED_BYTES };
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     // The input is valid JSON; in case of an error, the texts before it have been visited.
     let _ = Value(&mut walk).deserialize(&mut reader);
@@ -31,18 +31,18 @@ pub(super) fn texts(raw: &RawJson, visit: &mut dyn FnMut(&str, Visited<'_>)) {
 struct Walk<'m> {
     visit: &'m mut dyn FnMut(&str, Visited<'_>),
     path: String,
-    left: usize,
+    remaining_bytes: usize,
 }
 
 impl Walk<'_> {
     fn visit_text(&mut self, text: &str) {
-        if self.left == 0 {
+        if self.remaining_bytes == 0 {
             return;
         }
-        let end = text.floor_char_boundary(self.left);
+        let end = text.floor_char_boundary(self.remaining_bytes);
         (self.visit)(&self.path, Visited::Written(&text[..end]));
-        self.left = self.left.saturating_sub(text.len());
-        if self.left == 0 {
+        self.remaining_bytes = self.remaining_bytes.saturating_sub(text.len());
+        if self.remaining_bytes == 0 {
             (self.visit)(&self.path, Visited::TooLong);
         }
     }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn reports_that_the_scan_limit_is_reached() {
-        let long = RawJson::of(&vec!["好".repeat(MAX_BYTES / 8); 4]);
+        let long = RawJson::of(&vec!["好".repeat(MAX_SCANNED_BYTES / 8); 4]);
         let mut all = Vec::new();
         texts(&long, &mut |_, text| all.push(text == Visited::TooLong));
         assert_eq!(all, [false, false, false, true], "the fourth text is not looked at");

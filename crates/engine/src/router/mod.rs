@@ -112,21 +112,21 @@ pub struct RoutingContext<'a> {
 }
 
 /// Routes a call.
-pub fn route(request: Request<'_>, known: RoutingContext<'_>) -> Result<Route, ToolError> {
-    match single_candidate(request, known) {
+pub fn route(request: Request<'_>, context: RoutingContext<'_>) -> Result<Route, ToolError> {
+    match single_candidate(request, context) {
         Some(entry) => {
             let candidate =
                 Candidate { entry: Arc::clone(entry), why: LocalizedText::default(), coerced: None };
             let candidates = vec![candidate];
             Ok(Route { strategy: Strategy::First, batch: 1, candidates, reasons: Vec::new() })
         }
-        None => route_among(request, known),
+        None => route_among(request, context),
     }
 }
 
 /// Routes a call by the general path, for any number of candidates.
-fn route_among(request: Request<'_>, known: RoutingContext<'_>) -> Result<Route, ToolError> {
-    let RoutingContext { policy, scores, .. } = known;
+fn route_among(request: Request<'_>, context: RoutingContext<'_>) -> Result<Route, ToolError> {
+    let RoutingContext { policy, scores, .. } = context;
     let filter = policy.source_filter(request.source)?;
     let mut reasons: Vec<LocalizedText> =
         source_reason(request.source, &filter, policy).into_iter().collect();
@@ -138,12 +138,12 @@ fn route_among(request: Request<'_>, known: RoutingContext<'_>) -> Result<Route,
     let check = ArgumentCheck { arguments, coercion: request.coercion, coerced: RefCell::default() };
     let lookup = Lookup { request, check: &check, only };
     let fitting = match capability {
-        None => by_name(lookup, known, &mut reasons)?,
-        Some(capability) => by_capability(capability, lookup, known, &mut reasons)?,
+        None => by_name(lookup, context, &mut reasons)?,
+        Some(capability) => by_capability(capability, lookup, context, &mut reasons)?,
     };
     // Number of tools with exactly this name; 0 if the call uses the form `source__name`.
     let offered =
-        known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source)).count();
+        context.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source)).count();
     if request.with_reasons && only.is_none() && capability.is_none() && offered > 0 {
         reasons.push(order_text(policy, &fitting, offered));
     }
@@ -182,40 +182,40 @@ struct Lookup<'a> {
 /// Tools of this name whose schema accepts the arguments, in routing order.
 fn by_name<'a>(
     Lookup { request, check, only }: Lookup<'_>,
-    known: RoutingContext<'a>,
+    context: RoutingContext<'a>,
     reasons: &mut Vec<LocalizedText>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
-    let named = known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source));
-    let named: Vec<&Arc<Entry>> = ordered(named, known.policy);
+    let named = context.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source));
+    let named: Vec<&Arc<Entry>> = ordered(named, context.policy);
     let group: Vec<&Arc<Entry>> = match only {
         Some(only) => named.iter().copied().filter(|entry| entry.tool.source == *only).collect(),
         None => named.clone(),
     };
     if group.is_empty() {
-        let qualified = qualified(request, known).filter(|_| only.is_none());
+        let qualified = qualified(request, context).filter(|_| only.is_none());
         let Some(entry) = qualified else {
             return Err(match only {
-                None => unknown_qualified(request.tool, known.policy, known.catalog),
-                Some(_) => unknown(request.tool, only, &named, known.catalog),
+                None => unknown_qualified(request.tool, context.policy, context.catalog),
+                Some(_) => unknown(request.tool, only, &named, context.catalog),
             });
         };
         return fitting(check, &without_quarantined(vec![entry], reasons)?, reasons);
     }
     let fitting = fitting(check, &without_quarantined(group, reasons)?, reasons)?;
     Ok(match (request.sources, only) {
-        (None, None) => of_one_server(fitting, known.policy, reasons),
+        (None, None) => of_one_server(fitting, context.policy, reasons),
         _ => fitting,
     })
 }
 
 /// Resolves `source__name`.
-fn qualified<'a>(request: Request<'_>, known: RoutingContext<'a>) -> Option<&'a Arc<Entry>> {
+fn qualified<'a>(request: Request<'_>, context: RoutingContext<'a>) -> Option<&'a Arc<Entry>> {
     let (source, name) = request.tool.split_once("__")?;
-    let own = |entry: &&Arc<Entry>| {
+    let is_meant = |entry: &&Arc<Entry>| {
         let place = &entry.tool.source;
-        place.to_string() == source && request.admits(place) && known.policy.rank(place).is_some()
+        place.to_string() == source && request.admits(place) && context.policy.rank(place).is_some()
     };
-    known.catalog.named(name).find(own)
+    context.catalog.named(name).find(is_meant)
 }
 
 /// Removes tools of all servers but the first: equal names do not imply equal behaviour, unless the policy declares
@@ -248,14 +248,14 @@ fn of_one_server<'a>(
 fn by_capability<'a>(
     capability: &str,
     Lookup { request, check, only }: Lookup<'_>,
-    known: RoutingContext<'a>,
+    context: RoutingContext<'a>,
     reasons: &mut Vec<LocalizedText>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     // Sorts whole sources, so that the cost does not depend on their number of tools.
     let admitted = |source: &Source| request.admits(source) && only.is_none_or(|only| source == only);
-    let tagged = known.catalog.tagged(capability).filter(|(source, ..)| admitted(source));
+    let tagged = context.catalog.tagged(capability).filter(|(source, ..)| admitted(source));
     let mut groups: Vec<_> = tagged
-        .filter_map(|(source, count, entries)| Some((known.policy.rank(source)?, count, entries)))
+        .filter_map(|(source, count, entries)| Some((context.policy.rank(source)?, count, entries)))
         .collect();
     groups.sort_by_key(|(rank, ..)| *rank);
     let have = groups.iter().map(|(_, count, _)| count).sum();
@@ -279,12 +279,12 @@ fn by_capability<'a>(
     };
     let fitting = group.filter(|entry| fits(entry));
     let mut fitting: Vec<_> = fitting.filter(|entry| usable(entry)).take(MAX_CANDIDATES).collect();
-    of_one_changing_server(&mut fitting, known.policy);
+    of_one_changing_server(&mut fitting, context.policy);
     if let (true, Some((tool, place))) = (fitting.is_empty(), held_back) {
         return Err(ToolError::Quarantined { tool, place });
     }
     if fitting.is_empty() {
-        let known = known.catalog.capabilities().into_iter().map(str::to_owned).collect();
+        let known = context.catalog.capabilities().into_iter().map(str::to_owned).collect();
         return Err(ToolError::NoneCapable { capability: capability.to_owned(), have, known });
     }
     let count = fitting.len();
@@ -318,14 +318,14 @@ fn without_quarantined<'a>(
     reasons: &mut Vec<LocalizedText>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     let mut held_back = None;
-    let mut left = Vec::with_capacity(group.len());
+    let mut usable_entries = Vec::with_capacity(group.len());
     for entry in group {
         let (place, name) = (&entry.tool.source, entry.tool.name());
         match entry.tool.approval {
-            ApprovalStatus::Unseen | ApprovalStatus::Approved => left.push(entry),
+            ApprovalStatus::Unseen | ApprovalStatus::Approved => usable_entries.push(entry),
             ApprovalStatus::Changed => {
                 reasons.push(changed(&entry.tool));
-                left.push(entry);
+                usable_entries.push(entry);
             }
             ApprovalStatus::Quarantined => {
                 reasons.push(LocalizedText::new(
@@ -337,8 +337,8 @@ fn without_quarantined<'a>(
         }
     }
     match held_back {
-        Some((tool, place)) if left.is_empty() => Err(ToolError::Quarantined { tool, place }),
-        _ => Ok(left),
+        Some((tool, place)) if usable_entries.is_empty() => Err(ToolError::Quarantined { tool, place }),
+        _ => Ok(usable_entries),
     }
 }
 
@@ -443,8 +443,8 @@ impl ArgumentCheck<'_> {
 
     /// The coerced arguments for a tool that accepts them only in this form.
     fn coerced_for(&self, entry: &Arc<Entry>) -> Option<Coerced> {
-        let all = self.coerced.borrow();
-        all.iter().find(|(of, _)| Arc::ptr_eq(of, entry)).map(|(_, coerced)| coerced.clone())
+        let coerced_entries = self.coerced.borrow();
+        coerced_entries.iter().find(|(of, _)| Arc::ptr_eq(of, entry)).map(|(_, coerced)| coerced.clone())
     }
 
     fn suited(&self, entry: &Entry, arguments: &Instance<'_>) -> Result<Option<Coerced>, ToolError> {

@@ -13,16 +13,16 @@ use crate::catalog::Entry;
 /// schema certainly accepts the arguments unchanged, and no reasons are requested.
 pub(super) fn single_candidate<'a>(
     request: Request<'_>,
-    known: RoutingContext<'a>,
+    context: RoutingContext<'a>,
 ) -> Option<&'a Arc<Entry>> {
     if request.with_reasons || request.by != CallBy::Name || request.source.is_some() {
         return None;
     }
-    let mut named = known.catalog.named(request.tool);
+    let mut named = context.catalog.named(request.tool);
     let (entry, None) = (named.next()?, named.next()) else { return None };
     let usable = matches!(entry.tool.approval, ApprovalStatus::Unseen | ApprovalStatus::Approved)
         && request.admits(&entry.tool.source)
-        && known.policy.rank(&entry.tool.source).is_some();
+        && context.policy.rank(&entry.tool.source).is_some();
     let taken = |arguments| entry.certainly_accepts(arguments, request.coercion);
     (usable && request.arguments.is_none_or(taken)).then_some(entry)
 }

@@ -35,8 +35,8 @@ pub(super) fn unknown(
 ) -> ToolError {
     let names: Vec<&str> = match only {
         Some(only) => {
-            let own = catalog.iter().filter(|entry| entry.tool.source == *only);
-            own.map(|entry| entry.tool.name().as_str()).collect()
+            let source_tools = catalog.iter().filter(|entry| entry.tool.source == *only);
+            source_tools.map(|entry| entry.tool.name().as_str()).collect()
         }
         None => catalog.names().collect(),
     };

@@ -7,7 +7,7 @@ const BASE_STEPS: u64 = 400_000;
 /// Additional steps per byte of arguments.
 const STEPS_PER_BYTE: u64 = 64;
 /// Maximum steps of a call.
-pub(super) const MAX_STEPS: u64 = 6_000_000;
+pub(super) const MAX_VALIDATION_STEPS: u64 = 6_000_000;
 /// Maximum pattern steps of a call. Counted separately, because an untested pattern does no harm: the server tests
 /// it.
 pub(super) const MAX_PATTERN_STEPS: u64 = 4_000_000;
@@ -19,7 +19,7 @@ pub(super) struct BudgetExhausted;
 /// The remaining steps.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    left: Cell<u64>,
+    remaining_steps: Cell<u64>,
     patterns: Cell<u64>,
 }
 
@@ -27,22 +27,22 @@ impl Steps {
     /// The budget of a call with arguments of this many bytes.
     pub(crate) fn for_bytes(bytes: usize) -> Self {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let steps = BASE_STEPS.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)).min(MAX_STEPS);
-        Self { left: Cell::new(steps), patterns: Cell::new(MAX_PATTERN_STEPS) }
+        let steps = BASE_STEPS.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)).min(MAX_VALIDATION_STEPS);
+        Self { remaining_steps: Cell::new(steps), patterns: Cell::new(MAX_PATTERN_STEPS) }
     }
 
     pub(super) fn unlimited() -> Self {
-        Self { left: Cell::new(u64::MAX), patterns: Cell::new(u64::MAX) }
+        Self { remaining_steps: Cell::new(u64::MAX), patterns: Cell::new(u64::MAX) }
     }
 
     pub(super) fn spend(&self, steps: u64) -> Result<(), BudgetExhausted> {
-        match self.left.get().checked_sub(steps) {
-            Some(left) => {
-                self.left.set(left);
+        match self.remaining_steps.get().checked_sub(steps) {
+            Some(remaining_steps) => {
+                self.remaining_steps.set(remaining_steps);
                 Ok(())
             }
             None => {
-                self.left.set(0);
+                self.remaining_steps.set(0);
                 Err(BudgetExhausted)
             }
         }
@@ -55,24 +55,24 @@ impl Steps {
 
     /// Spends the steps of a pattern match; returns `false` if too few are left.
     pub(super) fn spend_pattern(&self, steps: u64) -> bool {
-        let left = self.patterns.get().checked_sub(steps);
-        if let Some(left) = left {
-            self.patterns.set(left);
+        let remaining_steps = self.patterns.get().checked_sub(steps);
+        if let Some(remaining_steps) = remaining_steps {
+            self.patterns.set(remaining_steps);
         }
-        left.is_some()
+        remaining_steps.is_some()
     }
 
     /// Runs `run` with three quarters of the remaining budget: the schema of one candidate leaves some for the next.
     pub(crate) fn with_share<T>(&self, run: impl FnOnce() -> T) -> T {
-        let reserve = self.left.get() / 4;
-        self.left.set(self.left.get() - reserve);
+        let reserve = self.remaining_steps.get() / 4;
+        self.remaining_steps.set(self.remaining_steps.get() - reserve);
         let result = run();
-        self.left.set(self.left.get() + reserve);
+        self.remaining_steps.set(self.remaining_steps.get() + reserve);
         result
     }
 
     #[cfg(test)]
-    pub(super) fn left(&self) -> u64 {
-        self.left.get()
+    pub(super) fn remaining_steps(&self) -> u64 {
+        self.remaining_steps.get()
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Number, Value};
+use toolhub_core::schema_keywords::TYPES;
 
 use super::budget::Steps;
 use super::draft::Draft;
@@ -438,7 +439,6 @@ fn count(members: &Map<String, Value>, key: &str) -> Result<Option<u64>, String>
 }
 
 fn types_of(types: &Value) -> Option<Vec<String>> {
-    const TYPES: [&str; 7] = ["null", "boolean", "string", "integer", "number", "array", "object"];
     let known_type = |name: &Value| Some(name.as_str().filter(|name| TYPES.contains(name))?.to_owned());
     let mut names = match types {
         Value::Array(names) => names.iter().map(known_type).collect::<Option<Vec<String>>>()?,

@@ -15,12 +15,12 @@ impl Draft {
     /// The draft that a schema declares; 2020-12 if it is unknown.
     pub(super) fn of(schema: &Value) -> Self {
         let name = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-        let known = [
+        let drafts = [
             ("/draft-04/", Self::Four),
             ("/draft-06/", Self::Six),
             ("/draft-07/", Self::Seven),
             ("/draft/2019-09/", Self::V2019),
         ];
-        known.iter().find(|(part, _)| name.contains(part)).map_or(Self::V2020, |(_, draft)| *draft)
+        drafts.iter().find(|(part, _)| name.contains(part)).map_or(Self::V2020, |(_, draft)| *draft)
     }
 }

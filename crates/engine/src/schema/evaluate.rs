@@ -379,21 +379,21 @@ impl<'p> Evaluation<'p> {
         self.steps.spend_len(name.len(), 64)?;
         let mut verdict = Verdict::Valid;
         // Whether one of the keywords applies to this name.
-        let mut known = Verdict::Invalid;
+        let mut property_verdict = Verdict::Invalid;
         if let Some(schema) = named.get(name) {
-            known = Verdict::Valid;
+            property_verdict = Verdict::Valid;
             verdict = self.node(*schema, value)?;
         }
         for (schema, matches) in self.matching(patterns, name)? {
-            known = known.max(matches);
+            property_verdict = property_verdict.max(matches);
             verdict = verdict.min(match self.node(schema, value)? {
                 Verdict::Invalid if matches == Verdict::Undecided => Verdict::Undecided,
                 verdict => verdict,
             });
         }
-        if let (Some(schema), Verdict::Invalid | Verdict::Undecided) = (additional, known) {
+        if let (Some(schema), Verdict::Invalid | Verdict::Undecided) = (additional, property_verdict) {
             verdict = verdict.min(match self.node(*schema, value)? {
-                Verdict::Invalid if known == Verdict::Undecided => Verdict::Undecided,
+                Verdict::Invalid if property_verdict == Verdict::Undecided => Verdict::Undecided,
                 verdict => verdict,
             });
         }
@@ -456,8 +456,8 @@ impl<'p> Evaluation<'p> {
         let mut marks = Marks::default();
         self.mark(node, value, Marking { marks: &mut marks, outer: true })?;
         self.steps.spend_len(members.len(), 1)?;
-        let left = members.keys().map(String::as_str);
-        Ok(left.filter(|name| !marks.all && !marks.names.contains(name)).collect())
+        let member_names = members.keys().map(String::as_str);
+        Ok(member_names.filter(|name| !marks.all && !marks.names.contains(name)).collect())
     }
 
     fn unevaluated_items(

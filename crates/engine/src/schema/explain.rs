@@ -39,12 +39,12 @@ impl<'a> Explainer<'a> {
         let mut search = Search {
             explainer: self,
             evaluation: Evaluation::explaining(self.program, self.steps),
-            found: Problems::default(),
+            problems: Problems::default(),
             arguments,
         };
         let complete = search.node(self.program.root, arguments, Path::Root).is_ok();
-        let mut found = search.found;
-        if found.listed_problems.is_empty() {
+        let mut argument_problems = search.problems;
+        if argument_problems.listed_problems.is_empty() {
             let rule = match complete {
                 true => LocalizedText::new(AS_THE_SCHEMA_SAYS.0, AS_THE_SCHEMA_SAYS.1),
                 false => LocalizedText::new(
@@ -52,9 +52,9 @@ impl<'a> Explainer<'a> {
                     "符合其 schema 的值；参数过大，无法指出是哪一部分不符",
                 ),
             };
-            found.add(|| problem("", Expected::Rule(rule), None));
+            argument_problems.add(|| problem("", Expected::Rule(rule), None));
         }
-        found.into_list()
+        argument_problems.into_list()
     }
 
     /// The parameter that an unknown argument was probably meant for: a similar name that is not given itself.
@@ -62,7 +62,8 @@ impl<'a> Explainer<'a> {
         if self.properties.len() > MAX_COMPARED_NAMES {
             return None;
         }
-        let free = self.properties.iter().map(String::as_str).filter(|known| object.get(known).is_none());
+        let free =
+            self.properties.iter().map(String::as_str).filter(|property| object.get(property).is_none());
         similar_names(name, free, 1).pop()
     }
 }
@@ -94,15 +95,15 @@ impl Path<'_> {
 struct Search<'a, 'e> {
     explainer: &'e Explainer<'a>,
     evaluation: Evaluation<'a>,
-    found: Problems,
+    problems: Problems,
     arguments: &'a Value,
 }
 
 impl<'a> Search<'a, '_> {
     /// Adds the problems of a value that is invalid against a subschema.
     fn node(&mut self, id: NodeId, value: &Value, path: Path<'_>) -> Result<(), BudgetExhausted> {
-        if self.found.is_full() {
-            self.found.more += 1;
+        if self.problems.is_full() {
+            self.problems.more += 1;
             return Ok(());
         }
         let node = self.evaluation.node_of(id);
@@ -204,7 +205,7 @@ impl<'a> Search<'a, '_> {
                     }
                 }
             }
-            _ => self.found.add(|| {
+            _ => self.problems.add(|| {
                 let expected = self.explainer.expected(keyword);
                 problem(&path.text(), expected, Some(short_json(value)))
             }),
@@ -259,7 +260,7 @@ impl<'a> Search<'a, '_> {
             return self.unless_valid(schema, value, Path::Member(&path, name));
         }
         let (explainer, arguments) = (self.explainer, self.arguments);
-        self.found.add(|| {
+        self.problems.add(|| {
             let near = match path {
                 Path::Root => explainer.suggestion(name, arguments),
                 _ => None,
@@ -270,12 +271,12 @@ impl<'a> Search<'a, '_> {
     }
 
     fn missing(&mut self, name: &str, path: Path<'_>) {
-        self.found.add(|| problem(&Path::Member(&path, name).text(), Expected::Present, None));
+        self.problems.add(|| problem(&Path::Member(&path, name).text(), Expected::Present, None));
     }
 
     /// Adds a problem with a rule, given in English and Chinese.
     fn rule(&mut self, en: fmt::Arguments<'_>, zh: fmt::Arguments<'_>, value: &Value, path: Path<'_>) {
-        self.found.add(|| {
+        self.problems.add(|| {
             let expected = rule(en, zh);
             problem(&path.text(), expected, Some(short_json(value)))
         });
@@ -309,7 +310,7 @@ impl<'a> Search<'a, '_> {
                 }
             }
         }
-        self.found.add(|| problem(&path.text(), Expected::Type(types), Some(short_json(value))));
+        self.problems.add(|| problem(&path.text(), Expected::Type(types), Some(short_json(value))));
         Ok(())
     }
 
@@ -459,7 +460,7 @@ pub(super) fn short(text: &str) -> String {
 
 /// Formats a value up to a limit and stops there.
 fn clipped(value: impl fmt::Display, max_chars: usize) -> String {
-    let mut clip = Clip { text: String::new(), left: max_chars, complete: true };
+    let mut clip = Clip { text: String::new(), remaining_chars: max_chars, complete: true };
     let _ = write!(clip, "{value}");
     if !clip.complete {
         clip.text.pop();
@@ -471,18 +472,18 @@ fn clipped(value: impl fmt::Display, max_chars: usize) -> String {
 /// A writer that accepts a limited number of characters.
 struct Clip {
     text: String,
-    left: usize,
+    remaining_chars: usize,
     complete: bool,
 }
 
 impl fmt::Write for Clip {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
-            if self.left == 0 {
+            if self.remaining_chars == 0 {
                 self.complete = false;
                 return Err(fmt::Error);
             }
-            self.left -= 1;
+            self.remaining_chars -= 1;
             self.text.push(character);
         }
         Ok(())

@@ -67,7 +67,7 @@ pub(super) struct PlainSchema {
 #[derive(Debug, Clone)]
 struct Members {
     /// The declared members, required ones first.
-    known: Vec<KnownMember>,
+    known_members: Vec<KnownMember>,
     /// One bit per required member.
     required: u64,
     others: PlainSchema,
@@ -81,7 +81,8 @@ struct KnownMember {
 }
 
 static ANYTHING: PlainSchema = PlainSchema::of(kind::ALL);
-static ANY_MEMBERS: Members = Members { known: Vec::new(), required: 0, others: PlainSchema::of(kind::ALL) };
+static ANY_MEMBERS: Members =
+    Members { known_members: Vec::new(), required: 0, others: PlainSchema::of(kind::ALL) };
 
 impl PlainSchema {
     const fn of(kinds: u8) -> Self {
@@ -102,7 +103,7 @@ impl PlainSchema {
                 .as_array()
                 .filter(|_| alone)?
                 .iter()
-                .try_fold(Self::of(0), |all, way| Some(all.or(Self::read(way)?)));
+                .try_fold(Self::of(0), |combined, way| Some(combined.or(Self::read(way)?)));
         }
         let mut form = Self::of(kind::ALL);
         for (key, value) in keywords {
@@ -200,7 +201,7 @@ impl Members {
         let others = keywords
             .get("additionalProperties")
             .map_or(Some(PlainSchema::of(kind::ALL)), PlainSchema::read)?;
-        let mut known: Vec<KnownMember> = Vec::with_capacity(properties.len());
+        let mut members: Vec<KnownMember> = Vec::with_capacity(properties.len());
         let required =
             keywords.get("required").map_or(Some(&[][..]), |list| list.as_array().map(|list| &list[..]))?;
         if required.len() > MAX_REQUIRED || properties.len() > MAX_COMPARED {
@@ -208,7 +209,7 @@ impl Members {
         }
         for name in required {
             let name = name.as_str()?;
-            if known.iter().any(|one| one.name == name) {
+            if members.iter().any(|member| member.name == name) {
                 continue;
             }
             // Members that are not properties share one form: with a copy per name, nested schemas would multiply.
@@ -216,15 +217,15 @@ impl Members {
                 Some(schema) => Some(PlainSchema::read(schema)?),
                 None => None,
             };
-            known.push(KnownMember { name: name.to_owned(), form });
+            members.push(KnownMember { name: name.to_owned(), form });
         }
-        let count = known.len();
+        let count = members.len();
         for (name, schema) in properties {
-            if known[..count].iter().all(|one| one.name != *name) {
-                known.push(KnownMember { name: name.clone(), form: Some(PlainSchema::read(schema)?) });
+            if members[..count].iter().all(|member| member.name != *name) {
+                members.push(KnownMember { name: name.clone(), form: Some(PlainSchema::read(schema)?) });
             }
         }
-        Some(Self { known, required: (1 << count) - 1, others })
+        Some(Self { known_members: members, required: (1 << count) - 1, others })
     }
 }
 
@@ -240,7 +241,7 @@ fn is_note(key: &str, value: &Value) -> bool {
 }
 
 fn kinds(value: &Value) -> Option<u8> {
-    let one = |name: &Value| {
+    let kind_bit = |name: &Value| {
         Some(match name.as_str()? {
             "null" => kind::NULL,
             "boolean" => kind::BOOLEAN,
@@ -253,8 +254,8 @@ fn kinds(value: &Value) -> Option<u8> {
         })
     };
     match value {
-        Value::Array(names) => names.iter().try_fold(0, |all, name| Some(all | one(name)?)),
-        name => one(name),
+        Value::Array(names) => names.iter().try_fold(0, |kind_bits, name| Some(kind_bits | kind_bit(name)?)),
+        name => kind_bit(name),
     }
 }
 
@@ -301,7 +302,7 @@ impl<'de> Visitor<'de> for &PlainSchema {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<bool, E> {
-        let listed = self.texts.as_ref().is_none_or(|texts| texts.iter().any(|one| one == text));
+        let listed = self.texts.as_ref().is_none_or(|texts| texts.iter().any(|allowed| allowed == text));
         self.taken(kind::STRING, listed)
     }
 
@@ -317,8 +318,8 @@ impl<'de> Visitor<'de> for &PlainSchema {
         let members = self.members.as_deref().unwrap_or(&ANY_MEMBERS);
         let (mut seen, mut all_known) = (0_u64, true);
         // Both values of a duplicate name must be valid, because parsers differ in the one they use.
-        while let Some(place) = map.next_key_seed(Place(&members.known))? {
-            let form = place.and_then(|place| members.known.get(place)?.form.as_ref());
+        while let Some(place) = map.next_key_seed(Place(&members.known_members))? {
+            let form = place.and_then(|place| members.known_members.get(place)?.form.as_ref());
             if let Some(place) = place.filter(|place| *place <= MAX_REQUIRED) {
                 seen |= 1 << place;
             }
@@ -352,6 +353,6 @@ impl Visitor<'_> for Place<'_> {
         if name.starts_with(PRIVATE) {
             return Err(E::custom("not certain"));
         }
-        Ok(self.0.iter().position(|known| known.name == name))
+        Ok(self.0.iter().position(|member| member.name == name))
     }
 }

@@ -43,7 +43,7 @@ impl<'s> References<'s> {
     /// Collects the identifiers and anchors of a schema.
     pub(super) fn collect(schema: &'s Value, draft: Draft) -> Result<Self, String> {
         let id_key = if draft == Draft::Four { "id" } else { "$id" };
-        let mut found = Self {
+        let mut references = Self {
             resources: vec![Resource { uri: String::new(), root: schema }],
             resource_of: HashMap::new(),
             anchors: HashMap::new(),
@@ -60,20 +60,20 @@ impl<'s> References<'s> {
                     let replaced = draft <= Draft::Seven && members.contains_key("$ref");
                     let id = members.get(id_key).and_then(Value::as_str);
                     if let Some(id) = id.filter(|_| !replaced) {
-                        resource = found.identify(value, id, resource)?;
+                        resource = references.identify(value, id, resource)?;
                     }
                     for key in ["$anchor", "$dynamicAnchor"] {
                         if let Some(name) = members.get(key).and_then(Value::as_str) {
-                            found.anchors.insert((resource, name), value);
+                            references.anchors.insert((resource, name), value);
                             if key == "$dynamicAnchor" {
-                                *found.dynamic.entry(name).or_default() += 1;
+                                *references.dynamic.entry(name).or_default() += 1;
                             }
                         }
                     }
-                    found.recursive +=
+                    references.recursive +=
                         usize::from(members.get("$recursiveAnchor") == Some(&Value::Bool(true)));
-                    found.resource_of.insert(std::ptr::from_ref(value), resource);
-                    if found.resource_of.len() > MAX_SCHEMA_OBJECTS {
+                    references.resource_of.insert(std::ptr::from_ref(value), resource);
+                    if references.resource_of.len() > MAX_SCHEMA_OBJECTS {
                         return Err(format!("it has more than {MAX_SCHEMA_OBJECTS} parts"));
                     }
                     pending.extend(members.values().map(|member| (member, resource)));
@@ -81,7 +81,7 @@ impl<'s> References<'s> {
                 _ => {}
             }
         }
-        Ok(found)
+        Ok(references)
     }
 
     /// Registers an identifier; returns the resource of its object.
@@ -114,14 +114,14 @@ impl<'s> References<'s> {
 
     /// Resolves a reference in a subschema; `key` is its keyword.
     pub(super) fn resolve(&self, from: &Value, key: &str, reference: &str) -> Result<Target<'s>, String> {
-        let own = self.resource_of.get(&std::ptr::from_ref(from)).copied().unwrap_or_default();
+        let base_resource = self.resource_of.get(&std::ptr::from_ref(from)).copied().unwrap_or_default();
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let resource = if uri.is_empty() {
-            own
+            base_resource
         } else if uri.len() > MAX_URI_BYTES {
             return Err(format!("it refers to an address of more than {MAX_URI_BYTES} bytes"));
         } else {
-            let uri = join(&self.resources[own].uri, uri);
+            let uri = join(&self.resources[base_resource].uri, uri);
             match self.by_uri.get(&uri) {
                 Some(resource) => *resource,
                 // A tool may accept a JSON Schema as an argument.

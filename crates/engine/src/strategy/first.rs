@@ -5,7 +5,7 @@ use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{Effect, EventKind, ToolError};
 
 use super::{CallResult, Run};
-use crate::retry::MAX_TRIES;
+use crate::retry::MAX_CALL_TRIES;
 use crate::router::Candidate;
 
 /// A candidate in the order in which they are tried.
@@ -46,7 +46,7 @@ pub(crate) async fn run<'a>(
         }
         // With another candidate left, an unreachable server is not retried.
         let tries = if index + 1 == count {
-            MAX_TRIES.saturating_sub(count_attempts(candidate, &attempts))
+            MAX_CALL_TRIES.saturating_sub(count_attempts(candidate, &attempts))
         } else {
             1
         };

@@ -76,18 +76,18 @@ impl Run<'_> {
     }
 
     /// Remaining time of the caller's own timeout at `now`; `None` if it set none.
-    fn left(&self, now: Instant) -> Option<Duration> {
+    fn remaining_time(&self, now: Instant) -> Option<Duration> {
         self.call.timeout.map(|timeout| timeout.saturating_sub(now - self.started))
     }
 
     /// Whether there is time for another candidate.
     pub(crate) fn has_time(&self) -> bool {
-        self.left(Instant::now()).is_none_or(|left| !left.is_zero())
+        self.remaining_time(Instant::now()).is_none_or(|remaining_time| !remaining_time.is_zero())
     }
 
     /// Whether there is time left after this pause.
     fn has_time_after(&self, pause: Duration, now: Instant) -> bool {
-        self.left(now).is_none_or(|left| pause < left)
+        self.remaining_time(now).is_none_or(|remaining_time| pause < remaining_time)
     }
 
     /// Tries one candidate at most `max_attempts` times. Retries only if that is safe and the error is transient, within the
@@ -135,7 +135,7 @@ impl Run<'_> {
         let coerced = candidate.coerced.as_ref().map(|coerced| &coerced.arguments);
         let arguments = coerced.unwrap_or(&self.call.arguments);
         // The first try gets the whole timeout: connecting and queueing count against it.
-        let timeout = self.left(started);
+        let timeout = self.remaining_time(started);
         let attempt = Attempt { host: &*host, tool, call: self.call, arguments, timeout, deadlines };
         let result = attempt.run(self.engine, started).await;
         let ended = Instant::now();

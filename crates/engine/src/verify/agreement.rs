@@ -14,17 +14,17 @@ pub fn similarity(left: &str, right: &str) -> f64 {
 
 /// The lowercase words of a text, and character pairs of its Chinese parts.
 fn words(text: &str) -> HashSet<String> {
-    let mut found = HashSet::new();
+    let mut word_set = HashSet::new();
     let mut word = String::new();
     let mut run: Vec<char> = Vec::new();
     for letter in text.chars().chain([' ']) {
         let han = is_han(letter);
         if !han && !run.is_empty() {
-            add_pairs(&mut found, &run);
+            add_pairs(&mut word_set, &run);
             run.clear();
         }
         if (han || !letter.is_alphanumeric()) && !word.is_empty() {
-            found.insert(std::mem::take(&mut word));
+            word_set.insert(std::mem::take(&mut word));
         }
         if han {
             run.push(letter);
@@ -32,14 +32,14 @@ fn words(text: &str) -> HashSet<String> {
             word.extend(letter.to_lowercase());
         }
     }
-    found
+    word_set
 }
 
-fn add_pairs(found: &mut HashSet<String>, run: &[char]) {
+fn add_pairs(word_set: &mut HashSet<String>, run: &[char]) {
     if let [single] = run {
-        found.insert(single.to_string());
+        word_set.insert(single.to_string());
     }
-    found.extend(run.windows(2).map(|pair| pair.iter().collect::<String>()));
+    word_set.extend(run.windows(2).map(|pair| pair.iter().collect::<String>()));
 }
 
 fn is_han(letter: char) -> bool {

@@ -104,12 +104,12 @@ fn time(letters: &[char], at: usize) -> Option<(bool, usize)> {
 }
 
 fn digits(letters: &[char], at: usize, count: std::ops::RangeInclusive<usize>) -> Option<(u32, usize)> {
-    let found = letters.get(at..)?.iter().take_while(|letter| letter.is_ascii_digit()).count();
-    if !count.contains(&found) {
+    let digit_count = letters.get(at..)?.iter().take_while(|letter| letter.is_ascii_digit()).count();
+    if !count.contains(&digit_count) {
         return None;
     }
-    let number: String = letters[at..at + found].iter().collect();
-    Some((number.parse().ok()?, at + found))
+    let number: String = letters[at..at + digit_count].iter().collect();
+    Some((number.parse().ok()?, at + digit_count))
 }
 
 /// Reports two dates joined by `to` or `至` of which the second is before the first.

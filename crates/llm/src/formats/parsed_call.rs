@@ -67,14 +67,14 @@ pub(super) struct Name<'k> {
 }
 
 /// Maximum length of a name, in bytes.
-const MAX_NAME_BYTES: usize = 160;
+const MAX_CALLED_NAME_BYTES: usize = 160;
 
 impl<'k> Name<'k> {
     /// Parses a name; `None` if it is invalid.
     pub(super) fn read(raw_name: &str, known: &'k KnownTools) -> Option<Self> {
         let raw_name = raw_name.trim().trim_matches(['`', '"', '\'', '*']).trim_end_matches("()");
         let tidy = raw_name.replace('\\', "");
-        if tidy.is_empty() || tidy.len() > MAX_NAME_BYTES {
+        if tidy.is_empty() || tidy.len() > MAX_CALLED_NAME_BYTES {
             return None;
         }
         let mut repairs = Repairs::default();

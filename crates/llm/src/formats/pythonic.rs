@@ -38,7 +38,10 @@ pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
         ([], _) => RawJson::parse(read.named).ok()?,
         // `f({"city": "Kyoto"})`
         ([one], 0) if one.starts_with('{') => RawJson::parse(one.clone()).ok()?,
-        (values, count) => positional_and_named(values, (count, &read.named), &name, &mut repairs)?,
+        (values, count) => {
+            let named = (count > 0).then_some(read.named.as_str());
+            positional_and_named(values, named, &name, &mut repairs)?
+        }
     };
     let mut call = ParsedCall::new(name, arguments);
     call.repairs.join(repairs);
@@ -46,21 +49,19 @@ pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
     Some((call, read.end))
 }
 
-/// Positional arguments before named ones.
+/// Positional arguments before named ones, which are the text of a JSON object.
 fn positional_and_named(
     values: &[String],
-    named: (usize, &str),
+    named: Option<&str>,
     name: &Name<'_>,
     repairs: &mut Repairs,
 ) -> Option<RawJson> {
     let values: Vec<RawJson> =
         values.iter().map(|value| RawJson::parse(value.clone()).ok()).collect::<Option<_>>()?;
     let first = positional(&values, name, repairs)?;
-    if named.0 == 0 {
-        return Some(first);
-    }
+    let Some(named) = named else { return Some(first) };
     let mut members = first.object()?;
-    for (key, value) in RawJson::parse(named.1).ok()?.object()?.iter() {
+    for (key, value) in RawJson::parse(named).ok()?.object()?.iter() {
         if members.contains(key) {
             return None;
         }

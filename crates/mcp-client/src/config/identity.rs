@@ -77,9 +77,9 @@ impl ServerSpec {
                     .collect();
                 let transport_json = json!([spec.command, spec.args, format!("{:?}", spec.process_sandbox)]);
                 // A sandboxed program without `cwd` starts in an empty folder.
-                let known = spec.known_folder().map(Path::to_path_buf);
-                let inherits = known.is_none() && spec.process_sandbox.is_none();
-                let folder = known.or_else(|| inherits.then(|| PathBuf::from(".")));
+                let configured_folder = spec.known_folder().map(Path::to_path_buf);
+                let inherits = configured_folder.is_none() && spec.process_sandbox.is_none();
+                let folder = configured_folder.or_else(|| inherits.then(|| PathBuf::from(".")));
                 (transport_json, variables, folder)
             }
             TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {

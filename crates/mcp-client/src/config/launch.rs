@@ -67,15 +67,15 @@ impl Permitted<StdioSpec> {
         let inherited = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| is_inherited(name));
-        let own = self.env.iter().map(|(name, value)| (name.clone(), value.into()));
-        let mut all: BTreeMap<String, OsString> = inherited.chain(own).collect();
+        let configured = self.env.iter().map(|(name, value)| (name.clone(), value.into()));
+        let mut variables: BTreeMap<String, OsString> = inherited.chain(configured).collect();
         if let Some(project) = self.excluded() {
             let is_path = |name: &str| name == "PATH" || (cfg!(windows) && name.eq_ignore_ascii_case("PATH"));
-            for (_, value) in all.iter_mut().filter(|(name, _)| is_path(name)) {
+            for (_, value) in variables.iter_mut().filter(|(name, _)| is_path(name)) {
                 *value = path_outside(value, project);
             }
         }
-        all
+        variables
     }
 
     /// The program to start: on Windows, the file that the child's `PATH` resolves the command to.
@@ -123,5 +123,8 @@ impl Permitted<StdioSpec> {
 
 /// Variable names on Windows are case-insensitive: `PATH` is mostly written `Path`.
 fn is_inherited_on_windows(name: &str) -> bool {
-    INHERITED_VARIABLES.iter().chain(&INHERITED_ON_WINDOWS).any(|known| known.eq_ignore_ascii_case(name))
+    INHERITED_VARIABLES
+        .iter()
+        .chain(&INHERITED_ON_WINDOWS)
+        .any(|variable| variable.eq_ignore_ascii_case(name))
 }

@@ -38,12 +38,12 @@ pub fn find_executable(command: &str, path: &OsStr) -> Option<PathBuf> {
 fn executable_extensions(pathext: Option<OsString>) -> Vec<String> {
     let listed = pathext.map(|list| list.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let listed = listed.split(';').map(|ending| ending.trim_start_matches('.').to_owned());
-    let found: Vec<String> = listed.filter(|ending| is_executable_extension(ending)).collect();
-    if found.is_empty() { EXECUTABLE_EXTENSIONS.map(str::to_owned).to_vec() } else { found }
+    let extensions: Vec<String> = listed.filter(|ending| is_executable_extension(ending)).collect();
+    if extensions.is_empty() { EXECUTABLE_EXTENSIONS.map(str::to_owned).to_vec() } else { extensions }
 }
 
 fn is_executable_extension(ending: &str) -> bool {
-    EXECUTABLE_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(ending))
+    EXECUTABLE_EXTENSIONS.iter().any(|extension| extension.eq_ignore_ascii_case(ending))
 }
 
 #[cfg(test)]

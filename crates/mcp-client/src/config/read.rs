@@ -34,17 +34,17 @@ pub fn parse_servers(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigE
     let root = reader.object(&root, &LocalizedText::new("the file", "文件"))?;
     let Some(servers) = root.get("mcpServers") else { return reader.reject_misplaced_servers(root) };
     let servers = reader.object(&servers.value, &LocalizedText::from("`mcpServers`"))?;
-    let mut found: Vec<ServerSpec> = Vec::with_capacity(servers.properties.len());
+    let mut specs: Vec<ServerSpec> = Vec::with_capacity(servers.properties.len());
     for property in &servers.properties {
         let spec = reader.server(property)?;
-        if found.iter().any(|known| known.id == spec.id) {
+        if specs.iter().any(|other| other.id == spec.id) {
             let id = &spec.id;
             let (en, zh) = (format!("server `{id}` is defined twice"), format!("服务器 `{id}` 出现了两次"));
             return Err(reader.error_at(property, en, zh));
         }
-        found.push(spec);
+        specs.push(spec);
     }
-    Ok(found)
+    Ok(specs)
 }
 
 /// A server in a message.
@@ -79,12 +79,14 @@ impl Reader<'_> {
                 .as_object()
                 .is_some_and(|object| object.properties.iter().any(|entry| is_entry(&entry.value)))
         };
-        let misplaced =
-            root.properties.iter().find(|found| is_entry(&found.value) || holds_entries(&found.value));
+        let misplaced = root
+            .properties
+            .iter()
+            .find(|property| is_entry(&property.value) || holds_entries(&property.value));
         match misplaced {
             None => Ok(Vec::new()),
-            Some(found) => Err(self.error_at(
-                found,
+            Some(property) => Err(self.error_at(
+                property,
                 "servers belong under `mcpServers`: `{\"mcpServers\": {…}}`".to_owned(),
                 "服务器应写在 `mcpServers` 之下：`{\"mcpServers\": {…}}`".to_owned(),
             )),
@@ -153,8 +155,8 @@ impl Reader<'_> {
         members: &Object<'_>,
     ) -> Result<TransportSpec, ConfigError> {
         let text = |key: &str| {
-            let found = members.get(key).map(|found| self.string(&found.value, &member_text(key, id)));
-            found.transpose()
+            let member = members.get(key).map(|member| self.string(&member.value, &member_text(key, id)));
+            member.transpose()
         };
         let kind = text("type")?;
         match (kind.as_deref(), text("command")?, text("url")?) {
@@ -178,7 +180,7 @@ impl Reader<'_> {
                     format!("服务器 `{id}` 需要 `command`（stdio）或 `url`（http）"),
                 )),
             (Some(other), ..) => {
-                let node = members.get("type").map_or(property, |found| found);
+                let node = members.get("type").map_or(property, |member| member);
                 Err(self.error_at(
                     node,
                     format!("server `{id}` has the unknown type `{other}`: use `stdio`, `http` or `sse`"),
@@ -189,20 +191,20 @@ impl Reader<'_> {
     }
 
     fn strings(&self, members: &Object<'_>, key: &str, id: &str) -> Result<Vec<String>, ConfigError> {
-        let Some(found) = members.get(key) else { return Ok(Vec::new()) };
+        let Some(member) = members.get(key) else { return Ok(Vec::new()) };
         let what = member_text(key, id);
         let (en, zh) = (what.localize(Lang::En), what.localize(Lang::Zh));
-        let Some(list) = found.value.as_array() else {
+        let Some(list) = member.value.as_array() else {
             let (en, zh) = (format!("{en} should be a list of strings"), format!("{zh} 应为字符串列表"));
-            return Err(self.error_at(&found.value, en, zh));
+            return Err(self.error_at(&member.value, en, zh));
         };
         let each = LocalizedText::new(format!("each of {en}"), format!("{zh} 的每一项"));
         list.elements.iter().map(|element| self.string(element, &each)).collect()
     }
 
     fn pairs(&self, members: &Object<'_>, key: &str, id: &str) -> Result<Vec<(String, String)>, ConfigError> {
-        let Some(found) = members.get(key) else { return Ok(Vec::new()) };
-        let object = self.object(&found.value, &member_text(key, id))?;
+        let Some(member) = members.get(key) else { return Ok(Vec::new()) };
+        let object = self.object(&member.value, &member_text(key, id))?;
         let pair = |property: &ObjectProp<'_>| {
             let name = property.name.as_str().to_owned();
             self.reject_nul(property, &name, &member_text(key, id))?;

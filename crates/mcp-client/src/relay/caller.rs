@@ -3,18 +3,15 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use toolhub_core::caller::{Caller, ClientResponse};
+use toolhub_core::caller::{CLIENT_ANSWER_TIMEOUT, Caller, ClientResponse};
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::era::{CAPABILITIES, INFO, INPUT_RESPONSES, REQUEST_STATE, VERSION};
 use toolhub_mcp_wire::{Era, jsonrpc};
 
 use crate::transport::Listener;
 
-/// How long a user may take to answer a request of the server.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// Client numbers start here, to be disjoint from those of the gateway's clients.
 const FIRST_CLIENT_NUMBER: u64 = 1 << 62;
 
@@ -84,7 +81,7 @@ impl Client {
         self.pending_requests().insert(id, reply);
         let _guard = PendingRequestGuard { client: self, id };
         self.send(jsonrpc::on_one_line(jsonrpc::server_request(id, method, params))).await;
-        match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+        match tokio::time::timeout(CLIENT_ANSWER_TIMEOUT, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(unavailable("the client is gone"))),
             Err(_) => Err(unavailable("the client did not answer in time")),
         }

@@ -119,9 +119,9 @@ impl StateMessage {
                 message.connected = Some(ConnectedMessage { era: era.name().to_owned(), version, peer });
             }
             ServerState::Failed(cause) => message.failed = Some(cause),
-            ServerState::CircuitOpen { cause, left, failures } => {
+            ServerState::CircuitOpen { cause, retry_in, failures } => {
                 message.failed = Some(cause);
-                message.circuit_open = Some((duration_millis(left), failures));
+                message.circuit_open = Some((duration_millis(retry_in), failures));
             }
         }
         message
@@ -132,8 +132,8 @@ impl StateMessage {
             (Some(ConnectedMessage { era, version, peer }), _, _) => {
                 ServerState::Connected { era: era.parse::<Era>().ok()?, version, peer }
             }
-            (None, Some(cause), Some((left, failures))) => {
-                ServerState::CircuitOpen { cause, left: Duration::from_millis(left), failures }
+            (None, Some(cause), Some((millis, failures))) => {
+                ServerState::CircuitOpen { cause, retry_in: Duration::from_millis(millis), failures }
             }
             (None, Some(cause), None) => ServerState::Failed(cause),
             (None, None, _) => ServerState::Idle,

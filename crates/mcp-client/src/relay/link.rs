@@ -19,7 +19,10 @@ use toolhub_mcp_wire::{McpError, jsonrpc};
 
 use super::caller::{Client, Progress, RequestCaller};
 use super::control::{Control, ControlAnswer, ControlRequest, RestartOutcome, RestartServer, StateMessage};
-use super::{FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, PROTOCOL, RelayStream, Welcome};
+use super::{
+    FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, LINK_WRITE_TIMEOUT, PROTOCOL, RelayStream,
+    Welcome,
+};
 use crate::connection::{Connection, McpRequest};
 use crate::request_origin::RequestOrigin;
 use crate::server_status::Purpose;
@@ -32,9 +35,7 @@ const MAX_LINKS: usize = 256;
 /// Maximum number of concurrent requests per link.
 const MAX_REQUESTS: usize = 1024;
 /// Maximum number of queued outgoing messages per link.
-const MAX_QUEUED: usize = 256;
-/// How long a write to a link may block.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_QUEUED_MESSAGES: usize = 256;
 /// How long writing the remaining messages of a closing link may take.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -94,7 +95,7 @@ impl Relay {
     pub async fn serve(&self, stream: Stream) {
         let (reader, writer) = tokio::io::split(stream);
         let lines = Lines::new(BufReader::new(reader), MAX_LINE_BYTES);
-        let (out, queued) = mpsc::channel(MAX_QUEUED);
+        let (out, queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let mut writing = pin!(write(queued, writer));
         tokio::select! {
             () = self.serve_link(lines, out) => {}
@@ -165,8 +166,8 @@ impl Relay {
         }
         match control {
             Control::States { servers } => {
-                let found = servers.iter().filter_map(|wanted| wanted.find(&self.find));
-                let servers = found.map(|server| StateMessage::of(&server)).collect();
+                let matching_servers = servers.iter().filter_map(|wanted| wanted.find(&self.find));
+                let servers = matching_servers.map(|server| StateMessage::of(&server)).collect();
                 client.send(ControlAnswer::States { servers }.line()).await;
             }
             Control::Restart { server } => {
@@ -203,8 +204,9 @@ impl Relay {
         let server = (self.find)(&hello.server)
             .ok_or_else(|| LocalizedText::new("it does not have this server", "它没有此服务器"))?;
         // Consent is checked here too: the files may have changed since the server was started.
-        let own = server.spec().clone().checked_launch_identity().await.map_err(|error| error.text())?;
-        match own.difference(&hello.identity) {
+        let own_identity =
+            server.spec().clone().checked_launch_identity().await.map_err(|error| error.text())?;
+        match own_identity.difference(&hello.identity) {
             Some(difference) => Err(difference),
             None => Ok(server),
         }
@@ -411,7 +413,7 @@ impl<'a> Message<'a> {
 async fn write(mut queued: mpsc::Receiver<String>, mut writer: WriteHalf<Stream>) {
     while let Some(mut message) = queued.recv().await {
         message.push('\n');
-        let written = tokio::time::timeout(WRITE_TIMEOUT, writer.write_all(message.as_bytes())).await;
+        let written = tokio::time::timeout(LINK_WRITE_TIMEOUT, writer.write_all(message.as_bytes())).await;
         if !matches!(written, Ok(Ok(()))) {
             return;
         }

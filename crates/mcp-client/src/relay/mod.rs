@@ -32,6 +32,8 @@ use crate::connection::ServerInfo;
 const PROTOCOL: u32 = 1;
 /// How long each side waits for the first message of the other. After that, the hub counts as hanging and is not used.
 pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a write to a link may block.
+pub(crate) const LINK_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The code of every error on a link; the failure is in its `data`.
 pub(crate) const FAILURE_CODE: i64 = -32099;
 

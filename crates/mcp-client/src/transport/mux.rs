@@ -19,9 +19,9 @@ use super::dynamic_threshold_semaphore::DynamicThresholdSemaphore;
 use super::{Inbox, Listener, OutgoingRequest, progress_token};
 
 /// Maximum number of requests in flight; others wait.
-const MAX_PENDING: usize = 1024;
+const MAX_PENDING_REQUESTS: usize = 1024;
 /// Maximum number of queued outgoing messages: every request in flight, and a cancellation for each.
-pub(crate) const MAX_QUEUED: usize = 2 * MAX_PENDING;
+pub(crate) const MAX_QUEUED_MESSAGES: usize = 2 * MAX_PENDING_REQUESTS;
 /// Maximum number of requests of the server that are answered concurrently.
 const MAX_SERVER_REQUESTS: usize = 64;
 /// Pause before an answer to the server is sent again if the queue is full.
@@ -82,7 +82,7 @@ impl<O> Shared<O> {
         }
         // Dropped requests that send no cancellation (`initialize`, `server/discover`, `ping`) stay until answered; they are
         // removed if the table is full.
-        if in_flight.pending.len() >= MAX_PENDING {
+        if in_flight.pending.len() >= MAX_PENDING_REQUESTS {
             in_flight.pending.retain(|_, pending| !pending.reply.is_closed());
         }
         pending.sent = sent;
@@ -115,7 +115,7 @@ impl<O: MessageSink> MuxHandle<O> {
         let shared = Arc::new(Shared { sink, in_flight: Mutex::default(), open: AtomicBool::new(true) });
         let closing = CancellationToken::new();
         let handle_dropped = closing.clone();
-        let semaphore = DynamicThresholdSemaphore::new(MAX_PENDING);
+        let semaphore = DynamicThresholdSemaphore::new(MAX_PENDING_REQUESTS);
         let mux = Mux { shared: Arc::clone(&shared), handle_dropped, inbox, server_requests: JoinSet::new() };
         (Self { shared, semaphore, _closing: closing.drop_guard() }, mux)
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
 
-use super::mux::{MAX_QUEUED, MessageSink};
+use super::mux::{MAX_QUEUED_MESSAGES, MessageSink};
 
 /// How many batches a caller writes, its own included, before it hands over to `drive`.
 const MAX_BATCHES: usize = 8;
@@ -125,7 +125,7 @@ impl<W: AsyncWrite + Unpin> PipeWriter<W> {
 impl<W: AsyncWrite + Unpin + Send + 'static> MessageSink for Arc<PipeWriter<W>> {
     fn enqueue(&self, mut line: String) -> Result<(), String> {
         let mut state = self.state();
-        if state.lines >= MAX_QUEUED {
+        if state.lines >= MAX_QUEUED_MESSAGES {
             return Err(line);
         }
         if state.closed {
@@ -217,9 +217,10 @@ mod tests {
     async fn reports_unresponsive_and_closed_readers() {
         let (ours, theirs) = tokio::io::duplex(4);
         let pipe_writer = Arc::new(PipeWriter::new(ours));
-        let taken = (0..2 * MAX_QUEUED).take_while(|_| pipe_writer.enqueue("x".to_owned()).is_ok()).count();
+        let taken =
+            (0..2 * MAX_QUEUED_MESSAGES).take_while(|_| pipe_writer.enqueue("x".to_owned()).is_ok()).count();
         // The pipe accepted two lines immediately.
-        assert_eq!(taken, MAX_QUEUED + 2);
+        assert_eq!(taken, MAX_QUEUED_MESSAGES + 2);
         assert_eq!(pipe_writer.enqueue("z".to_owned()), Err("z".to_owned()));
         assert!(matches!(pipe_writer.drive(Duration::from_secs(30)).await, Err(WriteError::NotReading)));
         drop(theirs);

@@ -46,7 +46,7 @@ impl Process {
         command.args(&spec.args).env_clear().envs(spec.environment());
         #[cfg(target_os = "linux")]
         if let Some(hub_mark) = super::sweep::hub_mark() {
-            command.env(super::sweep::HUB_VARIABLE, hub_mark);
+            command.env(toolhub_core::HUB_MARK_VARIABLE, hub_mark);
         }
         let folder = spec.start_folder().map_err(|error| McpError::permanent(spec.folder_error(&error)))?;
         if let Some(folder) = &folder {

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt as _, BufReader, ReadHalf, WriteHalf};
 use tokio_util::task::TaskTracker;
@@ -16,10 +15,9 @@ use super::mux::{Mux, MuxHandle};
 use super::pipe_writer::PipeWriter;
 use super::{Inbox, OutgoingRequest, Repeat, Transport};
 use crate::connection::ServerInfo;
-use crate::relay::{FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, RelayStream, Welcome};
-
-/// How long a write to a link may block.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+use crate::relay::{
+    FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, LINK_WRITE_TIMEOUT, RelayStream, Welcome,
+};
 
 type Stream = Box<dyn RelayStream>;
 type LinkWriter = Arc<PipeWriter<WriteHalf<Stream>>>;
@@ -155,7 +153,7 @@ async fn read(mut reader: Reader, mut mux: Mux<LinkWriter>, sink: LinkWriter) {
     let is_over = tokio::select! {
         () = handle_dropped.cancelled() => false,
         () = reading => true,
-        _ = sink.drive(WRITE_TIMEOUT) => true,
+        _ = sink.drive(LINK_WRITE_TIMEOUT) => true,
     };
     if is_over {
         mux.end();

@@ -20,7 +20,7 @@ use url::Url;
 
 use super::http::answer::status_error;
 use super::http::client::{client, header_map, lost, parse_url, send_error};
-use super::mux::{MAX_QUEUED, Mux, MuxHandle};
+use super::mux::{MAX_QUEUED_MESSAGES, Mux, MuxHandle};
 use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Repeat, Transport};
 use crate::config::Permitted;
 
@@ -58,7 +58,7 @@ impl Sse {
                 None => return Err(McpError::connect("the stream ended before it named an endpoint")),
             }
         };
-        let (outbound, messages) = mpsc::channel(MAX_QUEUED);
+        let (outbound, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let (handle, mux) = MuxHandle::new(outbound, inbox);
         let sender = Sender { client, endpoint, headers, authorizer };
         tasks.spawn(Actor { events, mux, messages, sender }.run());

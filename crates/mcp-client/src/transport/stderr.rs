@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolhub_private_files::{SyncMode, create_private_parent, replace_private};
 
 /// Maximum size in bytes.
-const MAX_BYTES: usize = 64 << 10;
+const MAX_TAIL_BYTES: usize = 64 << 10;
 /// How many lines an error shows.
 const TAIL_LINES: usize = 8;
 /// How many characters of a line an error shows.
@@ -20,8 +20,8 @@ pub(crate) struct StderrRing(Arc<Mutex<VecDeque<u8>>>);
 impl StderrRing {
     pub(crate) fn push(&self, bytes: &[u8]) {
         let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = &bytes[bytes.len().saturating_sub(MAX_BYTES)..];
-        let overflow = (ring.len() + bytes.len()).saturating_sub(MAX_BYTES).min(ring.len());
+        let bytes = &bytes[bytes.len().saturating_sub(MAX_TAIL_BYTES)..];
+        let overflow = (ring.len() + bytes.len()).saturating_sub(MAX_TAIL_BYTES).min(ring.len());
         ring.drain(..overflow);
         ring.extend(bytes);
     }
@@ -69,6 +69,6 @@ mod tests {
         }
         ring.push("\n最后\nlast\n".as_bytes());
         assert_eq!(ring.tail()[1..], ["最后", "last"]);
-        assert!(ring.0.lock().unwrap().len() <= MAX_BYTES);
+        assert!(ring.0.lock().unwrap().len() <= MAX_TAIL_BYTES);
     }
 }

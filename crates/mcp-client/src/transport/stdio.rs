@@ -24,7 +24,7 @@ use super::{Inbox, OutgoingRequest, StderrRing, Transport};
 use crate::config::Permitted;
 
 /// How long the child may leave its stdin unread.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+const STDIN_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait for the exit status of a child that has closed its stdout.
 const EXIT_STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -187,14 +187,14 @@ fn exit_cause(status: Option<ExitStatus>) -> LocalizedText {
 
 /// Writes the bytes that the child does not accept immediately, until its stdin is closed.
 async fn write(pipe_writer: Arc<PipeWriter<ChildStdin>>, failed: oneshot::Sender<LocalizedText>) {
-    let failure = match pipe_writer.drive(WRITE_TIMEOUT).await {
+    let failure = match pipe_writer.drive(STDIN_WRITE_TIMEOUT).await {
         Ok(()) => return,
         Err(WriteError::Broken(error)) => LocalizedText::new(
             format!("it does not take any input: {error}"),
             format!("它不接收输入：{error}"),
         ),
         Err(WriteError::NotReading) => {
-            let seconds = WRITE_TIMEOUT.as_secs();
+            let seconds = STDIN_WRITE_TIMEOUT.as_secs();
             LocalizedText::new(
                 format!("it did not read its input for {seconds} s"),
                 format!("它有 {seconds} 秒没有读取输入"),

@@ -5,9 +5,7 @@ use std::sync::OnceLock;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_util::task::TaskTracker;
-
-/// The environment variable that marks a hub's children: PID, start time and session id of the hub.
-pub(crate) const HUB_VARIABLE: &str = "TOOLHUB_HUB";
+use toolhub_core::HUB_MARK_VARIABLE;
 
 /// The mark for this hub's children; `None` if `/proc` does not provide the values.
 pub(crate) fn hub_mark() -> Option<&'static str> {
@@ -75,7 +73,7 @@ fn is_orphan(pid: u32) -> bool {
 
 fn process_mark(pid: u32) -> Option<String> {
     let environment = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).ok()?;
-    let prefix = format!("{HUB_VARIABLE}=");
+    let prefix = format!("{HUB_MARK_VARIABLE}=");
     let variable =
         environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(prefix.as_bytes()));
     String::from_utf8(variable?.to_vec()).ok()

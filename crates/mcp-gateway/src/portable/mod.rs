@@ -117,8 +117,11 @@ fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, Portabilit
     if let Some(properties) = schema.get("properties") {
         let mut properties =
             properties.object().ok_or_else(|| not_an_object(&format!("{which}.properties")))?;
-        let names: Vec<String> =
-            properties.iter().filter(|(_, one)| !one.is_object()).map(|(name, _)| name.to_owned()).collect();
+        let names: Vec<String> = properties
+            .iter()
+            .filter(|(_, property)| !property.is_object())
+            .map(|(name, _)| name.to_owned())
+            .collect();
         for name in &names {
             // `true` accepts everything and `false` nothing; some clients support only schemas that are objects.
             let plain = match properties.get(name).map(RawJson::get) {
@@ -152,7 +155,7 @@ fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, Portabilit
 /// Returns the schema with `type` as its first member, for readability.
 fn with_type(schema: &RawObject) -> RawObject {
     let first = RawObject::default().with("type", "object");
-    schema.iter().fold(first, |all, (name, value)| all.with(name.to_owned(), value.clone()))
+    schema.iter().fold(first, |typed, (name, value)| typed.with(name.to_owned(), value.clone()))
 }
 
 /// Removes invalid annotations. They are only hints.

@@ -10,13 +10,13 @@ use super::javascript::is_javascript;
 use super::repair_schema;
 
 /// Maximum size of an output schema in bytes.
-const MAX_BYTES: usize = 64 << 10;
+const MAX_OUTPUT_SCHEMA_BYTES: usize = 64 << 10;
 /// Maximum length of a chain of references in the same place.
 const MAX_REF_CHAIN: usize = 64;
 
 /// Returns the schema in a form that clients can compile, or `None` if there is no form that certainly compiles.
 pub(super) fn repair(schema: &RawJson) -> Option<RawJson> {
-    if schema.get().len() > MAX_BYTES {
+    if schema.get().len() > MAX_OUTPUT_SCHEMA_BYTES {
         return None;
     }
     let mut tree: Value = serde_json::from_str(schema.get()).ok()?;
@@ -49,7 +49,9 @@ fn compiles(root: &Value) -> bool {
         let good = members.iter().all(|(key, value)| match (key.as_str(), value) {
             ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => target(root, to).is_some(),
             ("$ref" | "$dynamicRef" | "$recursiveRef" | "$id" | "$anchor" | "$dynamicAnchor", _) => false,
-            ("patternProperties", Value::Object(patterns)) => patterns.keys().all(|one| is_javascript(one)),
+            ("patternProperties", Value::Object(patterns)) => {
+                patterns.keys().all(|pattern| is_javascript(pattern))
+            }
             _ => true,
         });
         if !good || !terminates(root, schema, 0) {

@@ -8,16 +8,16 @@ use super::{PortabilityError, not_portable};
 /// `f64`.
 pub(super) fn sanitized(definition: &RawJson) -> Result<Option<RawJson>, PortabilityError> {
     let text = definition.get();
-    let found = TextScan::in_text(text);
-    if found.has_huge_number {
+    let scan = TextScan::in_text(text);
+    if scan.has_huge_number {
         return Err(not_portable("a number in it is too large for clients", "其中有客户端无法表示的大数"));
     }
-    if found.lone_surrogates.is_empty() {
+    if scan.lone_surrogates.is_empty() {
         return Ok(None);
     }
     let mut repaired = String::with_capacity(text.len());
     let mut end = 0;
-    for at in found.lone_surrogates {
+    for at in scan.lone_surrogates {
         repaired.push_str(&text[end..at]);
         repaired.push_str("\\ufffd");
         end = at + ESCAPE;
@@ -40,7 +40,7 @@ struct TextScan {
 impl TextScan {
     fn in_text(text: &str) -> Self {
         let bytes = text.as_bytes();
-        let (mut found, mut at, mut in_string) = (Self::default(), 0, false);
+        let (mut scan, mut at, mut in_string) = (Self::default(), 0, false);
         while let Some(byte) = bytes.get(at) {
             at += match byte {
                 b'"' => {
@@ -50,7 +50,7 @@ impl TextScan {
                 b'\\' => match (code_unit(bytes, at), code_unit(bytes, at + ESCAPE)) {
                     (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE,
                     (Some(0xd800..=0xdfff), _) => {
-                        found.lone_surrogates.push(at);
+                        scan.lone_surrogates.push(at);
                         ESCAPE
                     }
                     _ => 2,
@@ -60,13 +60,13 @@ impl TextScan {
                         |byte: &&u8| matches!(**byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
                     let length = bytes[at..].iter().take_while(is_part).count();
                     let number = text[at..at + length].parse::<f64>();
-                    found.has_huge_number |= number.is_ok_and(f64::is_infinite);
+                    scan.has_huge_number |= number.is_ok_and(f64::is_infinite);
                     length
                 }
                 _ => 1,
             };
         }
-        found
+        scan
     }
 }
 

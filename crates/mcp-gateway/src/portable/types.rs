@@ -53,10 +53,10 @@ pub(super) fn normalize_types(root: &mut Value) -> bool {
 fn normalize_type(part: &mut Map<String, Value>) -> bool {
     let mut changed = false;
     for key in ["anyOf", "oneOf"] {
-        let own = part.get("type").and_then(Value::as_str).map(str::to_owned);
+        let own_type = part.get("type").and_then(Value::as_str).map(str::to_owned);
         if let Some(Value::Array(members)) = part.get_mut(key) {
             let normalized: Vec<Value> =
-                members.iter().flat_map(|one| alternatives(one, own.as_deref())).collect();
+                members.iter().flat_map(|member| alternatives(member, own_type.as_deref())).collect();
             changed |= normalized != *members;
             *members = normalized;
         }
@@ -87,24 +87,24 @@ fn normalize_type(part: &mut Map<String, Value>) -> bool {
 }
 
 /// Splits a member of a union into members with one type each. The type of the union itself applies to its members.
-fn alternatives(member: &Value, own: Option<&str>) -> Vec<Value> {
+fn alternatives(member: &Value, outer_type: Option<&str>) -> Vec<Value> {
     let Value::Object(normalized) = member else { return vec![member.clone()] };
-    let kinds = match (normalized.get("type"), own) {
+    let kinds = match (normalized.get("type"), outer_type) {
         (Some(Value::Array(kinds)), _) => names(kinds),
         (Some(_), _) => return vec![member.clone()],
         (None, _) if TYPE_KEYWORDS.iter().any(|key| normalized.contains_key(*key)) => {
             return vec![member.clone()];
         }
-        (None, Some(own)) => vec![own],
+        (None, Some(outer_type)) => vec![outer_type],
         (None, None) => match normalized.get("const") {
             Some(value) => vec![type_of(value)],
             None => ALL.to_vec(),
         },
     };
     let with = |kind: &str| {
-        let mut one = normalized.clone();
-        one.insert("type".to_owned(), kind.into());
-        Value::Object(one)
+        let mut alternative = normalized.clone();
+        alternative.insert("type".to_owned(), kind.into());
+        Value::Object(alternative)
     };
     without_subtypes(&kinds).into_iter().map(with).collect()
 }

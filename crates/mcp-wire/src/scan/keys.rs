@@ -2,7 +2,7 @@
 //! by `toolhub_core::json::key_problem`; no match means that there is no duplicate.
 
 /// Maximum number of remembered keys of open objects; with more, the text has to be verified.
-const MAX_KEYS: usize = 32;
+const MAX_OBJECT_KEYS: usize = 32;
 /// Maximum number of nested objects: one byte of `starts` for each.
 const MAX_OPEN: u32 = 8;
 
@@ -32,7 +32,7 @@ impl KeyObserver for IgnoreKeys {
 /// Compares keys: for texts that decisions depend on.
 #[derive(Debug, Default)]
 pub struct DuplicateKeyDetector {
-    fingerprints: [u64; MAX_KEYS],
+    fingerprints: [u64; MAX_OBJECT_KEYS],
     count: usize,
     /// The index of the first key of each open object, the innermost in the lowest byte.
     starts: u64,

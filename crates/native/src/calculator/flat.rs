@@ -8,7 +8,7 @@ use super::steps::{Direction, Operation};
 use super::{errors, function_call, functions};
 
 /// Maximum number of terms or factors per fend expression: parsing time is quadratic.
-const MAX_CHAIN: usize = 12;
+const MAX_CHAIN_FACTORS: usize = 12;
 
 /// Converts an expression to text; parts of it become variables.
 pub(super) fn reduce(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Result<String, LocalizedText> {
@@ -223,7 +223,7 @@ fn sum(planner: &mut Planner<'_>, pieces: &[Piece]) -> Result<String, LocalizedT
             Some(_) if all_percent => join(term),
             _ => product(planner, term)?,
         };
-        if count == MAX_CHAIN {
+        if count == MAX_CHAIN_FACTORS {
             total = planner.assign(total)?;
             count = 1;
         }
@@ -273,7 +273,7 @@ fn product(planner: &mut Planner<'_>, term: &[Piece]) -> Result<String, Localize
     for piece in &pieces {
         let between = is_product(piece);
         factors += usize::from(between);
-        if between && factors == MAX_CHAIN {
+        if between && factors == MAX_CHAIN_FACTORS {
             total = planner.assign(total)?;
             factors = 0;
         }
@@ -282,7 +282,7 @@ fn product(planner: &mut Planner<'_>, term: &[Piece]) -> Result<String, Localize
         }
         total.push_str(piece.text());
     }
-    if factors > 1 && total.split_whitespace().count() > MAX_CHAIN {
+    if factors > 1 && total.split_whitespace().count() > MAX_CHAIN_FACTORS {
         total = planner.assign(total)?;
     }
     Ok(total)

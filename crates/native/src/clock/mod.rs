@@ -22,7 +22,7 @@ use crate::localized_output::with_chinese;
 
 use distance::Distance;
 
-const MAX_TEXT: usize = 200;
+const MAX_ARGUMENT_BYTES: usize = 200;
 
 /// Tells the time now, or converts a given time, for any time zone, city or country; counts the days until a date.
 ///
@@ -129,11 +129,11 @@ fn shift(from: TimeAnswer, span: Span) -> Result<TimeAnswer, jiff::Error> {
 /// The trimmed text unless it is blank. Rejects long texts, for which the search for similar names would be slow.
 fn validated(text: &Option<String>) -> Result<Option<&str>, LocalizedText> {
     match text.as_deref().map(str::trim) {
-        Some(text) if text.len() > MAX_TEXT => {
+        Some(text) if text.len() > MAX_ARGUMENT_BYTES => {
             let length = text.len();
             Err(LocalizedText::new(
-                format!("an argument has {length} bytes, more than {MAX_TEXT}"),
-                format!("参数有 {length} 字节，超过 {MAX_TEXT}"),
+                format!("an argument has {length} bytes, more than {MAX_ARGUMENT_BYTES}"),
+                format!("参数有 {length} 字节，超过 {MAX_ARGUMENT_BYTES}"),
             ))
         }
         text => Ok(text.filter(|text| !text.is_empty())),

@@ -14,7 +14,7 @@ use crate::blocking::{self, Cancelled, Work};
 use crate::localized_output::bracketed;
 
 /// Maximum number of entries in the output.
-const MAX_SHOWN: usize = 1_000;
+const MAX_LISTED_ENTRIES: usize = 1_000;
 /// Maximum number of entries read: sorting requires all of them.
 const MAX_SEEN: usize = 50_000;
 const MAX_DEPTH: usize = 32;
@@ -163,10 +163,10 @@ impl Listing {
             Some(bytes) => format!("{path}  {}", size(*bytes)),
             None => path.clone(),
         };
-        let lines: Vec<String> = self.entries.iter().take(MAX_SHOWN).map(line).collect();
+        let lines: Vec<String> = self.entries.iter().take(MAX_LISTED_ENTRIES).map(line).collect();
         let lines = (!lines.is_empty()).then(|| LocalizedText::from(lines.join("\n")));
-        if count > MAX_SHOWN {
-            let omitted = count - MAX_SHOWN;
+        if count > MAX_LISTED_ENTRIES {
+            let omitted = count - MAX_LISTED_ENTRIES;
             self.gaps.push(LocalizedText::new(
                 format!("{omitted} more are not shown: give a `pattern`, or the path of a folder inside"),
                 format!("另有 {omitted} 项未显示：请给出 `pattern`，或其中某个文件夹的路径"),

@@ -8,7 +8,7 @@ use cap_std::fs::MetadataExt as _;
 use encoding_rs::{Encoding, UTF_8};
 use toolhub_core::lang::LocalizedText;
 #[cfg(unix)]
-use toolhub_core::open_databases;
+use toolhub_core::open_databases::{self, FileIdentity};
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -19,7 +19,7 @@ use crate::blocking::{self, Cancelled, Work};
 use crate::localized_output::bracketed;
 
 /// Maximum size of the text per call, in bytes.
-const MAX_TEXT: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Number of bytes inspected to determine the kind of a file.
 const HEAD: u64 = 8 * 1024;
 
@@ -47,7 +47,7 @@ pub async fn read_file(
         first: offset_line.unwrap_or(1).max(1),
         skip: offset_char.unwrap_or(1).max(1) - 1,
         lines: limit_lines.unwrap_or(u64::MAX).max(1),
-        bytes: MAX_TEXT,
+        bytes: MAX_TEXT_BYTES,
     };
     let parts = blocking::run(Work::Files, move |cancelled| {
         let request = Request { path: &path, encoding: encoding.as_deref(), window, cancelled };
@@ -103,7 +103,7 @@ impl Request<'_> {
             Err(error) => return Err(self.decode_error(&error)),
         }
         let mut sample = Vec::new();
-        let read = file.rewind().and_then(|()| file.take(MAX_TEXT as u64).read_to_end(&mut sample));
+        let read = file.rewind().and_then(|()| file.take(MAX_TEXT_BYTES as u64).read_to_end(&mut sample));
         read.map_err(|error| unreadable(self.path, &error))?;
         let Some(encoding) = guess::guess(&sample) else { return Err(self.unknown_encoding()) };
         let page = self.page(file, encoding, Malformed::Refuse).map_err(|error| self.decode_error(&error))?;
@@ -239,7 +239,9 @@ fn open(allowed_path: &AllowedPath, path: &str) -> Result<File, LocalizedText> {
         ));
     }
     #[cfg(unix)]
-    if open_databases::is_open((allowed_path.metadata.dev(), allowed_path.metadata.ino())) {
+    let identity = FileIdentity { device: allowed_path.metadata.dev(), inode: allowed_path.metadata.ino() };
+    #[cfg(unix)]
+    if open_databases::is_open(identity) {
         return Err(LocalizedText::new(
             format!("`{path}` is the database of this hub, which no tool reads"),
             format!("`{path}` 是此 hub 的数据库，工具不能读取"),

@@ -13,7 +13,7 @@ use super::{Memory, store_error};
 use crate::localized_output::with_chinese;
 
 /// Default number of turns.
-const DEFAULT_LIMIT: u32 = 20;
+const DEFAULT_TURNS: u32 = 20;
 
 /// The requested part of the history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
@@ -48,7 +48,7 @@ pub async fn get_conversation_history(
     context: &CallContext,
 ) -> Result<ToolOutput, ToolError> {
     let store = memory.store()?;
-    let limit = limit.unwrap_or(DEFAULT_LIMIT) as usize;
+    let limit = limit.unwrap_or(DEFAULT_TURNS) as usize;
     let query = query.filter(|words| !words.trim().is_empty());
     let kind = kind.unwrap_or(if query.is_some() { HistoryKind::Search } else { HistoryKind::Recent });
     if kind == HistoryKind::Conversations {

@@ -14,14 +14,12 @@ use url::form_urlencoded::{Serializer, byte_serialize};
 use super::claims::Claims;
 use super::clock::Clock;
 use super::json_object::parse_object;
-use super::provider::{Provider, ProviderEndpoint};
+use super::provider::{MAX_ENDPOINT_AGE, Provider, ProviderEndpoint};
 use super::settings::IntrospectionClient;
 use super::token_cache::TokenDigest;
 use crate::error::OAuthError;
 use crate::http_client::host_and_port;
 
-/// Age up to which the endpoint of the metadata is used without reading the metadata again.
-const MAX_ENDPOINT_AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum time between two attempts to find the endpoint.
 const MIN_DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum concurrent requests. Tokens are distributed over them by digest, so that one token is introspected once at a time.

@@ -27,7 +27,7 @@ pub(super) const MAX_KEY_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How far the clock of an issuer may be behind when it is decided whether a token may be signed with a new key.
 const ISSUED_SKEW: Duration = Duration::from_secs(10);
 /// Maximum keys that one signature is verified with: more than one only if the token has no `kid`, or the set repeats it.
-const MAX_CANDIDATES: usize = 4;
+const MAX_CANDIDATE_KEYS: usize = 4;
 
 /// The keys of one issuer.
 #[derive(Clone)]
@@ -237,7 +237,7 @@ impl State {
     fn candidates(&self, key_id: Option<&str>, algorithm: Algorithm, now: Instant) -> Option<Candidates> {
         let usable = self.is_usable(now).then_some(&self.keys)?;
         let matching = usable.iter().filter(|key| key.matches(key_id, algorithm));
-        let keys: Vec<Jwk> = matching.take(MAX_CANDIDATES).cloned().collect();
+        let keys: Vec<Jwk> = matching.take(MAX_CANDIDATE_KEYS).cloned().collect();
         (!keys.is_empty()).then_some(Candidates { keys, revision: self.revision })
     }
 

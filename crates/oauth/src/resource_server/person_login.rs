@@ -16,15 +16,13 @@ use super::clock::Clock;
 use super::identity::{Person, identify_person};
 use super::jws::{Jws, MAX_TOKEN_BYTES};
 use super::key_set::KeySet;
-use super::provider::{LoginEndpoints, Provider, unavailable};
+use super::provider::{LoginEndpoints, MAX_ENDPOINT_AGE, Provider, unavailable};
 use super::settings::LoginClient;
 use super::token_error::{TokenError, TokenErrorKind};
 use crate::error::OAuthError;
 use crate::fetch::sanitize;
 use crate::pkce;
 
-/// Age up to which endpoints are used without reading the metadata again.
-const MAX_ENDPOINT_AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum time between two attempts to read the metadata.
 const MIN_DISCOVERY_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum concurrent requests to an issuer for logins. They need no credential, so that they must not become a flood.

@@ -19,8 +19,10 @@ use crate::issuer::well_known;
 
 /// Timeout of everything that one token waits for: discovery and the request that follows.
 pub(super) const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Age up to which the endpoints of the metadata are used without reading the metadata again.
+pub(super) const MAX_ENDPOINT_AGE: Duration = Duration::from_secs(60 * 60);
 /// Maximum keys of a set; further ones are ignored.
-const MAX_KEYS: usize = 64;
+const MAX_SET_KEYS: usize = 64;
 
 /// A trusted issuer and the access to it.
 pub(super) struct Provider {
@@ -156,7 +158,7 @@ impl Provider {
             location: host_and_port(url),
             detail: "there is no JWK set".to_owned(),
         })?;
-        Ok(document.keys.iter().filter_map(Jwk::from_json).take(MAX_KEYS).collect())
+        Ok(document.keys.iter().filter_map(Jwk::from_json).take(MAX_SET_KEYS).collect())
     }
 
     /// Limits the time of requests to the issuer.

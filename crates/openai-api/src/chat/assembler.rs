@@ -10,7 +10,7 @@ use crate::sse;
 use crate::turn_event::{EndStatus, HubCall, TurnEnd, TurnEvent};
 
 /// Between the texts of two replies of the model.
-const SEPARATOR: &str = "\n\n";
+const REPLY_SEPARATOR: &str = "\n\n";
 
 /// Who answers, and when.
 #[derive(Debug, Clone)]
@@ -24,6 +24,14 @@ pub(crate) struct ChatHead {
     pub(crate) is_stream: bool,
 }
 
+/// A call that the hub ran.
+#[derive(Debug)]
+struct Step {
+    call: HubCall,
+    /// Its output or its error; `None` while it runs.
+    result: Option<Result<String, String>>,
+}
+
 /// A chat completion in progress.
 #[derive(Debug)]
 pub(crate) struct ChatAssembler {
@@ -31,7 +39,7 @@ pub(crate) struct ChatAssembler {
     content: String,
     /// Whether a reply has ended since the last text.
     is_separated: bool,
-    steps: Vec<(HubCall, Option<Result<String, String>>)>,
+    steps: Vec<Step>,
     frames: VecDeque<String>,
 }
 
@@ -57,15 +65,15 @@ impl ChatAssembler {
         match event {
             TurnEvent::Text(text) => {
                 if std::mem::take(&mut self.is_separated) && !self.content.is_empty() {
-                    self.text(SEPARATOR);
+                    self.text(REPLY_SEPARATOR);
                 }
                 self.text(&text);
             }
             TurnEvent::ReplyEnded => self.is_separated = true,
-            TurnEvent::CallStarted(call) => self.steps.push((call, None)),
+            TurnEvent::CallStarted(call) => self.steps.push(Step { call, result: None }),
             TurnEvent::CallFinished(id, result) => {
-                if let Some((_, done)) = self.steps.iter_mut().find(|(call, _)| call.id == id) {
-                    *done = Some(result);
+                if let Some(step) = self.steps.iter_mut().find(|step| step.call.id == id) {
+                    step.result = Some(result);
                 }
             }
             // Chat has no form for thoughts and approvals.
@@ -104,7 +112,7 @@ impl ChatAssembler {
             call["index"] = json!(index);
             self.chunk(&json!({ "tool_calls": [call] }), None);
         }
-        let steps: Vec<Value> = self.steps.iter().map(step).collect();
+        let steps: Vec<Value> = self.steps.iter().map(step_json).collect();
         let delta = if steps.is_empty() { json!({}) } else { json!({ "toolhub": { "steps": steps } }) };
         self.chunk(&delta, Some(reason));
         let usage = usage(end.usage);
@@ -156,9 +164,8 @@ fn tool_call(call: &ModelCall) -> Value {
     })
 }
 
-/// What the hub ran.
-fn step(ran: &(HubCall, Option<Result<String, String>>)) -> Value {
-    let (call, result) = ran;
+/// A call that the hub ran, as the API shows it.
+fn step_json(Step { call, result }: &Step) -> Value {
     let (output, error) = match result {
         Some(Ok(output)) => (Some(output), None),
         Some(Err(error)) => (None, Some(error)),

@@ -10,7 +10,7 @@ use toolhub_core::responses::OwnedResponse;
 use super::final_state::{cancelled, failed};
 
 /// How often they are looked for while this process runs no response.
-const INTERVAL: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a response must have been seen without a turn.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -24,7 +24,7 @@ pub(crate) struct AbandonedResponses {
 impl AbandonedResponses {
     /// Whether they must be looked for again.
     pub(crate) fn is_due(&self) -> bool {
-        !self.seen.is_empty() || self.looked.is_none_or(|looked| looked.elapsed() >= INTERVAL)
+        !self.seen.is_empty() || self.looked.is_none_or(|looked| looked.elapsed() >= CHECK_INTERVAL)
     }
 
     /// Ends those of `left`, the responses without a turn, that were seen before.

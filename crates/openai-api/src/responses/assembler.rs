@@ -23,19 +23,19 @@ pub(crate) struct ResponseHead {
 
 impl ResponseHead {
     pub(crate) fn id(&self) -> String {
-        format!("{PREFIX}{}", self.key)
+        format!("{RESPONSE_ID_PREFIX}{}", self.key)
     }
 }
 
 /// The prefix of ids of responses.
-pub(crate) const PREFIX: &str = "resp_";
+pub(crate) const RESPONSE_ID_PREFIX: &str = "resp_";
 
 /// The id of the response to which an item belongs.
 pub(crate) fn response_of_item(item: &str) -> Option<String> {
     let (_, rest) = item.split_once('_')?;
     let (key, number) = rest.rsplit_once('_')?;
     number.parse::<u32>().ok()?;
-    Some(format!("{PREFIX}{key}"))
+    Some(format!("{RESPONSE_ID_PREFIX}{key}"))
 }
 
 /// A part of the output that receives text.

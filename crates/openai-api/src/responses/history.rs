@@ -10,7 +10,7 @@ use super::assembler::response_of_item;
 use crate::error::ApiError;
 
 /// Maximum number of responses of a conversation.
-const MAX_CHAIN: usize = 200;
+const MAX_CHAIN_RESPONSES: usize = 200;
 /// Maximum size of the items of a conversation, in bytes.
 const MAX_CHAIN_BYTES: usize = 16 << 20;
 /// Numbers of input items begin here; output items have smaller ones.
@@ -48,7 +48,7 @@ impl History<'_> {
                 return Err(ApiError::invalid("previous_response_id", message));
             }
             bytes += size(&stored);
-            if newest_first.len() >= MAX_CHAIN || bytes > MAX_CHAIN_BYTES {
+            if newest_first.len() >= MAX_CHAIN_RESPONSES || bytes > MAX_CHAIN_BYTES {
                 return Err(too_long("previous_response_id"));
             }
             next.clone_from(&stored.previous);
@@ -80,7 +80,7 @@ impl History<'_> {
             if !referenced.contains_key(&response) {
                 let stored = self.response(&response).await.map_err(|_| not_found())?;
                 bytes += size(&stored);
-                if referenced.len() >= MAX_CHAIN || bytes > MAX_CHAIN_BYTES {
+                if referenced.len() >= MAX_CHAIN_RESPONSES || bytes > MAX_CHAIN_BYTES {
                     return Err(too_long("input"));
                 }
                 let items = items_of(&stored).into_iter();
@@ -105,7 +105,7 @@ fn size(stored: &StoredResponse) -> usize {
 
 fn too_long(param: &str) -> ApiError {
     let message = format!(
-        "the conversation has more than {MAX_CHAIN} responses or {MAX_CHAIN_BYTES} bytes: begin a new one (对话过长)"
+        "the conversation has more than {MAX_CHAIN_RESPONSES} responses or {MAX_CHAIN_BYTES} bytes: begin a new one (对话过长)"
     );
     ApiError::invalid(param, message)
 }

@@ -19,8 +19,8 @@ const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
 /// After how many looks this hub tries to end a response that it does not run.
 const ROUNDS_PER_ATTEMPT: u32 = 20;
 /// Default and maximum number of listed input items.
-const DEFAULT_ITEMS: usize = 20;
-const MAX_ITEMS: usize = 100;
+const DEFAULT_INPUT_ITEMS: usize = 20;
+const MAX_INPUT_ITEMS: usize = 100;
 
 impl Endpoint<'_> {
     pub(crate) async fn read_response(self, id: &str) -> Result<Response<Body>, ApiError> {
@@ -138,10 +138,13 @@ impl ItemPage {
         };
         let after = query.text("after")?;
         let limit = match query.text("limit")?.map(|limit| limit.parse()) {
-            None => DEFAULT_ITEMS,
-            Some(Ok(limit)) if (1..=MAX_ITEMS).contains(&limit) => limit,
+            None => DEFAULT_INPUT_ITEMS,
+            Some(Ok(limit)) if (1..=MAX_INPUT_ITEMS).contains(&limit) => limit,
             Some(_) => {
-                return Err(ApiError::invalid("limit", format!("`limit` is a number from 1 to {MAX_ITEMS}")));
+                return Err(ApiError::invalid(
+                    "limit",
+                    format!("`limit` is a number from 1 to {MAX_INPUT_ITEMS}"),
+                ));
             }
         };
         query.accept(&["include", "include[]"]);

@@ -394,11 +394,11 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
     let before = plan.steps.last().map(|step| step.id.clone());
     let calls: Vec<Choice> = draft.calls(text, today).into_iter().map(|(_, call)| call).collect();
     // A series is planned as a whole or not at all.
-    if calls.len() > expand_list::MAX_CALLS {
+    if calls.len() > expand_list::MAX_SERIES_CALLS {
         plan.problems.push(problem::too_many(
             draft.choice.tool.name().as_str(),
             calls.len(),
-            expand_list::MAX_CALLS,
+            expand_list::MAX_SERIES_CALLS,
         ));
         return;
     }

@@ -9,6 +9,7 @@ use crate::lexer::lexicon;
 use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{Kind, Token};
+use crate::safety::doubt::MAX_SHOWN_WORDS;
 use crate::safety::proof;
 use crate::selection::choice::Choice;
 use crate::values::candidate::{ArgumentValue, Candidate};
@@ -24,8 +25,6 @@ const MIN_REPORTED_WEIGHT: f32 = 2.0;
 const MIN_REPORTED_SHARE: f32 = 0.4;
 /// A label counts as used from this closeness to its value.
 const MIN_LABEL_CLOSENESS: f32 = 0.8;
-/// Maximum number of words shown.
-const MAX_SHOWN_WORDS: usize = 8;
 
 /// Words of politeness and of questions, which are never arguments.
 const IGNORED_WORDS: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \

@@ -7,7 +7,7 @@ use crate::values::parameter::Shape;
 use crate::values::role::Role;
 
 /// Maximum number of calls from one sentence. `assemble` reports a longer series as a problem.
-pub(crate) const MAX_CALLS: usize = 1000;
+pub(crate) const MAX_SERIES_CALLS: usize = 1000;
 /// Score by which another value may be below the chosen one and still belong to the series.
 const MAX_SERIES_SCORE_GAP: f32 = 2.0;
 

@@ -153,7 +153,7 @@ pub(crate) fn remove_statement(text: &str) -> Option<String> {
         let order = masked.get(from..)?;
         let verb = order.split(|c: char| !c.is_ascii_alphabetic() && c != '-').next()?;
         let begins = VERBS.english.contains_key(verb) || split::is_verb(verb) || begins_phrase(order);
-        (begins && !verb.starts_with("wh")).then(|| statement(text, &masked, (head, from))).flatten()
+        (begins && !verb.starts_with("wh")).then(|| statement(text, &masked, head, from)).flatten()
     })
 }
 
@@ -163,10 +163,10 @@ fn begins_phrase(order: &str) -> bool {
     (2..=words.len()).any(|count| VERBS.english.contains_key(&words[..count].join(" ")))
 }
 
-/// The order that starts at `places.1`, completed with the subject of the statement that ends at `places.0`.
-fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String> {
-    let head = masked.get(..places.0)?;
-    let order = text.get(places.1..)?;
+/// The order that starts at `order_start`, completed with the subject of the statement that ends at `statement_end`.
+fn statement(text: &str, masked: &str, statement_end: usize, order_start: usize) -> Option<String> {
+    let head = masked.get(..statement_end)?;
+    let order = text.get(order_start..)?;
     let first = head.split(|c: char| !c.is_ascii_alphabetic() && c != '\'').next().unwrap_or_default();
     let is_question =
         ["what", "which", "is", "are", "does", "do", "can", "could", "please", "in", "on", "there", "here"];
@@ -180,13 +180,13 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
         return None;
     }
     if let Some(speaker) = SPEAKERS.iter().find(|speaker| head.starts_with(**speaker)) {
-        let own = literal_scanner::find(text.get(speaker.len()..places.0)?);
+        let own = literal_scanner::find(text.get(speaker.len()..statement_end)?);
         // `We no longer buy from Old Supplier Ltd, so remove that entity`: the only name.
         if own.is_empty() {
-            let name = crate::rewrite::coreference::capital_name(text.get(..places.0)?, &[])?;
+            let name = crate::rewrite::coreference::capital_name(text.get(..statement_end)?, &[])?;
             let entity = ["that entity", "this entity", "the entity", "that node"]
                 .iter()
-                .any(|kind| has_word(&masked[places.1..], kind));
+                .any(|kind| has_word(&masked[order_start..], kind));
             return entity.then(|| resolve_pronoun(order, &name)).flatten();
         }
         let [one] = own.as_slice() else { return None };
@@ -204,9 +204,9 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     }
     // `the location of evt_12 is now Room 9, please update it`: the statement gives the new value.
     if let Some(now) = head.find(" is now ").or_else(|| head.find(" should now be ")) {
-        let verb = masked.get(places.1..)?.split(' ').next()?;
+        let verb = masked.get(order_start..)?.split(' ').next()?;
         let new_value =
-            text.get(now + head[now..].find("now ")? + 4..places.0)?.trim_start_matches("be ").trim();
+            text.get(now + head[now..].find("now ")? + 4..statement_end)?.trim_start_matches("be ").trim();
         let subject = text.get(..now)?.trim();
         let changes = ["update", "change", "adjust", "correct", "fix"].contains(&verb);
         let bare = literal_scanner::find(order).is_empty() && order.split(' ').count() <= 5;
@@ -215,9 +215,9 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     }
     let (at, _) = STATES.iter().filter_map(|state| head.find(state).map(|at| (at, state))).min()?;
     // The predicate must not contain names or literals that the order might need.
-    let clause = text.get(at..places.0)?;
+    let clause = text.get(at..statement_end)?;
     let inner = |c: char| c.is_ascii_digit() || c.is_uppercase();
-    if clause.contains(inner) || masked.get(at..places.0)?.contains('#') {
+    if clause.contains(inner) || masked.get(at..statement_end)?.contains('#') {
         return None;
     }
     let thing = text.get(..at)?.trim();

@@ -3,7 +3,7 @@
 use toolhub_core::lang::LocalizedText;
 
 /// Maximum number of words shown.
-const MAX_SHOWN_WORDS: usize = 8;
+pub(crate) const MAX_SHOWN_WORDS: usize = 8;
 
 /// A reason why a step is unproven.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 use toolhub_core::lang::LocalizedText;
 
 /// Maximum number of steps of one request.
-const MAX_STEPS: usize = 40;
-/// Maximum length of a request for rules, in bytes.
+const MAX_PLAN_STEPS: usize = 40;
+/// Maximum length of a request for rules, in bytes. The rest of a longer one is not planned.
 pub(crate) const MAX_REQUEST_BYTES: usize = 8 << 10;
 
 const NEGATIONS: [&str; 24] = [
@@ -266,10 +266,10 @@ pub fn exceeds_limits(request: &str, steps: usize) -> Option<LocalizedText> {
             format!("请求超过不用模型时能读取的 {MAX_REQUEST_BYTES} 字节：请说得简短些"),
         ));
     }
-    (steps > MAX_STEPS).then(|| {
+    (steps > MAX_PLAN_STEPS).then(|| {
         LocalizedText::new(
-            format!("the request asks for {steps} things at once: ask for {MAX_STEPS} at most"),
-            format!("请求一次要做 {steps} 件事：一次最多 {MAX_STEPS} 件"),
+            format!("the request asks for {steps} things at once: ask for {MAX_PLAN_STEPS} at most"),
+            format!("请求一次要做 {steps} 件事：一次最多 {MAX_PLAN_STEPS} 件"),
         )
     })
 }

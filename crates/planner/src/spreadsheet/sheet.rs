@@ -107,7 +107,7 @@ fn beside(parsed: &ParsedText<'_>, start: usize, end: usize) -> Vec<(usize, usiz
         && let Some(quoted) = quoted_at(parsed, Some(token.start), None)
         && (marker != "表" || !adjacent || after.starts_with(['“', '"', '「', '『', '‘']))
     {
-        return with_others(parsed, quoted);
+        return with_others(parsed, quoted.0, quoted.1);
     }
     // A name before the marker is used unless a naming word follows the marker.
     let is_named = parsed.tokens[at..at + named].iter().any(|token| !matches!(token.text, "，" | ","));
@@ -124,28 +124,25 @@ fn beside(parsed: &ParsedText<'_>, start: usize, end: usize) -> Vec<(usize, usiz
         None
     };
     match (earlier, later) {
-        (_, Some(later)) if is_named => with_others(parsed, later),
+        (_, Some((start, end))) if is_named => with_others(parsed, start, end),
         (Some(earlier), Some(later)) if !marker.starts_with(is_han) && !before.ends_with(is_han) => {
             // `Sheets A and B`; `the Orders sheet` before `A1`.
-            with_others(parsed, if is_capital(parsed, later) { later } else { earlier })
+            let (start, end) = if is_capital(parsed, later.0, later.1) { later } else { earlier };
+            with_others(parsed, start, end)
         }
         (Some(earlier), _) => vec![earlier],
-        (None, Some(later)) => with_others(parsed, later),
+        (None, Some((start, end))) => with_others(parsed, start, end),
         (None, None) => Vec::new(),
     }
 }
 
-fn is_capital(parsed: &ParsedText<'_>, span: (usize, usize)) -> bool {
-    parsed
-        .text
-        .get(span.0..span.1)
-        .is_some_and(|text| text.starts_with(|c: char| c.is_uppercase() || is_han(c)))
+fn is_capital(parsed: &ParsedText<'_>, start: usize, end: usize) -> bool {
+    parsed.text.get(start..end).is_some_and(|text| text.starts_with(|c: char| c.is_uppercase() || is_han(c)))
 }
 
 /// A name and the other items of its enumeration.
-fn with_others(parsed: &ParsedText<'_>, first: (usize, usize)) -> Vec<(usize, usize)> {
-    let mut found = vec![first];
-    let mut end = first.1;
+fn with_others(parsed: &ParsedText<'_>, start: usize, mut end: usize) -> Vec<(usize, usize)> {
+    let mut found = vec![(start, end)];
     loop {
         let mut at = parsed.token_at(end);
         while parsed.tokens.get(at).is_some_and(|token| token.is_any(&["”", "\"", "'", "」", "’"])) {
@@ -159,7 +156,7 @@ fn with_others(parsed: &ParsedText<'_>, first: (usize, usize)) -> Vec<(usize, us
         match name_at(parsed, at + 1, false) {
             Some(next)
                 if next.0 > end
-                    && (!is_comma || found.len() > 1 || is_capital(parsed, next))
+                    && (!is_comma || found.len() > 1 || is_capital(parsed, next.0, next.1))
                     && parsed
                         .tokens
                         .get(parsed.token_at(next.1))
@@ -185,7 +182,7 @@ fn after_files(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
         let between = parsed.tokens[at..].iter().take_while(|token| token.is_any(&BETWEEN)).count();
         if let Some(next) = parsed.tokens.get(at + between)
             && let Some(name) = name_at(parsed, at + between, before_cell(parsed, at + between))
-            && (next.kind != Kind::Han || stands_alone(parsed, name))
+            && (next.kind != Kind::Han || stands_alone(parsed, name.0, name.1))
         {
             found.push(name);
             continue;
@@ -244,29 +241,29 @@ fn before_cell(parsed: &ParsedText<'_>, at: usize) -> bool {
 }
 
 /// Whether a name is delimited by spaces or marks, and the request continues after it.
-fn stands_alone(parsed: &ParsedText<'_>, name: (usize, usize)) -> bool {
-    let after = &parsed.text[name.1..];
-    let before = &parsed.text[..name.0];
+fn stands_alone(parsed: &ParsedText<'_>, start: usize, end: usize) -> bool {
+    let after = &parsed.text[end..];
+    let before = &parsed.text[..start];
     // A header or a row is not a sheet.
-    if ["表头", "标题行", "首行", "末行", "标题"].contains(&&parsed.text[name.0..name.1]) {
+    if ["表头", "标题行", "首行", "末行", "标题"].contains(&&parsed.text[start..end]) {
         return false;
     }
     let ends = after.starts_with([' ', ',', '，', '/', '!', '！', '|', '的', '里', '中', ']']);
     let begins = before.ends_with([' ', ',', '，', '/', '|', '[', '-', '>', '的']);
     // 读取 a.xlsx 的 一月: the last word is a sheet name if it is a month or a specific word.
     let last = after.trim_matches(['。', '.', '？', '?', '！', '!', ' ']).is_empty();
-    let is_named = last && (is_period(&parsed.text[name.0..]) || is_own_word(parsed, name));
+    let is_named = last && (is_period(&parsed.text[start..]) || is_own_word(parsed, start, end));
     (ends || is_named) && begins
 }
 
 /// 读取 a.xlsx 的 销售: whether the last word is a name and not a general noun such as 内容.
-fn is_own_word(parsed: &ParsedText<'_>, name: (usize, usize)) -> bool {
-    let word = parsed.text.get(name.0..name.1).unwrap_or_default();
+fn is_own_word(parsed: &ParsedText<'_>, start: usize, end: usize) -> bool {
+    let word = parsed.text.get(start..end).unwrap_or_default();
     let general = [
         "内容", "数据", "信息", "情况", "东西", "大小", "属性", "名称", "名字", "位置", "详情", "全文",
         "正文", "部分", "全部", "所有", "开头", "结尾",
     ];
-    let after_of = parsed.text[..name.0].trim_end().ends_with(['的', '里', '中']);
+    let after_of = parsed.text[..start].trim_end().ends_with(['的', '里', '中']);
     after_of
         && (2..=8).contains(&word.chars().count())
         && !general.iter().any(|word_of_all| word.contains(word_of_all))

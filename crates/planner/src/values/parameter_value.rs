@@ -27,12 +27,12 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
         Shape::Any => text_value::candidates(parameter, context, &label_spans),
     };
     found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.start.cmp(&b.start)));
-    found.truncate(MAX_CANDIDATES);
+    found.truncate(MAX_CANDIDATE_VALUES);
     found
 }
 
 /// Maximum number of candidates; later ones are guesses.
-const MAX_CANDIDATES: usize = 24;
+const MAX_CANDIDATE_VALUES: usize = 24;
 
 /// A JSON object literal, or an object whose members the text gives.
 pub(crate) fn objects(

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The mount point of cgroups: one hierarchy for all controllers (v2), or one per controller (v1).
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 /// Prefix of the cgroup names, followed by the PID of the creator.
-const NAME: &str = "toolhub-";
+const CGROUP_PREFIX: &str = "toolhub-";
 /// Number of attempts to remove a cgroup whose last process is exiting, and the pause between them.
 const REMOVE_ATTEMPTS: u32 = 20;
 const REMOVE_PAUSE: Duration = Duration::from_millis(2);
@@ -99,7 +99,7 @@ impl Cgroup {
 /// Creates a cgroup in `parent` with these settings. Returns its folder and its open `cgroup.procs`.
 fn create_folder(parent: &Path, settings: &[(&str, u64)]) -> Option<(PathBuf, File)> {
     clear(parent);
-    let folder = parent.join(format!("{NAME}{}-{:x}", std::process::id(), fastrand::u64(..)));
+    let folder = parent.join(format!("{CGROUP_PREFIX}{}-{:x}", std::process::id(), fastrand::u64(..)));
     fs::create_dir(&folder).ok()?;
     let set = |(name, value): &(&str, u64)| fs::write(folder.join(name), value.to_string()).is_ok();
     let cgroup_entry =
@@ -177,7 +177,7 @@ fn clear(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let maker = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
+        let maker = name.to_str().and_then(|name| name.strip_prefix(CGROUP_PREFIX)?.split('-').next());
         if maker.is_some_and(|maker| !Path::new("/proc").join(maker).exists()) {
             let _ = fs::remove_dir(entry.path());
         }

@@ -15,7 +15,7 @@ use super::syscalls;
 
 /// Process name of the guard, different from that of the program, so that `pkill` of the program does not kill the
 /// guard.
-const NAME: &str = "sandbox-guard";
+const GUARD_NAME: &str = "sandbox-guard";
 /// The running executable, even if its file has been replaced.
 const PROGRAM: &str = "/proc/self/exe";
 
@@ -28,7 +28,7 @@ static GUARD: Mutex<Option<Child>> = Mutex::new(None);
 /// that do not call it get no guard: if they are killed, confined processes survive.
 pub fn run_guard_if_requested() -> bool {
     let mut words = std::env::args();
-    if words.next().as_deref() != Some(NAME) {
+    if words.next().as_deref() != Some(GUARD_NAME) {
         IS_AVAILABLE.store(true, Ordering::Relaxed);
         return false;
     }
@@ -65,7 +65,7 @@ pub fn stop_guard() {
 
 fn start() -> io::Result<Child> {
     let mut command = Command::new(PROGRAM);
-    command.arg0(NAME).arg(TagRange::own()?.to_string()).env_clear().current_dir("/");
+    command.arg0(GUARD_NAME).arg(TagRange::own()?.to_string()).env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     // Signals to the program's process group or terminal must not reach the guard.
     syscalls::in_child(&mut command, syscalls::setsid);

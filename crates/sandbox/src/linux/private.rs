@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::syscalls;
 
-const PREFIX: &str = "toolhub-sandbox-";
+const FOLDER_PREFIX: &str = "toolhub-sandbox-";
 /// Minimum age of a folder before removal: a newer one may not be locked yet by its creator.
 const MIN_UNUSED_AGE: Duration = Duration::from_secs(60);
 
@@ -32,7 +32,8 @@ impl PrivateFolder {
         static CLEARED: OnceLock<()> = OnceLock::new();
         CLEARED.get_or_init(|| clear(parent, MIN_UNUSED_AGE));
         let private = fs::Permissions::from_mode(0o700);
-        let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(parent)?;
+        let folder =
+            tempfile::Builder::new().prefix(FOLDER_PREFIX).permissions(private).tempdir_in(parent)?;
         let lock = File::open(&folder)?;
         lock.lock()?;
         let [home, tmp] = ["home", "tmp"].map(|name| folder.path().join(name));
@@ -62,7 +63,7 @@ impl PrivateFolder {
 fn clear(parent: &Path, settled: Duration) {
     let (user, _) = syscalls::effective_ids();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let is_own = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let is_own = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
         // Does not follow a symbolic link.
         let Ok(metadata) = entry.metadata() else { continue };
         let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());

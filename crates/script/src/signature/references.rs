@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// References that are followed one after another before a schema is given up.
-const MAX_CHAIN: usize = 16;
+const MAX_REFERENCE_CHAIN: usize = 16;
 
 /// The references of one schema document.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl<'a> References<'a> {
     /// The target of a reference inside the document, and the last reference of the chain. Other documents are not read.
     pub(super) fn target(&self, reference: &str) -> Option<(String, &'a Value)> {
         let mut reference = reference.to_owned();
-        for _ in 0..MAX_CHAIN {
+        for _ in 0..MAX_REFERENCE_CHAIN {
             let pointer = reference.strip_prefix('#')?;
             let target = self.root.pointer(&decoded(pointer)?)?;
             match target.get("$ref").and_then(Value::as_str) {

@@ -6,7 +6,7 @@ use super::references::References;
 use super::text::{comment, key, literal};
 
 /// Subschemas that one type may show. References can make the type of a small schema exponentially long.
-const MAX_NODES: usize = 2_000;
+const MAX_SHOWN_SUBSCHEMAS: usize = 2_000;
 /// Nesting that is always enough to find a type that cannot be shown.
 const MAX_DEPTH: usize = 32;
 /// Values of an `enum` that are listed.
@@ -102,7 +102,7 @@ struct Renderer<'a> {
 impl<'a> Renderer<'a> {
     fn type_of(&mut self, schema: &'a Value, depth: usize) -> Type {
         self.nodes += 1;
-        if self.nodes > MAX_NODES || depth > MAX_DEPTH {
+        if self.nodes > MAX_SHOWN_SUBSCHEMAS || depth > MAX_DEPTH {
             return Type::single("unknown");
         }
         let schema = match schema {

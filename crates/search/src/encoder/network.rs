@@ -44,9 +44,9 @@ impl Network {
         let prefix = if tensors.has("bert.embeddings.word_embeddings.weight") { "bert." } else { "" };
         let mut weights = Weights { tensors, shape, prefix };
         let table = |kind: &str| format!("embeddings.{kind}_embeddings.weight");
-        let words = weights.matrix(&table("word"), (shape.vocabulary, shape.hidden))?;
-        let mut positions = weights.matrix(&table("position"), (shape.positions, shape.hidden))?;
-        let types = weights.matrix(&table("token_type"), (shape.types, shape.hidden))?;
+        let words = weights.matrix(&table("word"), shape.vocabulary, shape.hidden)?;
+        let mut positions = weights.matrix(&table("position"), shape.positions, shape.hidden)?;
+        let types = weights.matrix(&table("token_type"), shape.types, shape.hidden)?;
         positions += &types.row(0);
         let norm = weights.norm("embeddings.LayerNorm")?;
         let layers = (0..shape.layers).map(|number| weights.layer(number)).collect::<Result<_, _>>()?;
@@ -117,8 +117,8 @@ struct Weights<'a> {
 }
 
 impl Weights<'_> {
-    fn matrix(&mut self, name: &str, shape: (usize, usize)) -> Result<Array2<f32>, EmbeddingError> {
-        self.tensors.matrix(&format!("{}{name}", self.prefix), shape)
+    fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Array2<f32>, EmbeddingError> {
+        self.tensors.matrix(&format!("{}{name}", self.prefix), rows, columns)
     }
 
     fn row(&mut self, name: &str, length: usize) -> Result<Array1<f32>, EmbeddingError> {
@@ -133,7 +133,7 @@ impl Weights<'_> {
     }
 
     fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Result<Dense, EmbeddingError> {
-        let weight = self.matrix(&format!("{name}.weight"), (outputs, inputs))?;
+        let weight = self.matrix(&format!("{name}.weight"), outputs, inputs)?;
         let bias = self.row(&format!("{name}.bias"), outputs)?;
         Ok(Dense { weight: weight.t().as_standard_layout().into_owned(), bias })
     }

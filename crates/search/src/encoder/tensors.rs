@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::folder::Folder;
 use crate::embedding::EmbeddingError;
 
-const NAME: &str = "model.safetensors";
+const FILE_NAME: &str = "model.safetensors";
 /// Maximum size of the header, which has about a hundred bytes per tensor.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 
@@ -43,22 +43,22 @@ enum FloatType {
 
 impl<'a> Tensors<'a> {
     pub(super) fn open(folder: &'a Folder) -> Result<Self, EmbeddingError> {
-        let mut file = folder.open(NAME)?;
-        let io_error = |source| folder.io_error(NAME, source);
+        let mut file = folder.open(FILE_NAME)?;
+        let io_error = |source| folder.io_error(FILE_NAME, source);
         let size = file.metadata().map_err(io_error)?.len();
         let mut length = [0; 8];
         file.read_exact(&mut length).map_err(|source| match source.kind() {
-            ErrorKind::UnexpectedEof => folder.wrong(NAME, "is too short for a safetensors file"),
+            ErrorKind::UnexpectedEof => folder.wrong(FILE_NAME, "is too short for a safetensors file"),
             _ => io_error(source),
         })?;
         let header = u64::from_le_bytes(length);
         if header > MAX_HEADER_BYTES || header > size.saturating_sub(8) {
-            return Err(folder.wrong(NAME, "is cut short, or no safetensors file"));
+            return Err(folder.wrong(FILE_NAME, "is cut short, or no safetensors file"));
         }
         let mut list = Vec::new();
         Read::by_ref(&mut file).take(header).read_to_end(&mut list).map_err(io_error)?;
         let entries = serde_json::from_slice(&list)
-            .map_err(|error| folder.wrong(NAME, format_args!("its list of tensors: {error}")))?;
+            .map_err(|error| folder.wrong(FILE_NAME, format_args!("its list of tensors: {error}")))?;
         Ok(Self { folder, file, start: 8 + header, length: size.saturating_sub(8 + header), entries })
     }
 
@@ -75,10 +75,11 @@ impl<'a> Tensors<'a> {
     pub(super) fn matrix(
         &mut self,
         name: &str,
-        shape: (usize, usize),
+        rows: usize,
+        columns: usize,
     ) -> Result<Array2<f32>, EmbeddingError> {
-        let numbers = self.numbers(name, &[shape.0, shape.1])?;
-        Array2::from_shape_vec(shape, numbers).map_err(|error| self.wrong(name, &error.to_string()))
+        let numbers = self.numbers(name, &[rows, columns])?;
+        Array2::from_shape_vec((rows, columns), numbers).map_err(|error| self.wrong(name, &error.to_string()))
     }
 
     fn numbers(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbeddingError> {
@@ -102,12 +103,12 @@ impl<'a> Tensors<'a> {
         let mut raw = vec![0; bytes];
         let read =
             self.file.seek(SeekFrom::Start(self.start + from)).and_then(|_| self.file.read_exact(&mut raw));
-        read.map_err(|source| self.folder.io_error(NAME, source))?;
+        read.map_err(|source| self.folder.io_error(FILE_NAME, source))?;
         Ok(number.read(&raw))
     }
 
     fn wrong(&self, name: &str, what: &str) -> EmbeddingError {
-        self.folder.wrong(NAME, format_args!("the tensor `{name}` {what}"))
+        self.folder.wrong(FILE_NAME, format_args!("the tensor `{name}` {what}"))
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 use toolhub_http1::{write_content_length, write_date, write_header, write_status_line};
-use toolhub_mcp_gateway::Body;
+use toolhub_mcp_gateway::{Body, SESSION_ID};
 
 /// Bodies longer than this are not copied behind the head but written separately.
 pub(super) const MAX_COPIED_BODY_BYTES: usize = 16 << 10;
@@ -53,7 +53,7 @@ impl ResponseHead<'_> {
         if let Some(session) =
             self.session.filter(|session| session.bytes().all(|byte| byte.is_ascii_graphic()))
         {
-            write_header("mcp-session-id", session.as_bytes(), out);
+            write_header(SESSION_ID, session.as_bytes(), out);
         }
         if self.last {
             out.extend_from_slice(b"connection: close\r\n");

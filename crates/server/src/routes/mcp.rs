@@ -12,6 +12,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use toolhub_mcp_gateway::{
     Events, Gateway, HeaderLookup, PROTOCOL_VERSION, PrincipalHandle, Reply, Resource, SESSION_ID,
 };
+use toolhub_mcp_wire::headers::{METHOD_HEADER, NAME_HEADER};
 
 use super::exchange::{Exchange, Message};
 use crate::body::{MAX_UNCOUNTED, counted};
@@ -105,7 +106,7 @@ async fn respond(
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             }
             if let Some(session) = session.and_then(|session| HeaderValue::from_str(&session).ok()) {
-                headers.insert("mcp-session-id", session);
+                headers.insert(SESSION_ID, session);
             }
             response
         }
@@ -141,7 +142,7 @@ pub(super) const WRONG_METHOD: &str = "MCP clients send messages here with POST;
                     within a session that `initialize` began";
 
 /// Headers that may occur only once, as they determine how a message is interpreted.
-const SINGLE_HEADERS: [&str; 4] = [SESSION_ID, PROTOCOL_VERSION, "mcp-method", "mcp-name"];
+const SINGLE_HEADERS: [&str; 4] = [SESSION_ID, PROTOCOL_VERSION, METHOD_HEADER, NAME_HEADER];
 
 fn is_repeated(headers: &dyn HeaderLookup, name: &str) -> bool {
     let mut count = 0;

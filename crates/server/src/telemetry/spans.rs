@@ -14,7 +14,7 @@ use super::sampler::number;
 use super::span::{Kind, Span};
 
 /// Maximum number of calls tracked at a time.
-const MAX_CALLS: usize = 10_000;
+const MAX_TRACKED_CALLS: usize = 10_000;
 /// Maximum number of requests whose failed calls are remembered until the response.
 const MAX_FAILED_REQUESTS: usize = 1_024;
 /// Maximum length of an error message in characters.
@@ -43,7 +43,7 @@ impl State {
     fn nest(&mut self, call: &CallId, at: SystemTime, parent: &CallId) {
         let Some(outer) = self.calls.get(parent) else { return };
         let (place, above) = (outer.place.with_span(number()), Some(outer.span.number));
-        let has_room = self.calls.len() < MAX_CALLS;
+        let has_room = self.calls.len() < MAX_TRACKED_CALLS;
         match self.calls.get_mut(call) {
             Some(open) => (open.span.parent, open.request) = (above, None),
             None if has_room => {
@@ -153,7 +153,7 @@ impl Spans {
     fn handle_call_event(&self, state: &mut State, call: &CallId, at: SystemTime, kind: EventKind) {
         match kind {
             EventKind::Traced { source: None, trace } => {
-                if trace.is_sampled() && state.calls.len() < MAX_CALLS {
+                if trace.is_sampled() && state.calls.len() < MAX_TRACKED_CALLS {
                     let place = trace.with_span(number());
                     let request = Some(trace.span());
                     let span = Span::at(&place, request, at);

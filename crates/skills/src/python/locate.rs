@@ -13,7 +13,7 @@ use toolhub_sandbox::Program;
 use crate::interpreter;
 
 /// Timeout of the query to the interpreter.
-pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const INTERPRETER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Working directory of an interpreter: version managers read files of the current folder, which may be untrusted.
 const WORK_FOLDER: &str = "/";
@@ -41,7 +41,7 @@ pub(super) async fn locate(requested: &str, excluded: Option<&Path>) -> Result<P
     let mut command = Command::new(command);
     command.args(["-I", "-c", PROBE_CODE]).stdin(Stdio::null()).kill_on_drop(true);
     command.env_clear().envs(variables(excluded)).current_dir(WORK_FOLDER);
-    let answer = tokio::time::timeout(ANSWER_TIMEOUT, command.output()).await;
+    let answer = tokio::time::timeout(INTERPRETER_TIMEOUT, command.output()).await;
     let answer = answer
         .map_err(|_| none("did not answer", "没有回应"))?
         .map_err(|error| failed(&error.to_string()))?;

@@ -17,7 +17,7 @@ use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson, hex};
 use toolhub_private_files::{SyncMode, create_private_parent, replace_private};
 use toolhub_sandbox::{Policy, Program};
 
-use self::locate::{ANSWER_TIMEOUT, canonical_place, locate};
+use self::locate::{INTERPRETER_TIMEOUT, canonical_place, locate};
 use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::run::{self, Job, RunError};
@@ -25,7 +25,7 @@ use crate::run::{self, Job, RunError};
 /// Lists and runs the classes of a file.
 const RUNNER: &str = include_str!("runner.py");
 /// Maximum size of an inspected file, in bytes.
-const MAX_SCRIPT_BYTES: u64 = 1 << 20;
+const MAX_INSPECTED_BYTES: u64 = 1 << 20;
 /// Number of files inspected per process.
 const MAX_BATCH: usize = 50;
 
@@ -166,7 +166,8 @@ impl Python {
             input: Vec::new(),
         };
         let slow = || LocalizedText::new("Python took too long", "Python 用时过长");
-        let exit = tokio::time::timeout(ANSWER_TIMEOUT, run::run(job, || ())).await.map_err(|_| slow())?;
+        let exit =
+            tokio::time::timeout(INTERPRETER_TIMEOUT, run::run(job, || ())).await.map_err(|_| slow())?;
         let exit = exit.map_err(|error| match error {
             RunError::NotStarted(why) | RunError::OutputTooLarge(why) | RunError::Lost(why) => why,
         })?;
@@ -243,8 +244,8 @@ fn candidate(file: &Path) -> Option<(String, bool)> {
     std::fs::symlink_metadata(file).ok().filter(std::fs::Metadata::is_file)?;
     // It may grow while it is read.
     let mut bytes = Vec::new();
-    std::fs::File::open(file).ok()?.take(MAX_SCRIPT_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    if bytes.len() as u64 > MAX_SCRIPT_BYTES {
+    std::fs::File::open(file).ok()?.take(MAX_INSPECTED_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > MAX_INSPECTED_BYTES {
         return None;
     }
     let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);

@@ -42,22 +42,22 @@ pub(crate) async fn records(
     // What is in the log can be read even if the rest cannot be written.
     let _ = tables.settle_audit().await;
     let limit = query.limit.unwrap_or(usize::MAX);
-    let mut found = Vec::new();
-    while found.len() < limit {
+    let mut records = Vec::new();
+    while records.len() < limit {
         let page = tables.batches_matching(query.clone()).await?;
         for batch in &page {
             let mut matching: Vec<AuditRecord> =
                 batch.records().filter(|record| query.matches(record)).collect();
             matching.reverse();
-            found.extend(matching);
+            records.extend(matching);
         }
         match page.last() {
             Some(last) if page.len() == PAGE_BATCHES => query.before = Some(last.first_sequence),
             _ => break,
         }
     }
-    found.truncate(limit);
-    Ok(found)
+    records.truncate(limit);
+    Ok(records)
 }
 
 /// Verifies the log with these keys, or with those beside the signing key.
@@ -89,8 +89,8 @@ pub(crate) async fn verify(
 
 /// The record up to which old records were deleted.
 fn base(evidence: &Evidence) -> u64 {
-    let bases = evidence.checkpoints.iter().filter(|one| one.kind == CheckpointKind::Base);
-    bases.map(|one| one.sequence).max().unwrap_or(0)
+    let bases = evidence.checkpoints.iter().filter(|checkpoint| checkpoint.kind == CheckpointKind::Base);
+    bases.map(|checkpoint| checkpoint.sequence).max().unwrap_or(0)
 }
 
 async fn verify_once(

@@ -8,14 +8,14 @@ use toolhub_core::{Authorization, CallId, Source, ToolName};
 use crate::rows::{authorization_of, duration, from_micros, json, micros, micros_of, source_name};
 
 /// The version of the encoding, its first byte, for a call that another call made.
-const VERSION: u8 = 3;
+const ENCODING_VERSION: u8 = 3;
 /// The version without the parent, for all other calls: most have none, and need no byte for it.
 const VERSION_WITHOUT_PARENT: u8 = 2;
 /// The version without authorization, written before principals were recorded.
 const VERSION_WITHOUT_AUTHORIZATION: u8 = 1;
 
 /// Maximum number of items in a list: a call has a handful of candidates and attempts.
-const MAX_ITEMS: u64 = 100_000;
+const MAX_LIST_ITEMS: u64 = 100_000;
 
 /// A decoded call. `end.output` is `None`; `output_bytes` is the length of the output, if the call has one.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ const AUDIT: u8 = 2;
 
 /// Appends the encoding of a finished call; `audit` states whether it belongs in the audit log.
 pub(crate) fn encode(start: &CallStart, end: &CallEnd, audit: bool, out: &mut Vec<u8>) {
-    out.push(if start.parent.is_some() { VERSION } else { VERSION_WITHOUT_PARENT });
+    out.push(if start.parent.is_some() { ENCODING_VERSION } else { VERSION_WITHOUT_PARENT });
     put_str(out, start.record.as_str());
     put_str(out, start.call.as_str());
     put_str(out, start.tool.as_str());
@@ -70,7 +70,7 @@ pub(crate) fn encode(start: &CallStart, end: &CallEnd, audit: bool, out: &mut Ve
 pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
     let mut reader = Reader { bytes };
     let version = reader.byte()?;
-    if ![VERSION, VERSION_WITHOUT_PARENT, VERSION_WITHOUT_AUTHORIZATION].contains(&version) {
+    if ![ENCODING_VERSION, VERSION_WITHOUT_PARENT, VERSION_WITHOUT_AUTHORIZATION].contains(&version) {
         return None;
     }
     let record = RecordId::new(reader.str()?);
@@ -80,14 +80,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
     let conversation = reader.option()?;
     let request = reader.option()?;
     let authorization = match version {
-        VERSION | VERSION_WITHOUT_PARENT => {
+        ENCODING_VERSION | VERSION_WITHOUT_PARENT => {
             let principal = reader.str()?;
             authorization_of(principal, reader.option()?.as_deref(), reader.option()?.as_deref())
         }
         _ => Authorization::default(),
     };
     let parent = match version {
-        VERSION => Some(CallId::new(reader.str()?)),
+        ENCODING_VERSION => Some(CallId::new(reader.str()?)),
         _ => None,
     };
     let flags = reader.byte()?;
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
     }
 
     fn count(&mut self) -> Option<u64> {
-        self.number().filter(|count| *count <= MAX_ITEMS)
+        self.number().filter(|count| *count <= MAX_LIST_ITEMS)
     }
 
     fn micros(&mut self) -> Option<i64> {
@@ -354,7 +354,7 @@ mod tests {
         let nested = CallStart { parent: Some(CallId::new("c0")), ..start };
         bytes.clear();
         encode(&nested, &end, true, &mut bytes);
-        assert_eq!((bytes[0], bytes.len()), (VERSION, fixed.len() + 3));
+        assert_eq!((bytes[0], bytes.len()), (ENCODING_VERSION, fixed.len() + 3));
         assert_eq!(decode(&bytes).unwrap().start.parent, Some(CallId::new("c0")));
     }
 

@@ -23,7 +23,7 @@ const MAX_BLOCK_BYTES: usize = 256 << 10;
 /// Groups with fewer calls are stored as one row per call.
 pub(crate) const MIN_BLOCK_CALLS: usize = 16;
 /// Maximum number of distinct names in a summary; beyond that, the block is scanned for every query.
-const MAX_NAMES: usize = 64;
+const MAX_BLOCK_NAMES: usize = 64;
 
 /// Names that occur in a block; `None` if there are too many to list.
 #[derive(Debug, Clone)]
@@ -38,10 +38,10 @@ impl Default for Names {
 impl Names {
     fn add(&mut self, name: &str) {
         let Some(names) = &mut self.0 else { return };
-        if names.iter().any(|known| known == name) {
+        if names.iter().any(|existing| existing == name) {
             return;
         }
-        if names.len() < MAX_NAMES { names.push(name.to_owned()) } else { self.0 = None }
+        if names.len() < MAX_BLOCK_NAMES { names.push(name.to_owned()) } else { self.0 = None }
     }
 
     /// The names as a column for substring search; `None` if the block may contain any name.
@@ -239,7 +239,7 @@ impl BlockBuilder {
     /// Sets the journal range of the last call.
     pub(crate) fn journaled(&mut self, range: JournalRange) {
         match &mut self.journal {
-            Some(whole) => whole.end = range.end,
+            Some(journaled_range) => journaled_range.end = range.end,
             none => *none = Some(range),
         }
     }

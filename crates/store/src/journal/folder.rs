@@ -49,7 +49,7 @@ pub(crate) struct JournalFile {
 }
 
 /// The journal files of dead stores, oldest first for each store.
-pub(crate) fn journals_of_dead_stores(folder: &Path, own: OwnerId, kind: Kind) -> Vec<JournalFile> {
+pub(crate) fn journals_of_dead_stores(folder: &Path, own_id: OwnerId, kind: Kind) -> Vec<JournalFile> {
     let Ok(files) = std::fs::read_dir(folder.join(FOLDER)) else { return Vec::new() };
     let parse = |path: PathBuf| {
         let name = path.file_name()?.to_str()?.strip_suffix(kind.extension())?.strip_suffix('.')?;
@@ -57,10 +57,10 @@ pub(crate) fn journals_of_dead_stores(folder: &Path, own: OwnerId, kind: Kind) -
         let owner = OwnerId(u64::from_str_radix(owner, 16).ok()?.cast_signed());
         Some(JournalFile { owner, number: number.parse().ok()?, path })
     };
-    let mut left: Vec<_> = files.filter_map(|file| parse(file.ok()?.path())).collect();
-    left.retain(|file| file.owner != own && is_dead(folder, file.owner));
-    left.sort_by_key(|file| (file.owner.0, file.number));
-    left
+    let mut journals: Vec<_> = files.filter_map(|file| parse(file.ok()?.path())).collect();
+    journals.retain(|file| file.owner != own_id && is_dead(folder, file.owner));
+    journals.sort_by_key(|file| (file.owner.0, file.number));
+    journals
 }
 
 /// The journals of one store, and its liveness lock.
@@ -129,7 +129,8 @@ pub(crate) fn sweep(folder: &Path) {
     for file in files.filter_map(Result::ok) {
         let path = file.path();
         let is_lock = path.extension().is_some_and(|extension| extension == "lock");
-        let age = file.metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
+        let age =
+            file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|at| at.elapsed().ok());
         if !is_lock || age.is_none_or(|age| age < MIN_AGE) {
             continue;
         }

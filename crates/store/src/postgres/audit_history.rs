@@ -72,12 +72,12 @@ impl AuditTables for PgStore {
     }
 
     fn settle_audit(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        let own = self.owner;
+        let owner = self.owner;
         Box::pin(async move {
             self.queue.settle().await?;
             // Before the journals are replayed: those of stores that die later may contain ends.
             let dead =
-                self.read(move |session| async move { call_history::dead(&session, own).await }).await?;
+                self.read(move |session| async move { call_history::dead(&session, owner).await }).await?;
             self.write(Write::AdoptOrphans(dead)).await.map(drop)
         })
     }

@@ -175,7 +175,7 @@ fn placement_of(row: &Row) -> Result<Placement, Error> {
         key: InstanceKey { server: row.try_get(0)?, instance: row.try_get(1)? },
         worker: row.try_get(2)?,
         epoch: row.try_get(3)?,
-        left: span(row.try_get(4)?),
+        remaining_lease: span(row.try_get(4)?),
     })
 }
 
@@ -217,12 +217,12 @@ impl ClusterStore for PgCluster {
     fn placements(&self) -> BoxFuture<'_, Result<Vec<Placement>, StoreError>> {
         Box::pin(async move {
             let rows = self.rows(PLACEMENTS, Vec::new()).await?;
-            let mut all: Vec<Placement> =
+            let mut placements: Vec<Placement> =
                 rows.iter().map(placement_of).collect::<Result<_, _>>().map_err(unreadable)?;
-            all.sort_by(|one, other| {
+            placements.sort_by(|one, other| {
                 (&one.key.server, &one.key.instance).cmp(&(&other.key.server, &other.key.instance))
             });
-            Ok(all)
+            Ok(placements)
         })
     }
 

@@ -15,14 +15,14 @@ use crate::rows::{Columns as _, call_of, json};
 
 impl CallHistory for PgStore {
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>> {
-        let own = self.owner;
+        let owner = self.owner;
         Box::pin(async move {
             // Makes queued calls visible; if they cannot be written, the stored ones are still returned.
             let _ = self.queue.settle().await;
             self.read(move |session| {
                 let query = query.clone();
                 async move {
-                    let rows = calls(&session, &query, &dead(&session, own).await?).await?;
+                    let rows = calls(&session, &query, &dead(&session, owner).await?).await?;
                     blocks::merge(&session, query, rows).await
                 }
             })
@@ -40,11 +40,11 @@ impl CallHistory for PgStore {
                     let record = vec![Value::Text(handle.as_str().to_owned())];
                     let rows =
                         query(&session, "SELECT output FROM results WHERE record = $1", record).await?;
-                    let found = match rows.first() {
+                    let output_text = match rows.first() {
                         Some(row) => Some(row.text(0)?),
                         None => blocks::output(&session, &handle).await?,
                     };
-                    Ok(found.map(json))
+                    Ok(output_text.map(json))
                 }
             })
             .await
@@ -124,6 +124,6 @@ async fn part_start(
 }
 
 /// The dead owners that left calls without an end.
-pub(super) async fn dead(session: &Session, own: OwnerId) -> Result<Vec<i64>, Error> {
-    session.dead_owners("calls WHERE status = 'running'", own).await
+pub(super) async fn dead(session: &Session, owner: OwnerId) -> Result<Vec<i64>, Error> {
+    session.dead_owners("calls WHERE status = 'running'", owner).await
 }

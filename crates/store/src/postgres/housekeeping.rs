@@ -1,6 +1,6 @@
 //! Periodic cleanup: deletes old calls and results, and marks the calls of dead hubs.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use tokio_postgres::Error;
 use toolhub_audit::PendingRecords;
@@ -10,14 +10,8 @@ use super::{audit, history, liveness, state};
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::query::delete_results;
+use crate::retention::{MAX_STEP_BLOCKS, MAX_STEP_ROWS};
 use crate::rows::{cutoff, micros};
-
-/// Pause between two steps.
-pub(super) const STEP_INTERVAL: Duration = Duration::from_millis(100);
-/// Maximum number of rows per step, so that other writes are delayed only briefly.
-const MAX_STEP_ROWS: i64 = 200;
-/// Maximum number of blocks per step.
-const MAX_STEP_BLOCKS: i64 = 10;
 
 /// Whether another step is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

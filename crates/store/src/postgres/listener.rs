@@ -21,18 +21,18 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) type KnownVersions = watch::Sender<Option<ChangeVersions>>;
 
 /// Publishes the versions until the store is closed. Connects when the first caller waits for a change.
-pub(super) async fn listen(address: Address, known: KnownVersions, mut closed: watch::Receiver<()>) {
+pub(super) async fn listen(address: Address, known_versions: KnownVersions, mut closed: watch::Receiver<()>) {
     tokio::select! {
-        () = follow(&address, &known) => {}
+        () = follow(&address, &known_versions) => {}
         // The sender is dropped with the store.
         _ = closed.changed() => {}
     }
 }
 
-async fn follow(address: &Address, known: &KnownVersions) {
+async fn follow(address: &Address, known_versions: &KnownVersions) {
     loop {
-        if known.receiver_count() > 0 {
-            let _ = follow_connection(address, known).await;
+        if known_versions.receiver_count() > 0 {
+            let _ = follow_connection(address, known_versions).await;
             sleep(RECONNECT_INTERVAL).await;
         } else {
             sleep(RECONNECT_INTERVAL / 4).await;
@@ -41,7 +41,7 @@ async fn follow(address: &Address, known: &KnownVersions) {
 }
 
 /// Publishes the versions until the connection breaks.
-async fn follow_connection(address: &Address, known: &KnownVersions) -> Result<(), String> {
+async fn follow_connection(address: &Address, known_versions: &KnownVersions) -> Result<(), String> {
     // One pending notification is enough: all versions are read after it.
     let (sender, mut notified) = mpsc::channel(1);
     let session = address.connect_with_notifications(sender).await?;
@@ -49,7 +49,7 @@ async fn follow_connection(address: &Address, known: &KnownVersions) -> Result<(
     loop {
         let reading = timeout(READ_TIMEOUT, versions(&session)).await.map_err(|error| error.to_string())?;
         let now = reading.map_err(|error| error.to_string())?;
-        known.send_if_modified(|before| {
+        known_versions.send_if_modified(|before| {
             let is_new = before.as_ref() != Some(&now);
             *before = Some(now);
             is_new

@@ -95,10 +95,10 @@ impl Session {
         }
     }
 
-    /// The dead owners among those of the rows `from`, other than `own`.
-    pub(super) async fn dead_owners(&self, from: &str, own: OwnerId) -> Result<Vec<i64>, Error> {
+    /// The dead owners among those of the rows `from`, other than `owner`.
+    pub(super) async fn dead_owners(&self, from: &str, owner: OwnerId) -> Result<Vec<i64>, Error> {
         let sql = format!("SELECT DISTINCT owner FROM {from} AND {HOLDS_NO_LOCK} ORDER BY owner");
-        let rows = self.client.query(&sql, &[&own.0]).await?;
+        let rows = self.client.query(&sql, &[&owner.0]).await?;
         let absent = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
         self.ended(absent).await
     }

@@ -169,8 +169,8 @@ async fn put(
     session: Arc<Session>,
     retry_sender: mpsc::WeakSender<Arc<dyn PendingQuery>>,
 ) {
-    let left = QUERY_TIMEOUT.saturating_sub(question.since().elapsed());
-    match timeout(left, Arc::clone(&question).ask(session)).await {
+    let remaining_time = QUERY_TIMEOUT.saturating_sub(question.since().elapsed());
+    match timeout(remaining_time, Arc::clone(&question).ask(session)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => match retry_sender.upgrade().filter(|_| is_transient(&error)) {
             Some(retry_sender) if question.since().elapsed() < QUERY_TIMEOUT => {

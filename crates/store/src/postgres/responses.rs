@@ -15,7 +15,7 @@ use super::{PgStore, liveness, query};
 use crate::owner::OwnerId;
 use crate::query::Value;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, OWNED, RESPONSE, ResponseWrite, STATUS,
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_RESPONSES, OWNED, RESPONSE, ResponseWrite, STATUS,
     UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
 };
 use crate::rows::{Columns as _, micros};
@@ -176,7 +176,7 @@ impl Responses for PgStore {
             loop {
                 let rows = self.write_response(ResponseWrite::Purge { limits, dead: dead.clone() }).await?;
                 deleted += rows;
-                if rows < MAX_PURGED_ROWS {
+                if rows < MAX_PURGED_RESPONSES {
                     return Ok(deleted);
                 }
             }
@@ -191,8 +191,8 @@ impl PgStore {
 
     /// The dead stores that left unfinished responses.
     async fn dead_owners_of_responses(&self) -> Result<Vec<i64>, StoreError> {
-        let own = self.owner;
-        self.read(move |session| async move { session.dead_owners(UNFINISHED, own).await }).await
+        let owner = self.owner;
+        self.read(move |session| async move { session.dead_owners(UNFINISHED, owner).await }).await
     }
 }
 

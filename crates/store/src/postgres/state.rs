@@ -20,7 +20,7 @@ use crate::queue::closed;
 use crate::responses::Bind;
 use crate::rows::micros;
 use crate::state::{
-    CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ROWS, PURGE, StateWrite, VERSIONS,
+    CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ENTRIES, PURGE, StateWrite, VERSIONS,
     check_entry, entry_of, new_revision, version_of,
 };
 use crate::write::{Write, WriteAnswer};
@@ -148,13 +148,16 @@ impl SharedState for PgStore {
         Box::pin(self.read(|session| async move { versions(&session).await }))
     }
 
-    fn changed<'a>(&'a self, known: &'a ChangeVersions) -> BoxFuture<'a, Result<ChangeVersions, StoreError>> {
+    fn changed<'a>(
+        &'a self,
+        seen_versions: &'a ChangeVersions,
+    ) -> BoxFuture<'a, Result<ChangeVersions, StoreError>> {
         Box::pin(async move {
             // The listener may not have read the versions yet that the caller knows.
             let mut receiver = self.changes.subscribe();
             loop {
                 let now = receiver.borrow_and_update().clone();
-                if let Some(now) = now.filter(|now| now.is_after(known)) {
+                if let Some(now) = now.filter(|now| now.is_after(seen_versions)) {
                     return Ok(now);
                 }
                 receiver.changed().await.map_err(|_| closed())?;
@@ -228,7 +231,7 @@ pub(super) async fn note_changes(client: &Client, parts: &BTreeSet<ChangedPart>)
 pub(super) async fn purge(client: &Client) -> Result<u64, Error> {
     let mut deleted = 0;
     for sql in PURGE {
-        deleted += client.execute(sql, &[&micros(SystemTime::now()), &MAX_PURGED_ROWS]).await?;
+        deleted += client.execute(sql, &[&micros(SystemTime::now()), &MAX_PURGED_ENTRIES]).await?;
     }
     Ok(deleted)
 }

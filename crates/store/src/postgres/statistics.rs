@@ -98,28 +98,28 @@ pub(super) async fn all(session: &Session) -> Result<Vec<ToolStatistics>, Error>
         client.query("SELECT source, tool, step, count FROM latencies", &[]),
     )
     .await?;
-    let mut found = PendingStatistics::default();
+    let mut totals = PendingStatistics::default();
     let name = |row: &Row| -> Result<_, Error> {
         Ok((Source::from_name(&row.text(0)?), ToolName::new(row.text(1)?)))
     };
     for row in &last {
         let (source, tool) = name(row)?;
-        let entry = found.of(&source, &tool);
+        let entry = totals.of(&source, &tool);
         entry.last_success = row.maybe_int(2)?.map(from_micros);
         entry.last_failure = row.maybe_int(3)?.map(from_micros);
     }
     for row in &days {
         let (source, tool) = name(row)?;
-        let day = found.of(&source, &tool).days.entry(Day(row.int(2)?)).or_default();
+        let day = totals.of(&source, &tool).days.entry(Day(row.int(2)?)).or_default();
         day.successes = row.int(3)?.unsigned_abs();
         day.failures = row.int(4)?.unsigned_abs();
     }
     for row in &steps {
         let (source, tool) = name(row)?;
         let step = u8::try_from(row.int(2)?).unwrap_or(u8::MAX);
-        found.of(&source, &tool).latency.add(step, row.int(3)?.unsigned_abs());
+        totals.of(&source, &tool).latency.add(step, row.int(3)?.unsigned_abs());
     }
-    Ok(found.into_sorted())
+    Ok(totals.into_sorted())
 }
 
 /// The statistics of one tool at one source; `None` if it was never used.

@@ -9,12 +9,9 @@ use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 
 use super::{PgStore, offers, query, replace_nul};
 use crate::query::Value;
-use crate::retention::LIST_RETENTION;
+use crate::retention::{LIST_RETENTION, MAX_TOOL_VERSIONS};
 use crate::rows::{Columns as _, from_millis, json, json_text, millis, millis_of};
 use crate::write::Write;
-
-/// Number of versions kept per tool.
-const MAX_VERSIONS: i64 = 20;
 
 impl ToolListStore for PgStore {
     fn load(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedList)>, StoreError>> {
@@ -176,6 +173,6 @@ async fn note_versions(
             FROM tool_versions WHERE server = $1 AND name = ANY($2::text[])) AS ranked
         WHERE tool_versions.server = $1 AND tool_versions.name = ranked.name
             AND tool_versions.version = ranked.version AND ranked.place > $3";
-    client.execute(prune, &[&server, &names, &MAX_VERSIONS]).await?;
+    client.execute(prune, &[&server, &names, &MAX_TOOL_VERSIONS]).await?;
     Ok(())
 }

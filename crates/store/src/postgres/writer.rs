@@ -21,6 +21,7 @@ use crate::options::Retention;
 use crate::owner::{CallOrigin, OwnerId};
 use crate::queue::{Group, Next, PendingWrite, Queue, WriterWaker};
 use crate::recorder::RecordedCalls;
+use crate::retention::STEP_INTERVAL;
 use crate::write::{Write, WriteAnswer};
 
 /// Maximum time until a write is answered.
@@ -369,11 +370,11 @@ impl Writer {
         for file in self.journals.journals_of_dead_stores() {
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
             let Some(session) = &self.session else { return };
-            let found = timeout(
+            let reading = timeout(
                 TRANSACTION_TIMEOUT,
                 blocks::stored_ranges(session.session(), file.owner, file.number),
             );
-            let Ok(Ok(stored)) = found.await else { return };
+            let Ok(Ok(stored)) = reading.await else { return };
             for recorded in replay::missing(&bytes, &stored, &self.retention) {
                 if self.transact(&[], &recorded).await.is_err() {
                     return;
@@ -390,7 +391,7 @@ impl Writer {
         let progress =
             timeout(TRANSACTION_TIMEOUT, housekeeping::keep(session, self.owner, &self.retention)).await;
         let wait = match progress {
-            Ok(Ok(Progress::More)) => housekeeping::STEP_INTERVAL,
+            Ok(Ok(Progress::More)) => STEP_INTERVAL,
             Ok(Ok(Progress::Done) | Err(_)) => self.retention.every,
             Err(_) => {
                 self.session = None;

@@ -72,9 +72,9 @@ impl AuditTables for SqliteStore {
     fn settle_audit(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async {
             self.settle().await?;
-            let (folder, own) = (self.folder.clone(), self.owner);
+            let (folder, owner) = (self.folder.clone(), self.owner);
             // Before the journals are replayed: those of stores that die later may contain ends.
-            let dead = self.run(move |connection| super::history::dead(connection, &folder, own)).await?;
+            let dead = self.run(move |connection| super::history::dead(connection, &folder, owner)).await?;
             self.write(Write::AdoptOrphans(dead)).await.map(drop)
         })
     }

@@ -114,7 +114,7 @@ pub(super) fn finish(
     sums: &mut Sums,
 ) -> rusqlite::Result<FinishResult> {
     let columns = EndColumns::of(end);
-    let found = connection
+    let begun_row = connection
         .prepare_cached(
             "UPDATE calls SET status = ?2, took = ?3, error_kind = ?4, error = ?5, sources = ?6, attempts = ?7,
                  places = ?8
@@ -134,7 +134,7 @@ pub(super) fn finish(
             |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, bool>(2)?)),
         )
         .optional()?;
-    if let Some((id, began, audit)) = found {
+    if let Some((id, began, audit)) = begun_row {
         sums.output_bytes += keep_output(connection, id, began, end)?;
         sums.counted.count(&end.attempts, from_micros(began));
         if audit {
@@ -142,9 +142,9 @@ pub(super) fn finish(
         }
         return Ok(FinishResult::Now);
     }
-    let known =
+    let is_known =
         connection.prepare_cached("SELECT 1 FROM calls WHERE record = ?1")?.exists([end.record.as_str()])?;
-    Ok(if known { FinishResult::Before } else { FinishResult::NeverBegun })
+    Ok(if is_known { FinishResult::Before } else { FinishResult::NeverBegun })
 }
 
 /// Writes a complete call, or the end of a started one; adds it to the totals if it had no end yet.

@@ -21,11 +21,11 @@ impl CallHistory for SqliteStore {
         Box::pin(async move {
             // Makes queued calls visible; if they cannot be written, the stored ones are still returned.
             let _ = self.settle().await;
-            let (folder, own, retention) = (self.folder.clone(), self.owner, self.options.retention);
+            let (folder, owner, retention) = (self.folder.clone(), self.owner, self.options.retention);
             self.run(move |connection| {
                 // If another process holds the database, the stored calls are still returned.
-                let _ = journal::replay(connection, &folder, own, &retention);
-                let rows = calls(connection, &query, &dead(connection, &folder, own)?)?;
+                let _ = journal::replay(connection, &folder, owner, &retention);
+                let rows = calls(connection, &query, &dead(connection, &folder, owner)?)?;
                 blocks::merge(connection, query, rows)
             })
             .await
@@ -39,13 +39,13 @@ impl CallHistory for SqliteStore {
             self.run(move |connection| {
                 let mut select = connection
                     .prepare_cached("SELECT output FROM results JOIN calls USING (id) WHERE record = ?1")?;
-                let found: Option<String> =
+                let output_text: Option<String> =
                     select.query_row([handle.as_str()], |row| row.get(0)).optional()?;
-                let found = match found {
+                let output_text = match output_text {
                     None => blocks::output(connection, &handle)?,
-                    found => found,
+                    output_text => output_text,
                 };
-                Ok(found.map(json))
+                Ok(output_text.map(json))
             })
             .await
         })
@@ -120,8 +120,8 @@ fn part_start(
 }
 
 /// The dead owners that left calls without an end.
-pub(super) fn dead(connection: &Connection, folder: &Path, own: OwnerId) -> rusqlite::Result<Vec<i64>> {
-    dead_among(connection, "calls WHERE status = 'running'", folder, own)
+pub(super) fn dead(connection: &Connection, folder: &Path, owner: OwnerId) -> rusqlite::Result<Vec<i64>> {
+    dead_among(connection, "calls WHERE status = 'running'", folder, owner)
 }
 
 /// The dead owners among those of the rows `from`.
@@ -129,11 +129,11 @@ pub(super) fn dead_among(
     connection: &Connection,
     from: &str,
     folder: &Path,
-    own: OwnerId,
+    owner: OwnerId,
 ) -> rusqlite::Result<Vec<i64>> {
     let mut select = connection.prepare_cached(&format!("SELECT DISTINCT owner FROM {from}"))?;
     let owners = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
-    Ok(owners.into_iter().filter(|id| *id != own.0 && folder::is_dead(folder, OwnerId(*id))).collect())
+    Ok(owners.into_iter().filter(|id| *id != owner.0 && folder::is_dead(folder, OwnerId(*id))).collect())
 }
 
 impl ToSql for Value {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
@@ -13,14 +13,8 @@ use crate::journal::folder;
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::query::delete_results;
+use crate::retention::{MAX_STEP_BLOCKS, MAX_STEP_ROWS, STEP_INTERVAL};
 use crate::rows::{cutoff, micros};
-
-/// Pause between two steps.
-const STEP_INTERVAL: Duration = Duration::from_millis(100);
-/// Maximum number of rows per step, so that other writes are delayed only briefly.
-const MAX_STEP_ROWS: i64 = 200;
-/// Maximum number of blocks per step.
-const MAX_STEP_BLOCKS: i64 = 10;
 
 /// Number of written result bytes that triggers a cleanup before its scheduled time.
 const EARLY_BYTES: u64 = 64 << 20;

@@ -14,7 +14,7 @@ use toolhub_core::responses::{
 use super::{SqliteStore, history};
 use crate::owner::OwnerId;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, OWNED, RESPONSE, ResponseWrite, STATUS,
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_RESPONSES, OWNED, RESPONSE, ResponseWrite, STATUS,
     UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
 };
 use crate::rows::micros;
@@ -60,10 +60,10 @@ impl Responses for SqliteStore {
     }
 
     fn owned_responses(&self) -> BoxFuture<'_, Result<Vec<OwnedResponse>, StoreError>> {
-        let (OwnerId(own), now) = (self.owner, micros(SystemTime::now()));
+        let (OwnerId(owner_id), now) = (self.owner, micros(SystemTime::now()));
         Box::pin(self.run(move |connection| {
             let mut select = connection.prepare_cached(OWNED)?;
-            select.query_map([own, now], |row| owned_response_of(row))?.collect()
+            select.query_map([owner_id, now], |row| owned_response_of(row))?.collect()
         }))
     }
 
@@ -111,10 +111,10 @@ impl Responses for SqliteStore {
                 self.show_alive()?;
                 self.write_response(ResponseWrite::Adopt(dead)).await?;
             }
-            let (OwnerId(own), now) = (self.owner, micros(SystemTime::now()));
+            let (OwnerId(owner_id), now) = (self.owner, micros(SystemTime::now()));
             self.run(move |connection| {
                 let mut select = connection.prepare_cached(ADOPTED)?;
-                let rows = select.query_map([own, now], |row| response_of(row))?;
+                let rows = select.query_map([owner_id, now], |row| response_of(row))?;
                 rows.collect()
             })
             .await
@@ -158,7 +158,7 @@ impl Responses for SqliteStore {
             loop {
                 let rows = self.write_response(ResponseWrite::Purge { limits, dead: dead.clone() }).await?;
                 deleted += rows;
-                if rows < MAX_PURGED_ROWS {
+                if rows < MAX_PURGED_RESPONSES {
                     return Ok(deleted);
                 }
             }
@@ -173,8 +173,8 @@ impl SqliteStore {
 
     /// The dead stores that left unfinished responses.
     async fn dead_owners_of_responses(&self) -> Result<Vec<i64>, StoreError> {
-        let (folder, own) = (self.folder.clone(), self.owner);
-        self.run(move |connection| history::dead_among(connection, UNFINISHED, &folder, own)).await
+        let (folder, owner) = (self.folder.clone(), self.owner);
+        self.run(move |connection| history::dead_among(connection, UNFINISHED, &folder, owner)).await
     }
 
     /// Shows other stores that this one is alive, before it owns a response.

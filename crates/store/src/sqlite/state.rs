@@ -15,7 +15,7 @@ use crate::journal::folder::is_dead;
 use crate::owner::OwnerId;
 use crate::rows::micros;
 use crate::state::{
-    CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ROWS, PURGE, StateWrite, VERSIONS,
+    CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ENTRIES, PURGE, StateWrite, VERSIONS,
     check_entry, entry_of, new_revision, version_of,
 };
 use crate::write::{Write, WriteAnswer};
@@ -35,8 +35,8 @@ impl SharedState for SqliteStore {
     }
 
     fn is_alive(&self, replica: ReplicaId) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let (folder, own) = (self.folder.clone(), self.owner);
-        Box::pin(self.run(move |_| Ok(replica.0 == own.0 || !is_dead(&folder, OwnerId(replica.0)))))
+        let (folder, owner) = (self.folder.clone(), self.owner);
+        Box::pin(self.run(move |_| Ok(replica.0 == owner.0 || !is_dead(&folder, OwnerId(replica.0)))))
     }
 
     fn create_entry(&self, entry: NewEntry) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
@@ -132,11 +132,14 @@ impl SharedState for SqliteStore {
         Box::pin(self.run(|connection| versions(connection)))
     }
 
-    fn changed<'a>(&'a self, known: &'a ChangeVersions) -> BoxFuture<'a, Result<ChangeVersions, StoreError>> {
+    fn changed<'a>(
+        &'a self,
+        seen_versions: &'a ChangeVersions,
+    ) -> BoxFuture<'a, Result<ChangeVersions, StoreError>> {
         Box::pin(async move {
             loop {
                 let now = self.versions().await?;
-                if now != *known {
+                if now != *seen_versions {
                     return Ok(now);
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
@@ -198,7 +201,7 @@ pub(super) fn purge(connection: &Connection) -> rusqlite::Result<usize> {
     let now = micros(SystemTime::now());
     let mut deleted = 0;
     for sql in PURGE {
-        deleted += connection.prepare_cached(sql)?.execute([now, MAX_PURGED_ROWS])?;
+        deleted += connection.prepare_cached(sql)?.execute([now, MAX_PURGED_ENTRIES])?;
     }
     Ok(deleted)
 }

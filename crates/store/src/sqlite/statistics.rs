@@ -74,12 +74,12 @@ fn add_totals(connection: &Connection, counted: &PendingStatistics) -> rusqlite:
 
 /// The statistics of all tools, sorted by source and name.
 pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<ToolStatistics>> {
-    let mut found = PendingStatistics::default();
+    let mut totals = PendingStatistics::default();
     let mut select =
         connection.prepare_cached("SELECT source, tool, last_success, last_failure FROM last_uses")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        let entry = found.of(&Source::from_name(row.get_ref(0)?.as_str()?), &name(row)?);
+        let entry = totals.of(&Source::from_name(row.get_ref(0)?.as_str()?), &name(row)?);
         entry.last_success = row.get::<_, Option<i64>>(2)?.map(from_micros);
         entry.last_failure = row.get::<_, Option<i64>>(3)?.map(from_micros);
     }
@@ -87,7 +87,7 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<ToolStatistic
         connection.prepare_cached("SELECT source, tool, day, successes, failures FROM statistics")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        let entry = found.of(&Source::from_name(row.get_ref(0)?.as_str()?), &name(row)?);
+        let entry = totals.of(&Source::from_name(row.get_ref(0)?.as_str()?), &name(row)?);
         let day = entry.days.entry(Day(row.get(2)?)).or_default();
         day.successes = row.get::<_, i64>(3)?.unsigned_abs();
         day.failures = row.get::<_, i64>(4)?.unsigned_abs();
@@ -95,10 +95,10 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<ToolStatistic
     let mut select = connection.prepare_cached("SELECT source, tool, step, count FROM latencies")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        let entry = found.of(&Source::from_name(row.get_ref(0)?.as_str()?), &name(row)?);
+        let entry = totals.of(&Source::from_name(row.get_ref(0)?.as_str()?), &name(row)?);
         entry.latency.add(row.get(2)?, row.get::<_, i64>(3)?.unsigned_abs());
     }
-    Ok(found.into_sorted())
+    Ok(totals.into_sorted())
 }
 
 /// The statistics of one tool at one source; `None` if it was never used.
@@ -108,20 +108,21 @@ pub(super) fn of_tool(
     tool: &ToolName,
 ) -> rusqlite::Result<Option<ToolStatistics>> {
     let names = [source.to_string(), tool.to_string()];
-    let mut found = ToolStatistics::new(source.clone(), tool.clone());
+    let mut tool_statistics = ToolStatistics::new(source.clone(), tool.clone());
     let last = connection
         .prepare_cached("SELECT last_success, last_failure FROM last_uses WHERE source = ?1 AND tool = ?2")?
         .query_row(params_from_iter(&names), |row| Ok([row.get::<_, Option<i64>>(0)?, row.get(1)?]))
         .optional()?;
     let Some([success, failure]) = last else { return Ok(None) };
-    (found.last_success, found.last_failure) = (success.map(from_micros), failure.map(from_micros));
+    (tool_statistics.last_success, tool_statistics.last_failure) =
+        (success.map(from_micros), failure.map(from_micros));
     let mut select = connection
         .prepare_cached("SELECT day, successes, failures FROM statistics WHERE source = ?1 AND tool = ?2")?;
-    found.days = days(&mut select, params_from_iter(&names))?;
+    tool_statistics.days = days(&mut select, params_from_iter(&names))?;
     let mut select =
         connection.prepare_cached("SELECT step, count FROM latencies WHERE source = ?1 AND tool = ?2")?;
-    found.latency = latency(&mut select, params_from_iter(&names))?;
-    Ok(Some(found))
+    tool_statistics.latency = latency(&mut select, params_from_iter(&names))?;
+    Ok(Some(tool_statistics))
 }
 
 /// Sums over all tools.

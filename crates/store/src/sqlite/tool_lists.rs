@@ -71,7 +71,7 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
     let mut tools = connection.prepare(
         "SELECT definition FROM listed_tools WHERE server = ?1 AND fingerprint = ?2 ORDER BY position",
     )?;
-    let mut found = Vec::new();
+    let mut loaded_lists = Vec::new();
     let mut rows = lists.query([])?;
     while let Some(row) = rows.next()? {
         let (server, fingerprint): (String, String) = (row.get(0)?, row.get(1)?);
@@ -99,9 +99,9 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
             late_at: row.get::<_, Option<i64>>(11)?.map(from_millis),
             late_after: row.get::<_, Option<i64>>(12)?.map(|ms| Duration::from_millis(ms.unsigned_abs())),
         };
-        found.push((ServerId::new(server), list));
+        loaded_lists.push((ServerId::new(server), list));
     }
-    Ok(found)
+    Ok(loaded_lists)
 }
 
 pub(super) fn save(

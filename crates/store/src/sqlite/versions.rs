@@ -5,10 +5,8 @@ use toolhub_core::ports::{StoreError, ToolVersion, ToolVersions};
 use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 
 use super::SqliteStore;
+use crate::retention::MAX_TOOL_VERSIONS;
 use crate::rows::{from_millis, millis};
-
-/// Number of versions kept per tool.
-const MAX_VERSIONS: usize = 20;
 
 impl ToolVersions for SqliteStore {
     fn history<'a>(
@@ -56,7 +54,7 @@ pub(super) fn note(
         let Ok(definition) = ToolDefinition::parse(raw.clone()) else { continue };
         let name = definition.name().as_str();
         insert.execute(params![server, name, definition.version(), raw.get(), now])?;
-        prune.execute(params![server, name, i64::try_from(MAX_VERSIONS).unwrap_or(i64::MAX)])?;
+        prune.execute(params![server, name, MAX_TOOL_VERSIONS])?;
     }
     Ok(())
 }

@@ -136,7 +136,7 @@ impl Writer {
         for (start, _) in &batch.begun {
             calls::begin(&transaction, start, origin)?;
         }
-        let (new, known): (Vec<_>, Vec<_>) = batch.ended.iter().partition(|(_, held)| is_new(held));
+        let (new, earlier): (Vec<_>, Vec<_>) = batch.ended.iter().partition(|(_, held)| is_new(held));
         let mut builder = BlockBuilder::new(origin.audit);
         for (note, _) in new {
             builder.add(&note.start, &note.end);
@@ -144,7 +144,7 @@ impl Writer {
         if let Some(block) = builder.seal() {
             blocks::store(&transaction, &block, origin.owner, &mut sums)?;
         }
-        for (note, _) in known {
+        for (note, _) in earlier {
             calls::note(&transaction, note, origin, &mut sums)?;
         }
         let checkpoint = sums.store(&transaction, auditor.as_deref())?;

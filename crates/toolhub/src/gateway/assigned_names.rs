@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use toolhub_core::json::canonical;
-use toolhub_core::{RUN_SCRIPT, Source, Tool, ToolName};
+use toolhub_core::{ControlProperty, ControlTool, RUN_SCRIPT, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
 
@@ -15,16 +15,12 @@ use crate::settings::{Override, ProfileSettings};
 
 /// The maximum length of a tool name that MCP allows, in bytes.
 const MAX_SPEC_NAME_BYTES: usize = 128;
-/// The tools for finding other tools and calling them. They may be offered although the profile's allow list omits them.
-const MODE_TOOLS: [&str; 4] = ["search_tools", "describe_tool", "call_tool", RUN_SCRIPT];
 
-/// Tools that return calls of all clients and the owner's conversations. They are offered only if the profile names them and
-/// there is a single principal, since stored records do not contain their principal. Clients receive results in full and do not
-/// need `read_result`.
-pub(super) const OWNER_TOOLS: [&str; 2] = ["read_result", "get_conversation_history"];
-
+/// Whether a tool returns calls of all clients and the owner's conversations. Such a tool is offered only if the profile names it
+/// and there is a single principal, since stored records do not contain their principal. Clients receive results in full and do
+/// not need `read_result`.
 pub(super) fn is_owner_tool(tool: &Tool) -> bool {
-    tool.source == Source::Native && OWNER_TOOLS.contains(&tool.name().as_str())
+    ControlTool::of(tool).is_some_and(|control| control.has(ControlProperty::OwnerData))
 }
 
 /// Whether this tool is listed only if the profile names it or is in code mode: other clients call tools themselves.
@@ -37,13 +33,14 @@ fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
     if profile.deny.is_empty() {
         return false;
     }
-    let (name, own, source) = (tool.name().as_str(), tool.definition.wire_name().as_str(), &tool.source);
+    let (name, wire_name, source) =
+        (tool.name().as_str(), tool.definition.wire_name().as_str(), &tool.source);
     let names = [
         name.to_owned(),
-        own.to_owned(),
+        wire_name.to_owned(),
         qualified(source, name),
         hashed(source, name),
-        format!("{source}__{own}"),
+        format!("{source}__{wire_name}"),
     ];
     names.iter().any(|name| profile.denies(name))
 }
@@ -178,7 +175,7 @@ pub(super) struct ToolNames {
     /// names that a source had before another source offered the same name.
     pub(super) aliases: HashMap<String, (Source, String)>,
     /// The names that the owner assigned.
-    given: HashMap<ToolId, String>,
+    given_names: HashMap<ToolId, String>,
     /// The source that had each name first. It keeps the name, so that no other source receives calls meant for it.
     holders: NameHolders<Source>,
     /// The sources to which overrides without a source are bound.
@@ -207,10 +204,10 @@ impl ToolNames {
             );
         }
         let given_name = |key: &str| profile.overrides.get(key)?.name.clone();
-        let given = bound.iter().filter_map(|(id, key)| Some((id.clone(), given_name(key)?)));
+        let given_names = bound.iter().filter_map(|(id, key)| Some((id.clone(), given_name(key)?)));
         let mut names = Self {
             tools: assign(named, profile),
-            given: given.collect(),
+            given_names: given_names.collect(),
             holders: inputs.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
             override_holders: bound.holders,
             awaited_overrides: bound.awaited,
@@ -226,21 +223,21 @@ impl ToolNames {
 
     /// The name that the owner assigned to a tool.
     pub(super) fn given_name(&self, tool: &Tool) -> Option<&str> {
-        if self.given.is_empty() {
+        if self.given_names.is_empty() {
             return None;
         }
-        self.given.get(&(tool.source.clone(), tool.name().clone())).map(String::as_str)
+        self.given_names.get(&(tool.source.clone(), tool.name().clone())).map(String::as_str)
     }
 
     fn add_holders(&mut self) {
         let Self { tools, holders, .. } = self;
         for tool in &*tools {
             for entry in &tool.entries {
-                let (source, own) = (&entry.tool.source, entry.tool.name().as_str());
+                let (source, catalog_name) = (&entry.tool.source, entry.tool.name().as_str());
                 // The prefixed name stays reserved after the source is removed, so that no other source can take it.
-                holders.hold(&qualified(source, own), source);
-                if tool.entries.len() == 1 && own == tool.name {
-                    holders.hold(own, source);
+                holders.hold(&qualified(source, catalog_name), source);
+                if tool.entries.len() == 1 && catalog_name == tool.name {
+                    holders.hold(catalog_name, source);
                 }
             }
         }
@@ -253,10 +250,12 @@ impl ToolNames {
         let mut aliases = HashMap::new();
         for tool in &self.tools {
             for entry in &tool.entries {
-                let (source, own) = (&entry.tool.source, entry.tool.name().as_str());
-                let mut further = vec![qualified(source, own)];
-                further.extend(prefixed_name(source, own));
-                further.extend((self.holders.get(own) == Some(source)).then(|| own.to_owned()));
+                let (source, catalog_name) = (&entry.tool.source, entry.tool.name().as_str());
+                let mut further = vec![qualified(source, catalog_name)];
+                further.extend(prefixed_name(source, catalog_name));
+                further.extend(
+                    (self.holders.get(catalog_name) == Some(source)).then(|| catalog_name.to_owned()),
+                );
                 for name in further.into_iter().filter(|name| !taken.contains(name.as_str())) {
                     aliases.entry(name).or_insert_with(|| (source.clone(), tool.name.clone()));
                 }
@@ -282,16 +281,16 @@ fn assign(named: Vec<NamedTool>, profile: &ProfileSettings) -> Vec<NamedTool> {
     let mut tools: Vec<(usize, NamedTool)> = Vec::new();
     for (order, mut tool) in assigned.into_iter().chain(prefixed).chain(plain) {
         let Some(first) = tool.entries.first() else { continue };
-        let (source, own) = (&first.tool.source, first.tool.name().as_str());
-        let given = tool.overridden(profile).and_then(|overridden| overridden.name.clone());
-        let is_given = given.is_some();
-        let mut name = given.unwrap_or_else(|| tool.name.clone());
+        let (source, catalog_name) = (&first.tool.source, first.tool.name().as_str());
+        let configured_name = tool.overridden(profile).and_then(|overridden| overridden.name.clone());
+        let is_given = configured_name.is_some();
+        let mut name = configured_name.unwrap_or_else(|| tool.name.clone());
         if !profile.lossless && !is_portable_name(&name) {
-            name = hashed(source, own);
+            name = hashed(source, catalog_name);
         }
         let is_free = |name: &String| !taken.contains(name) && !reserved.contains(name.as_str());
         if taken.contains(&name) || (!is_given && !is_free(&name)) {
-            let free = [qualified(source, own), hashed(source, own)];
+            let free = [qualified(source, catalog_name), hashed(source, catalog_name)];
             let Some(other) = free.into_iter().find(is_free) else { continue };
             name = other;
         }
@@ -354,8 +353,11 @@ fn mode_tools(
     catalog: &Catalog,
     profile: &ProfileSettings,
 ) -> Vec<Vec<Arc<Entry>>> {
-    let is_mode_tool =
-        |tool: &Tool| tool.source == Source::Native && MODE_TOOLS.contains(&tool.name().as_str());
+    let is_mode_tool = |tool: &Tool| {
+        ControlTool::of(tool).is_some_and(|control| {
+            control.has(ControlProperty::SearchMode) || control.has(ControlProperty::CodeMode)
+        })
+    };
     let is_present = |tool: &Tool| {
         let mut entries = groups.iter().flatten();
         entries.any(|entry| entry.tool.source == Source::Native && entry.tool.name() == tool.name())

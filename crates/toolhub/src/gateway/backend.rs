@@ -42,7 +42,7 @@ use crate::settings::ProfileSettings;
 /// How long after the start `tools/list` waits for servers that were never listed.
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Capacity of the notification channel of a profile.
-const CHANNEL_CAPACITY: usize = 256;
+const PROFILE_NOTIFICATION_CAPACITY: usize = 256;
 /// JSON-RPC error code for an unknown tool (2025-11-25 and 2026-07-28, server/tools: error handling).
 const UNKNOWN_TOOL: i64 = -32602;
 
@@ -110,7 +110,7 @@ impl HubBackend {
             opened_pages,
         } = shared;
         let has_name_overrides = profile.settings.overrides.values().any(|changes| changes.name.is_some());
-        let changes = broadcast::Sender::new(CHANNEL_CAPACITY);
+        let changes = broadcast::Sender::new(PROFILE_NOTIFICATION_CAPACITY);
         let settings = Arc::new(profile.settings);
         let views = ViewCache::new(ViewInputs {
             hub: Arc::clone(&hub),
@@ -359,8 +359,9 @@ impl Backend for HubBackend {
         let mut all_listed = self.all_listed.clone();
         Box::pin(async move {
             if !*all_listed.borrow() {
-                let left = FIRST_LIST_TIMEOUT.saturating_sub(self.created_at.elapsed());
-                let _ = tokio::time::timeout(left, all_listed.wait_for(|all_listed| *all_listed)).await;
+                let remaining_time = FIRST_LIST_TIMEOUT.saturating_sub(self.created_at.elapsed());
+                let _ =
+                    tokio::time::timeout(remaining_time, all_listed.wait_for(|all_listed| *all_listed)).await;
             }
         })
     }
@@ -415,15 +416,15 @@ impl Backend for HubBackend {
             missing.extend(self.views.never_listed());
             // The names of servers are visible only if something of theirs might be.
             missing.retain(|server| access.sees_source(offer, server));
-            let own =
+            let hub_items =
                 if offer == Offer::Resources { self.skill_resources(&access).await } else { Vec::new() };
             let server_items =
-                entries.into_iter().filter(|entry| !own.iter().any(|(uri, _)| *uri == entry.key));
+                entries.into_iter().filter(|entry| !hub_items.iter().any(|(uri, _)| *uri == entry.key));
             let lossless = self.profile.lossless;
             let offered = |item: RawJson| if lossless { Some(item) } else { portable_offer(offer, &item) };
             let server_items: Vec<RawJson> = server_items.filter_map(|entry| offered(entry.item)).collect();
             Ok(ItemList {
-                items: own.iter().map(|(_, item)| item.clone()).chain(server_items).collect(),
+                items: hub_items.iter().map(|(_, item)| item.clone()).chain(server_items).collect(),
                 missing,
             })
         })

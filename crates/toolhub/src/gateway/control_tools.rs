@@ -25,8 +25,8 @@ use crate::audit_trail::CALL;
 use crate::settings::Expose;
 
 /// Default and maximum number of tools in a search result.
-const DEFAULT_LIMIT: usize = 5;
-const MAX_LIMIT: usize = 50;
+const DEFAULT_SEARCH_RESULTS: usize = 5;
+const MAX_SEARCH_RESULTS: usize = 50;
 /// Factor by which a search is deepened if several hits have the same name.
 const DEPTH_FACTOR: usize = 4;
 
@@ -50,13 +50,17 @@ impl HubBackend {
             TargetKind::Search => {
                 let limit = call_arguments.get("limit").and_then(|limit| limit.decode::<usize>().ok());
                 Ok(self
-                    .search(view, &text("query"), limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT))
+                    .search(
+                        view,
+                        &text("query"),
+                        limit.unwrap_or(DEFAULT_SEARCH_RESULTS).clamp(1, MAX_SEARCH_RESULTS),
+                    )
                     .await)
             }
             TargetKind::Describe => {
                 let tool_name = text("name");
                 Ok(match view.target(tool_name.trim()) {
-                    Some(found) => self.described(tool_name.trim(), found),
+                    Some(named_target) => self.described(tool_name.trim(), named_target),
                     None => {
                         self.note_hidden_tool(&call.caller, "describe", tool_name.trim());
                         tool_error(&self.unknown(view, tool_name.trim()).message)
@@ -67,15 +71,15 @@ impl HubBackend {
                 let tool_name = text("name");
                 let tool_name = tool_name.trim();
                 match find_target(view, tool_name, &text("source")).as_deref() {
-                    Some(found) if found.kind == TargetKind::Call => {
+                    Some(named_target) if named_target.kind == TargetKind::Call => {
                         Ok(tool_error(&self_call_error().localize(self.lang)))
                     }
-                    Some(found) => {
+                    Some(named_target) => {
                         let inner =
                             call_arguments.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
                         let inner =
                             GatewayCall { name: tool_name.to_owned(), arguments: inner, caller: call.caller };
-                        Box::pin(self.dispatch(view, found, inner)).await
+                        Box::pin(self.dispatch(view, named_target, inner)).await
                     }
                     None => {
                         self.note_hidden_tool(&call.caller, CALL, tool_name);
@@ -126,11 +130,11 @@ impl HubBackend {
         }
         let sources: BTreeSet<String> = view.sources().map(ToString::to_string).collect();
         let error = if sources.contains(source) {
-            let own = view.names_at(source);
+            let source_tools = view.names_at(source);
             ToolError::UnknownTool(Box::new(UnknownTool {
                 tool: name.to_owned(),
                 server: Some(ServerId::new(source)),
-                near: similar_names(name, own, MAX_SUGGESTIONS),
+                near: similar_names(name, source_tools, MAX_SUGGESTIONS),
                 ..UnknownTool::default()
             }))
         } else {
@@ -193,12 +197,12 @@ impl HubBackend {
         let catalog = self.hub.catalog();
         let visible = Arc::new(catalog.filtered(|entry| view.name_of(&entry.tool).is_some()));
         let mut depth = limit.saturating_mul(DEPTH_FACTOR);
-        let (found, hits) = loop {
-            let found = self.hub.search_among(query, depth, Arc::clone(&visible)).await;
-            let hits = visible_hits(view, &found, limit);
-            let exhausted = !found.fits || found.hits.len() < depth;
+        let (search_result, hits) = loop {
+            let search_result = self.hub.search_among(query, depth, Arc::clone(&visible)).await;
+            let hits = visible_hits(view, &search_result, limit);
+            let exhausted = !search_result.fits || search_result.hits.len() < depth;
             if hits.len() >= limit || exhausted {
-                break (found, hits);
+                break (search_result, hits);
             }
             // Several tools may have the same name in the profile.
             depth = depth.saturating_mul(DEPTH_FACTOR * DEPTH_FACTOR);
@@ -228,7 +232,7 @@ impl HubBackend {
             false if self.is_code_mode() => "run_script calls them.".to_owned(),
             false => "describe_tool tells the arguments of one, call_tool calls it.".to_owned(),
         });
-        let confidence = if found.fits { found.confidence } else { 0.0 };
+        let confidence = if search_result.fits { search_result.confidence } else { 0.0 };
         let block = RawObject::default().with("type", "text").with("text", text);
         let structured = RawObject::default()
             .with("tools", RawJson::of(&tools))
@@ -250,9 +254,9 @@ fn find_target<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, T
 }
 
 /// The hits that the profile shows, best first, under the names it shows.
-fn visible_hits<'v>(view: &'v View, found: &SearchResult, limit: usize) -> Vec<(&'v str, f64)> {
+fn visible_hits<'v>(view: &'v View, search_result: &SearchResult, limit: usize) -> Vec<(&'v str, f64)> {
     let mut seen = HashSet::new();
-    let named = found.fitting().iter().filter_map(|hit| Some((view.name_of(&hit.tool)?, hit.score)));
+    let named = search_result.fitting().iter().filter_map(|hit| Some((view.name_of(&hit.tool)?, hit.score)));
     named.filter(|(name, _)| seen.insert(*name)).take(limit).collect()
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolhub_core::caller::{Caller, ClientResponse};
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{
     BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, Source, ToolError, ToolName,
@@ -16,9 +17,6 @@ use super::Gateways;
 use super::assigned_names::would_offer;
 use super::backend::HubBackend;
 use super::profile_access::ProfileAccess;
-
-/// The JSON-RPC error for a request that the client does not support.
-const UNSUPPORTED_REQUEST: i64 = -32601;
 
 /// Numbers of callers, apart from those of MCP clients.
 static NEXT_CALLER: AtomicU64 = AtomicU64::new(1 << 62);
@@ -109,9 +107,9 @@ impl Gateways {
 
     /// The names of the arguments that a profile fixes for a tool of the catalog. Clients do not see them.
     pub fn fixed_arguments(&self, tool: &str) -> Vec<String> {
-        let is_of_tool = |key: &str, given: Option<&str>| {
+        let is_of_tool = |key: &str, assigned_name: Option<&str>| {
             key == tool
-                || given == Some(tool)
+                || assigned_name == Some(tool)
                 || key.strip_suffix(tool).is_some_and(|rest| rest.ends_with("__"))
         };
         let overrides = self.profiles.values().flat_map(|(backend, _)| &backend.profile.overrides);
@@ -218,7 +216,7 @@ impl DirectClient for SilentClient {
 
     fn ask(&self, method: String, _: Option<RawJson>) -> BoxFuture<'_, ClientResponse> {
         let unsupported = format!("this client does not support {method}");
-        Box::pin(std::future::ready(Err((UNSUPPORTED_REQUEST, unsupported))))
+        Box::pin(std::future::ready(Err((METHOD_NOT_FOUND, unsupported))))
     }
 }
 

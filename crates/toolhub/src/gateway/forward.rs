@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use toolhub_access::Action;
+use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
 use toolhub_core::{CallerHandle, Localize as _, RawJson, RawObject, ServerId};
@@ -40,7 +41,7 @@ const TASK_FIELDS: [&str; 9] = [
     "pollIntervalMs",
 ];
 /// JSON-RPC error codes of a server for an unknown resource or method.
-const NOT_FOUND_CODES: [i64; 3] = [-32602, -32002, -32601];
+const NOT_FOUND_CODES: [i64; 3] = [-32602, -32002, METHOD_NOT_FOUND];
 
 /// JSON-RPC error code of a request that failed at the server.
 const FAILED: i64 = -32603;
@@ -264,12 +265,12 @@ impl HubBackend {
         access: &ProfileAccess,
     ) -> Result<ServerId, RpcError> {
         let servers = self.servers();
-        let known = self.resource_subscriptions.server(&servers, uri).cloned();
-        let known = match known {
+        let subscribed_server = self.resource_subscriptions.server(&servers, uri).cloned();
+        let permitted_server = match subscribed_server {
             Some(server) => self.permitted_servers(vec![server], uri, access, Action::Subscribe).await.pop(),
             None => None,
         };
-        let server = match known {
+        let server = match permitted_server {
             Some(server) => Some(server),
             None => self.owners(uri, access, Action::Subscribe).await.into_iter().next(),
         };
@@ -322,15 +323,15 @@ impl HubBackend {
         access: &ProfileAccess,
         action: Action<'_>,
     ) -> Result<OfferedItem, RpcError> {
-        let found = self
+        let permitted_prompt = self
             .prompt_named(name)
             .await
             .filter(|entry| access.sees_item(Offer::Prompts, entry) && access.gets_prompt(entry, action));
-        if found.is_none() {
+        if permitted_prompt.is_none() {
             let operation = if action == Action::Complete { "complete" } else { "get prompt" };
             self.note_hidden_prompt(name, access, operation).await;
         }
-        found.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
+        permitted_prompt.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
     }
 
     /// Records the use of a resource if a server or skill has it, and the principal may not use it. Unknown resources take as

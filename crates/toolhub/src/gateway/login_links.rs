@@ -146,9 +146,9 @@ impl LoginLinks {
         links.into_iter().find_map(|link| {
             let mut link_state = link.state();
             let is_own = link_state.begun.as_ref().is_some_and(|begun| {
-                let mut own = cookies.iter().filter(|(name, _)| *name == link.cookie);
+                let mut login_cookies = cookies.iter().filter(|(name, _)| *name == link.cookie);
                 // Two cookies of one name come from different hosts.
-                let is_browser = match (own.next(), own.next()) {
+                let is_browser = match (login_cookies.next(), login_cookies.next()) {
                     (Some((_, cookie)), None) => is_same(cookie.expose(), begun.browser.expose()),
                     _ => false,
                 };
@@ -173,7 +173,8 @@ fn host_of(server: &Server) -> Option<String> {
 
 /// Compares in constant time.
 fn is_same(one: &str, other: &str) -> bool {
-    let differing = one.bytes().zip(other.bytes()).fold(0, |all, (one, other)| all | (one ^ other));
+    let differing =
+        one.bytes().zip(other.bytes()).fold(0, |difference, (one, other)| difference | (one ^ other));
     one.len() == other.len() && differing == 0
 }
 
@@ -211,8 +212,9 @@ impl Gateways {
     async fn identify(&self, credential: &Secret) -> Option<Arc<Principal>> {
         let find = || {
             let profiles = std::iter::once(None).chain(self.names().map(Some));
-            let mut found = profiles.filter_map(|profile| self.access.find(credential.expose(), profile));
-            found.next().map(|verified| verified.principal)
+            let mut verified_callers =
+                profiles.filter_map(|profile| self.access.find(credential.expose(), profile));
+            verified_callers.next().map(|verified| verified.principal)
         };
         if let Some(principal) = find() {
             return Some(principal);
@@ -227,8 +229,8 @@ impl Gateways {
     async fn begin_login(&self, id: &str, credential: Secret, origin: Option<&str>) -> LoginPage {
         let links = &self.login_links;
         // Another site must not send the form: its user would log in for the attacker.
-        let own = links.base.as_ref().map(PublicUrl::origin);
-        if origin.is_none() || origin != own.as_deref() {
+        let own_origin = links.base.as_ref().map(PublicUrl::origin);
+        if origin.is_none() || origin != own_origin.as_deref() {
             return login_pages::message(403, &PageText::OTHER_SITE);
         }
         let Some(link) = links.find(id) else { return login_pages::message(404, &PageText::UNKNOWN_LINK) };

@@ -10,7 +10,7 @@ use toolhub_mcp_client::ClientHandler;
 use super::visible_changes::ProfileChange;
 
 /// Capacity of the channel. A receiver that lags further behind gets a summary of the missed notifications.
-const CHANNEL_CAPACITY: usize = 256;
+const NOTIFICATION_CAPACITY: usize = 256;
 
 /// Receives notifications of servers and broadcasts them to the gateways.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct NotificationBus(broadcast::Sender<ProfileChange>);
 
 impl Default for NotificationBus {
     fn default() -> Self {
-        Self(broadcast::Sender::new(CHANNEL_CAPACITY))
+        Self(broadcast::Sender::new(NOTIFICATION_CAPACITY))
     }
 }
 

@@ -190,9 +190,9 @@ impl OfferCache {
     fn request(&self, server: &Arc<Server>, offer: Offer) -> bool {
         let list_key = (server.id().clone(), offer.key());
         let mut state = self.state();
-        let known = state.lists.get(&list_key);
-        let unknown = known.is_none_or(|list| list.changed);
-        if !unknown && known.is_some_and(|list| is_recent(list.listed_at, DEFAULT_LIST_TTL)) {
+        let cached_list = state.lists.get(&list_key);
+        let unknown = cached_list.is_none_or(|list| list.changed);
+        if !unknown && cached_list.is_some_and(|list| is_recent(list.listed_at, DEFAULT_LIST_TTL)) {
             return false;
         }
         if state.requested.contains(&list_key) {
@@ -298,7 +298,7 @@ impl OfferCache {
     /// Every item of one kind from these servers, in their order, under its own name.
     async fn every(&self, servers: &[Arc<Server>], offer: Offer) -> OfferedItems {
         self.wait_for_lists(servers, offer).await;
-        let (lists, missing) = self.known(servers, offer, |list| &list.items);
+        let (lists, missing) = self.cached_lists(servers, offer, |list| &list.items);
         let mut entries = Vec::new();
         for (server, list) in servers.iter().zip(&lists) {
             for item in list.iter() {
@@ -313,7 +313,7 @@ impl OfferCache {
     /// The names or URIs of one kind from these servers, in their order.
     pub(super) async fn keys(&self, servers: &[Arc<Server>], offer: Offer) -> Vec<Arc<ListKeys>> {
         self.wait_for_lists(servers, offer).await;
-        self.known(servers, offer, |list| &list.keys).0
+        self.cached_lists(servers, offer, |list| &list.keys).0
     }
 
     /// Requests the lists that are missing or outdated, and waits for them for a limited time.
@@ -334,7 +334,7 @@ impl OfferCache {
     }
 
     /// A part of the fetched list of each of these servers, and the servers whose list is missing.
-    fn known<T: Default>(
+    fn cached_lists<T: Default>(
         &self,
         servers: &[Arc<Server>],
         offer: Offer,
@@ -344,14 +344,14 @@ impl OfferCache {
         let (mut lists, mut missing) = (Vec::new(), Vec::new());
         for server in servers {
             let list_key = (server.id().clone(), offer.key());
-            let known = state.lists.get(&list_key).map(|list| Arc::clone(part(list)));
-            if known.is_none() {
+            let cached_list = state.lists.get(&list_key).map(|list| Arc::clone(part(list)));
+            if cached_list.is_none() {
                 missing.push(server.id().clone());
             }
-            if known.is_none() || state.requested.contains(&list_key) {
+            if cached_list.is_none() || state.requested.contains(&list_key) {
                 state.promised.insert(list_key);
             }
-            lists.push(known.unwrap_or_default());
+            lists.push(cached_list.unwrap_or_default());
         }
         (lists, missing)
     }

@@ -15,7 +15,7 @@ impl OpenedPages {
     /// Adds a held call by its id. Returns whether it is new.
     pub(super) fn add(&self, id: &str) -> bool {
         let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if opened.iter().any(|known| known == id) {
+        if opened.iter().any(|opened_id| opened_id == id) {
             return false;
         }
         if opened.len() >= MAX_OPENED_PAGES {

@@ -5,14 +5,12 @@ use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
+use toolhub_core::source::SOURCE_SEPARATOR;
 use toolhub_core::{Source, ToolName};
 use toolhub_engine::reserved::hashed;
 use toolhub_engine::{Entry, Policy};
 
 use crate::settings::ProfileSettings;
-
-/// Between the name of a source and that of its tool.
-const SEPARATOR: &str = "__";
 
 /// A tool: its source, and its name in the catalog.
 pub(super) type ToolId = (Source, ToolName);
@@ -140,9 +138,9 @@ impl BoundOverrides {
         if !is_awaited {
             self.holders.insert(key.to_owned(), holder.clone());
         }
-        let (own, others): (Vec<&Arc<Entry>>, Vec<&Arc<Entry>>) =
+        let (holder_entries, others): (Vec<&Arc<Entry>>, Vec<&Arc<Entry>>) =
             candidates.into_iter().partition(|entry| entry.tool.source == holder);
-        self.keys.extend(own.into_iter().map(|entry| (id_of(entry), key.to_owned())));
+        self.keys.extend(holder_entries.into_iter().map(|entry| (id_of(entry), key.to_owned())));
         if others.is_empty() {
             return;
         }
@@ -254,13 +252,14 @@ impl<'a> ToolIndex<'a> {
         if let Some(entry) = self.with_hash(key) {
             return Reading::Tool(id_of(entry));
         }
-        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR);
+        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SOURCE_SEPARATOR);
         let named = sources.iter().filter_map(|source| Some((source, rest_of(source)?)));
         let Some((source, name)) = named.max_by_key(|(source, _)| source.len()) else { return Reading::Bare };
         let Some(tools) = self.by_source.get(source) else { return Reading::Absent };
         let SourceTools { by_name, by_wire_name } = tools;
-        let found = by_name.get(name).or_else(|| by_wire_name.get(name)).or_else(|| by_name.get(key));
-        found.map_or(Reading::Absent, |entry| Reading::Tool(id_of(entry)))
+        let matching_entry =
+            by_name.get(name).or_else(|| by_wire_name.get(name)).or_else(|| by_name.get(key));
+        matching_entry.map_or(Reading::Absent, |entry| Reading::Tool(id_of(entry)))
     }
 }
 
@@ -291,7 +290,7 @@ mod tests {
         {
             return Reading::Tool(id_of(entry));
         }
-        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SEPARATOR);
+        let rest_of = |source: &String| key.strip_prefix(source.as_str())?.strip_prefix(SOURCE_SEPARATOR);
         let named = sources.iter().filter_map(|source| Some((source, rest_of(source)?)));
         let Some((source, name)) = named.max_by_key(|(source, _)| source.len()) else { return Reading::Bare };
         let mut own = entries().filter(|entry| entry.tool.source.to_string() == *source);

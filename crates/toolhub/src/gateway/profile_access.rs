@@ -55,8 +55,8 @@ impl ProfileAccess {
     /// All names of a tool: rules may also use the one that the owner assigned to this tool of this source.
     fn names<'a>(&'a self, entry: &'a Entry) -> Vec<&'a str> {
         let [own, wire] = tool_names(&entry.tool);
-        let given = self.names.as_ref().and_then(|names| names.given_name(&entry.tool));
-        [own, wire].into_iter().chain(given).collect()
+        let assigned_name = self.names.as_ref().and_then(|names| names.given_name(&entry.tool));
+        [own, wire].into_iter().chain(assigned_name).collect()
     }
 
     /// The permissions, if anything is restricted.
@@ -100,11 +100,10 @@ impl ProfileAccess {
         self.decide(permissions, Action::Call, resource)
     }
 
-    /// Whether the principal may do this with a prompt, a resource or a skill of a source.
-    pub(super) fn allows(&self, action: Action<'_>, kind: ItemKind, item: (&Source, &[&str])) -> bool {
+    /// Whether the principal may do this with a prompt, a resource or a skill.
+    pub(super) fn allows(&self, action: Action<'_>, item: Resource<'_>) -> bool {
         let Some(permissions) = &self.permissions else { return true };
-        let (source, names) = item;
-        self.decide(permissions, action, Resource::item(kind, source, names)).is_allowed()
+        self.decide(permissions, action, item).is_allowed()
     }
 
     /// Whether an item of a list is visible. Does not depend on the name that it is offered under, which depends on the items of
@@ -120,7 +119,8 @@ impl ProfileAccess {
         }
         let (source, kind) = (Source::Server(server.clone()), kind_of(offer));
         let names = offered_names(server, key);
-        let is_seen = self.allows(Action::See, kind, (&source, &names.each_ref().map(String::as_str)));
+        let names = names.each_ref().map(String::as_str);
+        let is_seen = self.allows(Action::See, Resource::item(kind, &source, &names));
         is_seen && (offer != Offer::Resources || !self.forbids_reading(server, key))
     }
 
@@ -173,22 +173,23 @@ impl ProfileAccess {
     pub(super) fn gets_prompt(&self, prompt: &OfferedItem, action: Action<'_>) -> bool {
         let source = Source::Server(prompt.server.id().clone());
         let names = prompt.names();
-        self.allows(action, ItemKind::Prompt, (&source, &names.each_ref().map(String::as_str)))
+        let names = names.each_ref().map(String::as_str);
+        self.allows(action, Resource::item(ItemKind::Prompt, &source, &names))
     }
 
     /// Whether any item of a source may be visible: no rule names this kind, or one allows all of its items.
     pub(super) fn sees_source(&self, offer: Offer, server: &ServerId) -> bool {
         let source = Source::Server(server.clone());
-        self.allows(Action::See, kind_of(offer), (&source, &[""]))
+        self.allows(Action::See, Resource::item(kind_of(offer), &source, &[""]))
     }
 
     /// Whether a skill may be listed and used; a skill of a server is named `server:skill`.
     pub(super) fn admits_skill(&self, name: &str) -> bool {
-        let (source, own) = match name.split_once(':') {
-            Some((server, own)) => (Source::from_name(server), own),
+        let (source, skill_name) = match name.split_once(':') {
+            Some((server, skill_name)) => (Source::from_name(server), skill_name),
             None => (Source::Skill, name),
         };
-        self.allows(Action::UseSkill, ItemKind::Skill, (&source, &[own, name]))
+        self.allows(Action::UseSkill, Resource::item(ItemKind::Skill, &source, &[skill_name, name]))
     }
 
     /// The input schema of a tool, narrowed by rules about arguments.

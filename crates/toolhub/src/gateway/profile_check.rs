@@ -2,11 +2,11 @@
 
 use toolhub_agent::ToolAllowlist;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::{RawJson, Source, ToolError};
+use toolhub_core::{ControlProperty, ControlTool, RawJson, Source, ToolError};
 use toolhub_engine::{Entry, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{PortabilityError, portable};
 
-use super::assigned_names::{NameInputs, OWNER_TOOLS};
+use super::assigned_names::NameInputs;
 use super::overrides::{AmbiguousOverride, AwaitedOverride};
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
@@ -15,7 +15,7 @@ impl Hub {
     /// Problems with names in the profiles of the gateway. Tools are checked only once all servers have been listed, since an
     /// unknown tool may belong to a server that has not.
     pub fn profile_problems(&self) -> Vec<LocalizedText> {
-        let mut found = Vec::new();
+        let mut problems = Vec::new();
         let unlisted = self.not_in_catalog();
         let catalog = self.catalog();
         let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
@@ -26,7 +26,7 @@ impl Hub {
             let sources = servers.iter().map(|server| server.id().as_str()).chain(["native", "skill"]);
             let sources: Vec<&str> = sources.collect();
             let unknown = settings.servers.iter().filter(|name| !is_source(name)).map(String::as_str);
-            found.extend(unknown.map(|name| {
+            problems.extend(unknown.map(|name| {
                 let hint = hint(name, &sources, "toolhub servers list", "列出所有服务器");
                 LocalizedText::new(
                     format!(
@@ -52,21 +52,27 @@ impl Hub {
                 unlisted: &unlisted,
             };
             let bound = inputs.bound_overrides(&catalog);
-            let withheld = bound.awaited.iter().filter(|one| one.is_withheld);
-            found.extend(withheld.map(|one| awaited_override(profile, one)));
+            let withheld = bound.awaited.iter().filter(|bound_override| bound_override.is_withheld);
+            problems.extend(withheld.map(|bound_override| awaited_override(profile, bound_override)));
             if all_listed {
-                found.extend(unknown_tools(profile, settings, &names));
-                found.extend(bound.ambiguous.iter().map(|one| ambiguous_override(profile, settings, one)));
+                problems.extend(unknown_tools(profile, settings, &names));
+                problems.extend(
+                    bound
+                        .ambiguous
+                        .iter()
+                        .map(|bound_override| ambiguous_override(profile, settings, bound_override)),
+                );
             }
             if self.settings().auth.tokens.len() > 1 {
-                let reserved = OWNER_TOOLS.iter().filter(|name| settings.names_tool(name));
-                found.extend(reserved.map(|name| not_for_several(profile, name)));
+                let reserved = ControlTool::names_with(ControlProperty::OwnerData)
+                    .filter(|name| settings.names_tool(name));
+                problems.extend(reserved.map(|name| not_for_several(profile, name)));
             }
         }
         let left_out =
             catalog.iter().filter_map(|entry| Some((entry, portable(entry.tool.definition.raw()).err()?)));
-        found.extend(left_out.map(|(entry, PortabilityError(why))| not_offered(entry, &why)));
-        found
+        problems.extend(left_out.map(|(entry, PortabilityError(why))| not_offered(entry, &why)));
+        problems
     }
 }
 
@@ -169,8 +175,8 @@ fn hint(name: &str, names: &[&str], command: &str, lists: &str) -> (String, Stri
 fn unknown_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> Vec<LocalizedText> {
     // A pattern may use the tool's own name, or its prefixed name if several sources have that name.
     let fits = |pattern: &str| {
-        let own = pattern.rsplit_once("__").map_or(pattern, |(_, own)| own);
-        [pattern, own]
+        let bare_name = pattern.rsplit_once("__").map_or(pattern, |(_, bare_name)| bare_name);
+        [pattern, bare_name]
             .iter()
             .any(|pattern| ToolAllowlist::new(vec![(*pattern).to_owned()]).without(names).next().is_none())
     };
@@ -184,12 +190,12 @@ fn unknown_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> V
         ("pinned", &settings.pinned),
         ("overrides", &overrides),
     ];
-    let mut found = Vec::new();
+    let mut problems = Vec::new();
     for (key, list) in lists {
         let is_there = |name: &String| fits(name) || (["pinned", "deny"].contains(&key) && renamed(name));
         for name in list.iter().filter(|name| !is_there(name)) {
             let hint = hint(name, names, "toolhub tools", "列出所有工具");
-            found.push(LocalizedText::new(
+            problems.push(LocalizedText::new(
                 format!(
                     "`[profiles.{profile}] {key}` names `{name}`, and no tool is called that; {}",
                     hint.0
@@ -198,5 +204,5 @@ fn unknown_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> V
             ));
         }
     }
-    found
+    problems
 }

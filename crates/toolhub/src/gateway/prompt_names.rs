@@ -112,8 +112,8 @@ fn names_of(
         let Some(prompt @ (server, key)) = prompts.get(index) else { continue };
         let further = [qualified(&source(server), key), hashed(&source(server), key)];
         let is_plain = !is_prefixed(prompt) && budget.admits(key, server);
-        let own = is_plain.then(|| key.clone());
-        let mut free = own.into_iter().chain(further);
+        let plain_name = is_plain.then(|| key.clone());
+        let mut free = plain_name.into_iter().chain(further);
         names[index] = free.find(|name| taken.insert(name.clone()));
     }
     names

@@ -51,14 +51,15 @@ fn claiming(offered: &[OfferedUris], uri: &str) -> Vec<usize> {
 /// are.
 fn listing_other_spelling(offered: &[OfferedUris], uri: &str) -> Vec<usize> {
     let (wanted, wanted_rest) = (canonical(uri), query_of(uri));
-    let lists =
-        |one: &OfferedUris| one.listed.spellings(&wanted).any(|listed| query_of(listed) == wanted_rest);
+    let lists = |offered_uris: &OfferedUris| {
+        offered_uris.listed.spellings(&wanted).any(|listed| query_of(listed) == wanted_rest)
+    };
     (0..offered.len()).filter(|index| offered.get(*index).is_some_and(lists)).collect()
 }
 
 /// The servers that have any template for a URI.
 fn matching(offered: &[OfferedUris], uri: &str) -> Vec<usize> {
-    let fits = |one: &OfferedUris| one.template_match(uri).is_some();
+    let fits = |offered_uris: &OfferedUris| offered_uris.template_match(uri).is_some();
     (0..offered.len()).filter(|index| offered.get(*index).is_some_and(fits)).collect()
 }
 
@@ -113,13 +114,13 @@ impl HubBackend {
 /// The servers that have resources of the same scheme, or the only server that has resources.
 fn servers_of_scheme(servers: &[Arc<Server>], offered: &[OfferedUris], uri: &str) -> Vec<Arc<Server>> {
     let scheme = scheme_of(uri);
-    let listing = servers.iter().zip(offered.iter().map(|one| &one.listed));
-    let with_templates = servers.iter().zip(offered.iter().map(|one| &one.templates));
+    let listing = servers.iter().zip(offered.iter().map(|offered_uris| &offered_uris.listed));
+    let with_templates = servers.iter().zip(offered.iter().map(|offered_uris| &offered_uris.templates));
     let (mut any, mut same): (Vec<Arc<Server>>, Vec<Arc<Server>>) = (Vec::new(), Vec::new());
     for (server, keys) in listing.chain(with_templates).filter(|(_, keys)| !keys.is_empty()) {
         let is_same = keys.iter().any(|key| has_scheme(key) && scheme_of(key) == scheme);
         for list in [Some(&mut any), is_same.then_some(&mut same)].into_iter().flatten() {
-            if !list.iter().any(|known| known.id() == server.id()) {
+            if !list.iter().any(|listed_server| listed_server.id() == server.id()) {
                 list.push(Arc::clone(server));
             }
         }

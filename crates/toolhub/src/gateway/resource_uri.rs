@@ -79,16 +79,16 @@ pub(super) fn is_within(canonical_uri: &str, canonical_folder: &str) -> bool {
 
 /// A reading, without percent-encoding, and the requested text if both differ in notation only.
 fn notations(uri: &str, reading: String) -> Vec<String> {
-    let mut all = vec![reading];
-    for other in [decode(&all[0]), recode(&all[0])] {
-        if !all.contains(&other) {
-            all.push(other);
+    let mut notations = vec![reading];
+    for other in [decode(&notations[0]), recode(&notations[0])] {
+        if !notations.contains(&other) {
+            notations.push(other);
         }
     }
-    if !all.iter().any(|known| known == uri) && comparable(uri) == comparable(&all[0]) {
-        all.push(uri.to_owned());
+    if !notations.iter().any(|notation| notation == uri) && comparable(uri) == comparable(&notations[0]) {
+        notations.push(uri.to_owned());
     }
-    all
+    notations
 }
 
 /// A URI in a form that is equal for texts that differ in percent-encoding of characters without a meaning in paths, in the letter

@@ -20,10 +20,10 @@ pub(super) struct SharedList(Mutex<Weak<NestedToolList>>);
 impl SharedList {
     /// The list that another script uses, or a new one.
     pub(super) fn get_or_make(&self, make: impl FnOnce() -> Arc<NestedToolList>) -> Arc<NestedToolList> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.upgrade().unwrap_or_else(|| {
+        let mut cached_list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached_list.upgrade().unwrap_or_else(|| {
             let list = make();
-            *known = Arc::downgrade(&list);
+            *cached_list = Arc::downgrade(&list);
             list
         })
     }

@@ -48,8 +48,8 @@ fn script_tool(name: &str, target: &Target) -> NestedTool {
         [Source::Server(id)] => {
             // A prefixed name repeats the server.
             let is_prefixed = name.strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with("__"));
-            let own = if is_prefixed { target.tool.as_str() } else { name };
-            Some((id.to_string(), own.to_owned()))
+            let tool_name = if is_prefixed { target.tool.as_str() } else { name };
+            Some((id.to_string(), tool_name.to_owned()))
         }
         _ => None,
     };

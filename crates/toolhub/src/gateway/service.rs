@@ -30,7 +30,7 @@ impl CallCounts {
 }
 
 /// Maximum number of principals that are counted apart. The calls of others are counted together.
-const MAX_PRINCIPALS: usize = 200;
+const MAX_COUNTED_PRINCIPALS: usize = 200;
 /// The label of principals that are not counted apart. No principal has this id.
 const OTHER: &str = "other";
 
@@ -58,7 +58,7 @@ impl CallOutcome {
 /// Counts calls by principal and outcome, for a bounded number of principals.
 #[derive(Debug, Default)]
 pub(super) struct PrincipalCounts {
-    known: RwLock<HashMap<Arc<str>, OutcomeCounts>>,
+    counts_by_principal: RwLock<HashMap<Arc<str>, OutcomeCounts>>,
     others: OutcomeCounts,
 }
 
@@ -67,13 +67,16 @@ type OutcomeCounts = [AtomicU64; 3];
 impl PrincipalCounts {
     pub(super) fn count(&self, principal: &Arc<str>, outcome: CallOutcome) {
         let add = |counts: &OutcomeCounts| counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
-        if let Some(counts) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(principal) {
+        if let Some(counts) =
+            self.counts_by_principal.read().unwrap_or_else(PoisonError::into_inner).get(principal)
+        {
             add(counts);
             return;
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MAX_PRINCIPALS || known.contains_key(principal) {
-            add(known.entry(Arc::clone(principal)).or_default());
+        let mut counts_by_principal =
+            self.counts_by_principal.write().unwrap_or_else(PoisonError::into_inner);
+        if counts_by_principal.len() < MAX_COUNTED_PRINCIPALS || counts_by_principal.contains_key(principal) {
+            add(counts_by_principal.entry(Arc::clone(principal)).or_default());
         } else {
             add(&self.others);
         }
@@ -91,8 +94,8 @@ impl PrincipalCounts {
                 family.labelled_by(&[("principal", principal), ("outcome", outcome.name())], count);
             }
         };
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.iter().for_each(|(principal, counts)| write(principal, counts));
+        let counts_by_principal = self.counts_by_principal.read().unwrap_or_else(PoisonError::into_inner);
+        counts_by_principal.iter().for_each(|(principal, counts)| write(principal, counts));
         if self.others.iter().any(|count| count.load(Ordering::Relaxed) > 0) {
             write(OTHER, &self.others);
         }
@@ -122,8 +125,8 @@ impl HubService for Gateways {
                 let list = view.list.as_ref()?;
                 // Failures of an earlier run are reported only if they occur again.
                 let new = |at: &SystemTime| *at >= self.created_at;
-                let known = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
-                let why = list.known_problem().filter(|_| known.is_some_and(new))?;
+                let last_failure = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
+                let why = list.known_problem().filter(|_| last_failure.is_some_and(new))?;
                 Some(format!("server `{}`: {}", view.spec.id, why.localize(Lang::En)))
             })
             .collect();
@@ -192,7 +195,10 @@ mod tests {
         let mut out = MetricsText::default();
         counts.write(&mut out);
         let text = out.into_text();
-        assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), 3 * (MAX_PRINCIPALS + 1));
+        assert_eq!(
+            text.lines().filter(|line| !line.starts_with('#')).count(),
+            3 * (MAX_COUNTED_PRINCIPALS + 1)
+        );
         for sample in [
             r#"{principal="other",outcome="succeeded"} 800"#,
             r#"{principal="other",outcome="refused"} 800"#,

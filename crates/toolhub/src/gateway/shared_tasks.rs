@@ -104,8 +104,8 @@ impl SharedTasks {
                 }
                 return Ok(());
             }
-            let Some(known) = self.store.entry_in_slot(KIND, &slot).await? else { continue };
-            if self.settle(&known, &stored, scope).await? {
+            let Some(occupant) = self.store.entry_in_slot(KIND, &slot).await? else { continue };
+            if self.settle(&occupant, &stored, scope).await? {
                 return Ok(());
             }
         }
@@ -114,22 +114,22 @@ impl SharedTasks {
     }
 
     /// Compares a task with an earlier one of the same id. Returns false if the caller must try again.
-    async fn settle(&self, known: &StateEntry, new: &StoredTask, scope: &str) -> Result<bool, StoreError> {
-        let Some(before) = StoredTask::of(known) else {
-            self.store.remove_entry(KIND, &known.id, &known.revision).await?;
+    async fn settle(&self, occupant: &StateEntry, new: &StoredTask, scope: &str) -> Result<bool, StoreError> {
+        let Some(before) = StoredTask::of(occupant) else {
+            self.store.remove_entry(KIND, &occupant.id, &occupant.revision).await?;
             return Ok(false);
         };
-        if known.scope != scope && before.is_before_restart(new) {
+        if occupant.scope != scope && before.is_before_restart(new) {
             // The restarted server has forgotten the earlier task.
-            self.store.remove_entry(KIND, &known.id, &known.revision).await?;
+            self.store.remove_entry(KIND, &occupant.id, &occupant.revision).await?;
             return Ok(false);
         }
-        let is_ambiguous = before.is_ambiguous || known.scope != scope;
+        let is_ambiguous = before.is_ambiguous || occupant.scope != scope;
         let replacement = Replacement {
             kind: KIND,
-            id: known.id.clone(),
-            expected: known.revision.clone(),
-            slot: known.slot.clone(),
+            id: occupant.id.clone(),
+            expected: occupant.revision.clone(),
+            slot: occupant.slot.clone(),
             value: StoredTask { is_ambiguous, ..new.clone() }.to_json()?,
             expires_at: SystemTime::now() + RETENTION,
         };

@@ -83,19 +83,19 @@ impl HubBackend {
                 continue;
             }
             // A URI below the name of another server belongs to that server, regardless of the order of the servers.
-            let taken = listed.iter().any(|known| known.uri == entry.uri)
+            let taken = listed.iter().any(|listed_skill| listed_skill.uri == entry.uri)
                 || self.belongs_to_other_server(&server, &entry.uri);
-            let own = entry.uri.strip_prefix("skill://").filter(|_| taken);
-            let uri = own.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
+            let taken_path = entry.uri.strip_prefix("skill://").filter(|_| taken);
+            let uri = taken_path.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
             let entry_shown = uri.as_ref().map(|uri| moved(&entry, uri));
-            let one = ListedSkill {
+            let shown_skill = ListedSkill {
                 uri: uri.unwrap_or_else(|| entry.uri.clone()),
                 entry: entry_shown.unwrap_or_else(|| entry.raw.clone()),
                 source: SkillSource::Server(server, entry),
             };
             // Skips a skill whose URI is still not unique. URIs with another scheme are never prefixed.
-            if !listed.iter().any(|known| known.uri == one.uri) {
-                listed.push(one);
+            if !listed.iter().any(|listed_skill| listed_skill.uri == shown_skill.uri) {
+                listed.push(shown_skill);
             }
         }
         listed
@@ -137,7 +137,8 @@ impl HubBackend {
                 .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
         };
         let listed = self.shown_skills(access).await;
-        let page: Vec<&RawJson> = listed.iter().skip(start).take(PAGE_SIZE).map(|one| &one.entry).collect();
+        let page: Vec<&RawJson> =
+            listed.iter().skip(start).take(PAGE_SIZE).map(|skill| &skill.entry).collect();
         let result = RawObject::default().with("skills", RawJson::of(&page));
         let next = start.saturating_add(PAGE_SIZE);
         Ok(match next < listed.len() {
@@ -152,9 +153,9 @@ impl HubBackend {
         uri: &str,
         access: &ProfileAccess,
     ) -> Result<SourcedResult, RpcError> {
-        let found = self.shown_skills(access).await.into_iter().find(|one| one.uri == uri);
-        if let Some(found) = found {
-            return Ok(found.answer(RawObject::default().with("skill", found.entry.clone()).into_raw()));
+        let skill = self.shown_skills(access).await.into_iter().find(|skill| skill.uri == uri);
+        if let Some(skill) = skill {
+            return Ok(skill.answer(RawObject::default().with("skill", skill.entry.clone()).into_raw()));
         }
         // A server may have skills that it does not list.
         if is_manifest(uri) {
@@ -194,25 +195,28 @@ impl HubBackend {
             return None;
         }
         let listed = self.shown_skills(access).await;
-        let is_below =
-            |one: &&ListedSkill| uri.strip_prefix(one.root()).is_some_and(|rest| rest.starts_with('/'));
+        let is_below = |matching_skill: &&ListedSkill| {
+            uri.strip_prefix(matching_skill.root()).is_some_and(|rest| rest.starts_with('/'))
+        };
         let not_found = || {
             RpcError::invalid_params(format!("Resource not found: {uri}"))
                 .with_data(RawObject::default().with("uri", uri))
         };
         // Another spelling of a file gets the file as it was listed and checked, and nothing else.
-        let (one, file) = match listed.iter().find(is_below) {
-            Some(one) => (one, uri.to_owned()),
+        let (matching_skill, file) = match listed.iter().find(is_below) {
+            Some(matching_skill) => (matching_skill, uri.to_owned()),
             None => {
-                let one = listed.iter().find(|one| is_within(&wanted, &canonical(one.root())))?;
-                let mut files = one.files().into_iter().map(|(file, _)| file);
+                let matching_skill = listed
+                    .iter()
+                    .find(|matching_skill| is_within(&wanted, &canonical(matching_skill.root())))?;
+                let mut files = matching_skill.files().into_iter().map(|(file, _)| file);
                 match files.find(|file| canonical(file) == wanted) {
-                    Some(file) => (one, file),
+                    Some(file) => (matching_skill, file),
                     None => return Some(Err(not_found())),
                 }
             }
         };
-        let read = match &one.source {
+        let read = match &matching_skill.source {
             SkillSource::Hub(skill) => hub_skill_file(skill, &file)
                 .await
                 .map(|result| if file == uri { result } else { renamed(&result, uri) }),
@@ -221,14 +225,17 @@ impl HubBackend {
                 Err(not_found())
             }
             SkillSource::Server(server, entry) => {
-                let server_uri =
-                    format!("{}{}", entry.root(), file.strip_prefix(one.root()).unwrap_or_default());
+                let server_uri = format!(
+                    "{}{}",
+                    entry.root(),
+                    file.strip_prefix(matching_skill.root()).unwrap_or_default()
+                );
                 let read = self.hub.server_skills.read(server, entry, &server_uri).await;
                 read.map(|result| if server_uri == uri { result } else { renamed(&result, uri) })
                     .map_err(|why| RpcError::invalid_params(why.localize(Lang::En)))
             }
         };
-        Some(read.map(|result| one.answer(result)))
+        Some(read.map(|result| matching_skill.answer(result)))
     }
 
     /// `resources/directory/read`. Returns `None` if the URI is not a folder of a skill whose files are listed.
@@ -249,7 +256,7 @@ impl HubBackend {
         if !files.iter().any(|(file, _)| is_below(file, requested)) {
             let wanted = canonical(requested);
             let wanted = wanted.trim_end_matches('/');
-            let is_in_skill = |one: &ListedSkill| is_within(wanted, &canonical(one.root()));
+            let is_in_skill = |skill: &ListedSkill| is_within(wanted, &canonical(skill.root()));
             if !listed.iter().any(is_in_skill) {
                 return None;
             }
@@ -257,8 +264,8 @@ impl HubBackend {
                 let ends = file.match_indices('/').map(|(at, _)| at).chain([file.len()]);
                 ends.map(|end| &file[..end])
             });
-            match folders.into_iter().find(|known| canonical(known).trim_end_matches('/') == wanted) {
-                Some(known) => known.clone_into(&mut folder),
+            match folders.into_iter().find(|existing| canonical(existing).trim_end_matches('/') == wanted) {
+                Some(existing) => existing.clone_into(&mut folder),
                 None if has_one_reading(uri) => return None,
                 None => return Some(Err(not_a_folder())),
             }
@@ -278,7 +285,7 @@ impl HubBackend {
                     json!({"uri": format!("{folder}/{name}"), "name": name, "mimeType": FOLDER_MIME})
                 }
             };
-            if !children.iter().any(|known| known["uri"] == child["uri"]) {
+            if !children.iter().any(|existing| existing["uri"] == child["uri"]) {
                 children.push(child);
             }
         }
@@ -287,9 +294,9 @@ impl HubBackend {
         }
         let result = RawJson::from(json!({"resources": children}));
         // A folder above several skills belongs to none of them.
-        let one = listed.iter().find(|one| is_below(&folder, one.root()));
-        Some(Ok(match one {
-            Some(one) => one.answer(result),
+        let skill = listed.iter().find(|skill| is_below(&folder, skill.root()));
+        Some(Ok(match skill {
+            Some(skill) => skill.answer(result),
             None => SourcedResult::of_hub(result),
         }))
     }
@@ -354,6 +361,6 @@ fn renamed(result: &RawJson, uri: &str) -> RawJson {
     let contents = members.get("contents").and_then(|contents| contents.decode::<Vec<RawJson>>().ok());
     let contents = contents.unwrap_or_default().into_iter();
     let contents: Vec<RawObject> =
-        contents.map(|one| one.object().unwrap_or_default().with("uri", uri)).collect();
+        contents.map(|content| content.object().unwrap_or_default().with("uri", uri)).collect();
     members.with("contents", RawJson::of(&contents)).into_raw()
 }

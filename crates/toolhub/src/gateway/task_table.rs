@@ -34,14 +34,14 @@ pub(super) struct TaskTable {
 impl TaskTable {
     /// The servers where this principal created a task with that id, latest first.
     pub(super) fn servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
-        let own = self.of(principal).rev().filter(|(_, _, id)| **id == *task);
-        own.filter_map(|key| self.owned(key, principal)).collect()
+        let task_keys = self.of(principal).rev().filter(|(_, _, id)| **id == *task);
+        task_keys.filter_map(|key| self.owned(key, principal)).collect()
     }
 
     /// All tasks of this principal, latest first.
     pub(super) fn all(&self, principal: Option<&str>) -> Vec<(Arc<Server>, Arc<str>)> {
-        let own = self.of(principal).rev();
-        own.filter_map(|key| Some((self.owned(key, principal)?, Arc::clone(&key.2)))).collect()
+        let task_keys = self.of(principal).rev();
+        task_keys.filter_map(|key| Some((self.owned(key, principal)?, Arc::clone(&key.2)))).collect()
     }
 
     fn of(&self, principal: Option<&str>) -> impl DoubleEndedIterator<Item = &Key> {
@@ -72,10 +72,10 @@ impl TaskTable {
             }
         }
         self.owners.insert(key.clone(), Owner { server, restarts, principal: Some(principal.clone()) });
-        let own = self.of.entry(principal.clone()).or_default();
-        own.push_back(key);
-        if own.len() > MAX_TASKS
-            && let Some(oldest) = own.pop_front()
+        let principal_tasks = self.of.entry(principal.clone()).or_default();
+        principal_tasks.push_back(key);
+        if principal_tasks.len() > MAX_TASKS
+            && let Some(oldest) = principal_tasks.pop_front()
             && self.owners.get(&oldest).is_some_and(|owner| owner.principal.as_ref() == Some(principal))
         {
             self.owners.remove(&oldest);

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use toolhub_core::json::folded;
 use toolhub_core::tool::ApprovalStatus;
-use toolhub_core::{FastMap, RUN_SCRIPT, RawJson, RawObject, Source, Tool, ToolName};
+use toolhub_core::{ControlProperty, ControlTool, FastMap, RawJson, RawObject, Source, Tool, ToolName};
 use toolhub_engine::{Catalog, Entry, Projection};
 use toolhub_mcp_gateway::{ToolList, portable};
 use toolhub_skills::use_skill_definition;
@@ -20,10 +20,6 @@ use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` enables search.
 const SEARCH_THRESHOLD: usize = 100;
-/// The tools of the search mode (`expose = "search"`): they find and call other tools.
-const SEARCH_MODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
-/// The tools of the code mode (`expose = "code"`): they find other tools and call them in scripts.
-const CODE_MODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", RUN_SCRIPT];
 
 /// How many principals the gateway distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,14 +106,15 @@ impl View {
         let mut visible: Vec<VisibleTool<'_>> =
             names.tools.iter().filter_map(|tool| VisibleTool::of(tool, options)).collect();
         let many = visible.iter().filter(|visible| !visible.tool.is_mode_only).count() > SEARCH_THRESHOLD;
-        // The tools that are listed beside the pinned ones, if not all are.
-        let mode_tools = match profile.expose {
+        // The mode whose tools are listed beside the pinned ones, if not all are.
+        let mode = match profile.expose {
             Expose::All => None,
-            Expose::Auto => many.then_some(SEARCH_MODE_TOOLS),
-            Expose::Search => Some(SEARCH_MODE_TOOLS),
-            Expose::Code => Some(CODE_MODE_TOOLS),
+            Expose::Auto => many.then_some(ControlProperty::SearchMode),
+            Expose::Search => Some(ControlProperty::SearchMode),
+            Expose::Code => Some(ControlProperty::CodeMode),
         };
-        let is_mode_tool_name = |name: &str| mode_tools.is_some_and(|tools| tools.contains(&name));
+        let mode_tools: Vec<&str> = mode.into_iter().flat_map(ControlTool::names_with).collect();
+        let is_mode_tool_name = |name: &str| mode_tools.contains(&name);
         visible.retain(|VisibleTool { tool, entries }| {
             !tool.is_mode_only || entries.iter().any(|entry| is_mode_tool_name(entry.tool.name().as_str()))
         });
@@ -128,7 +125,7 @@ impl View {
         let is_mode_tool = |target: &Target| target.is_native() && is_mode_tool_name(target.tool.as_str());
         // If a tool of the mode is missing, all tools are listed.
         let present = targets.iter().filter(|(_, target)| is_mode_tool(target)).count();
-        let is_reduced = mode_tools.is_some_and(|tools| present == tools.len());
+        let is_reduced = mode.is_some() && present == mode_tools.len();
         let listed = |name: &str, target: &Target| {
             !is_reduced
                 || is_mode_tool(target)

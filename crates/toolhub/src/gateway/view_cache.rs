@@ -89,13 +89,13 @@ impl ViewCache {
     }
 
     fn current_names(&self) -> Arc<CachedNames> {
-        if let Some(known) = self.cached_names() {
-            return known;
+        if let Some(cached_names) = self.cached_names() {
+            return cached_names;
         }
         let _naming = lock(&self.naming);
         // Another thread may have assigned the names while this one waited for the lock.
-        if let Some(known) = self.cached_names() {
-            return known;
+        if let Some(cached_names) = self.cached_names() {
+            return cached_names;
         }
         let ViewInputs { hub, profile, all_listed, .. } = &self.inputs;
         let previous = self.names.load_full();
@@ -108,30 +108,31 @@ impl ViewCache {
                 policy: &policy,
                 profile,
                 sources: hub.source_ids(),
-                previous: previous.as_ref().map(|known| &*known.names),
+                previous: previous.as_ref().map(|cached_names| &*cached_names.names),
                 all_listed,
                 unlisted: &unlisted,
             },
         );
-        let known = Arc::new(CachedNames { catalog, policy, names: Arc::new(names) });
-        self.names.store(Some(Arc::clone(&known)));
-        known
+        let cached_names = Arc::new(CachedNames { catalog, policy, names: Arc::new(names) });
+        self.names.store(Some(Arc::clone(&cached_names)));
+        cached_names
     }
 
     /// Returns the names of the tools of the current catalog if they are already assigned.
     fn cached_names(&self) -> Option<Arc<CachedNames>> {
         let ViewInputs { hub, all_listed, .. } = &self.inputs;
-        self.names.load_full().filter(|known| {
-            Arc::ptr_eq(&known.catalog, &hub.catalog())
-                && Arc::ptr_eq(&known.policy, &hub.engine.policy())
-                && (known.names.all_listed || !*all_listed.borrow())
-                && self.still_awaits(&known.names)
+        self.names.load_full().filter(|cached| {
+            Arc::ptr_eq(&cached.catalog, &hub.catalog())
+                && Arc::ptr_eq(&cached.policy, &hub.engine.policy())
+                && (cached.names.all_listed || !*all_listed.borrow())
+                && self.still_awaits(&cached.names)
         })
     }
 
     /// Whether all servers are still unlisted for which an override waits.
     fn still_awaits(&self, names: &ToolNames) -> bool {
-        let mut awaited = names.awaited_overrides.iter().flat_map(|one| &one.sources).peekable();
+        let mut awaited =
+            names.awaited_overrides.iter().flat_map(|awaited_override| &awaited_override.sources).peekable();
         if awaited.peek().is_none() {
             return true;
         }
@@ -163,22 +164,22 @@ impl ViewCache {
         let principals = self.principals();
         let options = ViewOptions { profile: &self.inputs.profile, access: &access, principals };
         let view = Arc::new(View::new(Arc::clone(&cached_names.catalog), &cached_names.names, &options));
-        let known = Arc::new(CachedView { cached_names, access_version, view: Arc::clone(&view) });
+        let cached_view = Arc::new(CachedView { cached_names, access_version, view: Arc::clone(&view) });
         match access.permissions() {
             None => {
                 lock(&self.announced).get_or_insert_with(|| Arc::clone(&view));
-                self.view.store(Some(known));
+                self.view.store(Some(cached_view));
             }
             Some(permissions) => {
                 let mut views = lock(&self.restricted_views);
                 views.retain(|_, other| {
-                    Arc::ptr_eq(&other.cached_names, &known.cached_names)
+                    Arc::ptr_eq(&other.cached_names, &cached_view.cached_names)
                         && other.access_version == access_version
                 });
                 if views.len() >= MAX_RESTRICTED_VIEWS {
                     views.clear();
                 }
-                views.insert(permissions.clone(), known);
+                views.insert(permissions.clone(), cached_view);
             }
         }
         *lock(&self.build_time) = cpu_time().saturating_sub(began);
@@ -198,14 +199,14 @@ impl ViewCache {
             return view;
         }
         // Restricted views are not rebuilt in the background.
-        let known = access.permissions().is_none().then(|| self.view.load_full()).flatten();
-        match known {
-            Some(known)
-                if known.access_version == self.inputs.access.version()
-                    && known.cached_names.names.all_listed
+        let cached_view = access.permissions().is_none().then(|| self.view.load_full()).flatten();
+        match cached_view {
+            Some(cached_view)
+                if cached_view.access_version == self.inputs.access.version()
+                    && cached_view.cached_names.names.all_listed
                     && *lock(&self.build_time) > SLOW_VIEW =>
             {
-                Arc::clone(&known.view)
+                Arc::clone(&cached_view.view)
             }
             _ => self.view(access),
         }
@@ -220,10 +221,10 @@ impl ViewCache {
     /// Returns the view of the current catalog if it is already built.
     fn current_view(&self, access: &ProfileAccess) -> Option<Arc<View>> {
         let names = self.cached_names()?;
-        let current = |known: &CachedView| {
-            let is_current = Arc::ptr_eq(&known.cached_names, &names)
-                && known.access_version == self.inputs.access.version();
-            is_current.then(|| Arc::clone(&known.view))
+        let current = |cached_view: &CachedView| {
+            let is_current = Arc::ptr_eq(&cached_view.cached_names, &names)
+                && cached_view.access_version == self.inputs.access.version();
+            is_current.then(|| Arc::clone(&cached_view.view))
         };
         match access.permissions() {
             None => current(self.view.load().as_ref()?),

@@ -67,9 +67,9 @@ impl HeldCallFiles {
         let _lock = self.lock()?;
         let (prefix, entries) = (new.prefix(), self.entries_of(&new.principal_prefix())?);
         for id in entries.calls.iter().filter(|id| id.starts_with(&prefix)) {
-            let Some(known) = self.get(id)? else { continue };
-            if known.is_open() && new.is_decided_by(&known) {
-                return Ok(known);
+            let Some(held_call) = self.get(id)? else { continue };
+            if held_call.is_open() && new.is_decided_by(&held_call) {
+                return Ok(held_call);
             }
         }
         self.check_held_count(new.principal, &entries)?;

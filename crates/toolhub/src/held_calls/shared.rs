@@ -84,9 +84,9 @@ impl SharedHeldCalls {
         for _ in 0..MAX_ATTEMPTS {
             if let Some(entry) = self.store.entry_in_slot(KIND, &slot).await.map_err(failed)? {
                 let stored = StoredCall::of(&entry)?;
-                let known = self.call_of(&entry).await?;
-                if known.is_open() && new.is_decided_by(&known) {
-                    return Ok(HeldCall { is_new: false, ..known });
+                let held_call = self.call_of(&entry).await?;
+                if held_call.is_open() && new.is_decided_by(&held_call) {
+                    return Ok(HeldCall { is_new: false, ..held_call });
                 }
                 // It does not wait any more: the next equal call is another one.
                 self.replace(&entry, &stored, None).await?;
@@ -232,15 +232,15 @@ impl SharedHeldCalls {
 
     /// Waits for a change of any held call, at most a second.
     pub(super) async fn wait_for_change(&self, seen: &mut Option<ChangeVersions>) {
-        let Some(known) = seen else {
+        let Some(versions) = seen else {
             match self.store.versions().await {
                 Ok(now) => *seen = Some(now),
                 Err(_) => tokio::time::sleep(WAIT_TIMEOUT).await,
             }
             return;
         };
-        match tokio::time::timeout(WAIT_TIMEOUT, self.store.changed(known)).await {
-            Ok(Ok(now)) => *known = now,
+        match tokio::time::timeout(WAIT_TIMEOUT, self.store.changed(versions)).await {
+            Ok(Ok(now)) => *versions = now,
             // The store cannot be read: waiting goes on without it.
             Ok(Err(_)) => tokio::time::sleep(WAIT_TIMEOUT).await,
             Err(_) => {}

@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::output_meta::{META_KEY, VALUE_KEY};
+use super::output_meta::VALUE_KEY;
 use serde_json::Value;
 use toolhub_core::{
     BoxFuture, CallId, Lang, NestedBudget, NestedCall, NestedTool, NestedToolList, NestedTools, RawJson,
-    ToolDefinition, ToolError, ToolOutput,
+    ToolDefinition, ToolError, ToolOutput, meta_keys,
 };
 use toolhub_script::protocol::ToolPath;
 use toolhub_script::signature::{self, DEFAULT_BUDGET, ToolShape};
@@ -121,11 +121,11 @@ fn value_of(output: &ToolOutput) -> RawJson {
 /// The value of a script of a skill that is neither text nor an object.
 fn value_of_script(output: &ToolOutput) -> Option<RawJson> {
     // Most results have none.
-    if !output.raw().get().contains(META_KEY) {
+    if !output.raw().get().contains(meta_keys::SCRIPT) {
         return None;
     }
     let meta = output.raw().object()?.get("_meta")?.object()?;
-    meta.get(META_KEY)?.object()?.get(VALUE_KEY).cloned()
+    meta.get(meta_keys::SCRIPT)?.object()?.get(VALUE_KEY).cloned()
 }
 
 fn used_up() -> ScriptToolError {
@@ -172,8 +172,11 @@ impl<'a> ParsedTool<'a> {
         let output = tool.definition.object().and_then(|members| Some(members.get("outputSchema")?.value()));
         Self {
             tool,
-            description: definition.as_ref().map(|own| own.description().to_owned()).unwrap_or_default(),
-            input: definition.map(|own| own.input_schema().value()).unwrap_or_default(),
+            description: definition
+                .as_ref()
+                .map(|definition| definition.description().to_owned())
+                .unwrap_or_default(),
+            input: definition.map(|definition| definition.input_schema().value()).unwrap_or_default(),
             output: output.filter(Value::is_object),
         }
     }

@@ -123,8 +123,8 @@ impl Hub {
                 call.nested_origin(),
                 || {
                     let shown = tools().values().map(|tool| tool.shown.clone()).collect();
-                    let all = Arc::new(NestedToolList::new(shown));
-                    if is_of_caller { all } else { all.without_scripts() }
+                    let tool_list = Arc::new(NestedToolList::new(shown));
+                    if is_of_caller { tool_list } else { tool_list.without_scripts() }
                 },
                 |nested| {
                     let script = ToolCall { nested: Some(nested), timeout, ..call.clone() };
@@ -227,8 +227,8 @@ impl Hub {
         for record in self.calls(query).await?.iter().filter(|record| record.start.may_change) {
             let tool = record.start.tool.as_str();
             let is_of = |name: &&str| *name == tool || name.ends_with(&format!("__{tool}"));
-            let Some(found) = begun.iter().position(is_of) else { return Ok(false) };
-            begun.swap_remove(found);
+            let Some(index) = begun.iter().position(is_of) else { return Ok(false) };
+            begun.swap_remove(index);
         }
         Ok(true)
     }

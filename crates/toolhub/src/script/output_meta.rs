@@ -1,10 +1,8 @@
 //! What the output of a script has beside its content.
 
-use toolhub_core::ToolError;
+use toolhub_core::{ToolError, meta_keys};
 
-/// The member of an output's `_meta` with the log and the calls of a script.
-pub(super) const META_KEY: &str = "toolhub/script";
-/// The member of it with the value of a script of a skill, if that is neither text nor an object.
+/// The member of [`meta_keys::SCRIPT`] with the value of a script of a skill, if that is neither text nor an object.
 pub(super) const VALUE_KEY: &str = "value";
 /// The member of it with the kind of failure.
 pub(super) const FAILURE_KEY: &str = "failure";
@@ -13,5 +11,5 @@ pub(super) const FAILURE_KEY: &str = "failure";
 pub fn script_failure(error: &ToolError) -> Option<String> {
     let ToolError::Failed { output: Some(output), .. } = error else { return None };
     let meta = output.raw().object()?.get("_meta")?.object()?;
-    meta.get(META_KEY)?.object()?.get(FAILURE_KEY)?.decode().ok()
+    meta.get(meta_keys::SCRIPT)?.object()?.get(FAILURE_KEY)?.decode().ok()
 }

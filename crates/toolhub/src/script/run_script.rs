@@ -6,12 +6,11 @@ use std::time::Duration;
 use toolhub_core::lang::Lang;
 use toolhub_core::{
     BoxFuture, CallContext, CallId, NativeTool, NestedTools, RUN_SCRIPT, RawJson, RawObject, ToolDefinition,
-    ToolError, ToolOutput,
+    ToolError, ToolOutput, meta_keys,
 };
 use toolhub_native::localized_block;
 use toolhub_script::{Script, ScriptLimits, ScriptOutcome, ScriptReport};
 
-use super::output_meta::META_KEY;
 use super::script_runs::{ScriptAuthor, ScriptRuns, details, failed, notes};
 use crate::settings::Settings;
 
@@ -96,7 +95,7 @@ fn output(report: &ScriptReport) -> Result<ToolOutput, ToolError> {
     }
     let members = RawObject::default()
         .with("content", RawJson::of(&blocks))
-        .with("_meta", RawObject::default().with(META_KEY, details(report)));
+        .with("_meta", RawObject::default().with(meta_keys::SCRIPT, details(report)));
     ToolOutput::from_raw(members.into_raw()).ok_or(ToolError::Internal)
 }
 

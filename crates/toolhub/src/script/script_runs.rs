@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::script_host::ScriptHosts;
-use toolhub_core::{CallContext, CallId, NestedTools, RawJson, RawObject, ToolError, ToolOutput};
+use toolhub_core::{CallContext, CallId, NestedTools, RawJson, RawObject, ToolError, ToolOutput, meta_keys};
 use toolhub_native::localized_block;
 use toolhub_script::{
     CallStatus, HostConfig, Journal, OtherHosts, RunnerConfig, Script, ScriptLimits, ScriptReport,
@@ -17,7 +17,7 @@ use toolhub_script::{
 use super::caller_tools::CallerTools;
 use super::journals::{Journals, ReopenError, RunJournal};
 use super::last_interruption::LastInterruption;
-use super::output_meta::{FAILURE_KEY, META_KEY};
+use super::output_meta::FAILURE_KEY;
 use super::shares::Shares;
 use crate::settings::{ScriptLocation, Settings};
 
@@ -220,7 +220,7 @@ pub(super) fn failed(report: &ScriptReport) -> ToolError {
     let members = RawObject::default()
         .with("content", RawJson::of(&[block]))
         .with("isError", true)
-        .with("_meta", RawObject::default().with(META_KEY, details(report)));
+        .with("_meta", RawObject::default().with(meta_keys::SCRIPT, details(report)));
     let output = ToolOutput::from_raw(members.into_raw()).map(Box::new);
     ToolError::Failed { message: notes(report), output }
 }

@@ -61,7 +61,10 @@ impl Drop for ScriptSlot<'_> {
         let mut slots = self.shares.slots();
         drop(self.permit.take());
         // Each script that runs or waits has a reference.
-        if slots.get(&self.principal).is_some_and(|own| Arc::strong_count(own) == 1) {
+        if slots
+            .get(&self.principal)
+            .is_some_and(|slots_of_principal| Arc::strong_count(slots_of_principal) == 1)
+        {
             slots.remove(&self.principal);
         }
     }

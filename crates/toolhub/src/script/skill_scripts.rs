@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use toolhub_core::{BoxFuture, CallContext, RawObject, ToolError, ToolOutput};
+use toolhub_core::{BoxFuture, CallContext, RawObject, ToolError, ToolOutput, meta_keys};
 use toolhub_native::localized_block;
 use toolhub_script::{Script, ScriptOutcome, ScriptReport};
 use toolhub_skills::{CallingScript, CallingScripts};
 
-use super::output_meta::{META_KEY, VALUE_KEY};
+use super::output_meta::VALUE_KEY;
 use super::script_runs::{ScriptAuthor, ScriptRuns, details, failed, notes};
 
 /// Runs the scripts of skills.
@@ -47,6 +47,6 @@ fn output(report: &ScriptReport) -> Result<ToolOutput, ToolError> {
         // Structured content is an object; a script that calls this one gets the value itself.
         details.set(VALUE_KEY, value.clone());
     }
-    members.set("_meta", RawObject::default().with(META_KEY, details));
+    members.set("_meta", RawObject::default().with(meta_keys::SCRIPT, details));
     ToolOutput::from_raw(members.into_raw()).ok_or(ToolError::Internal)
 }

@@ -17,7 +17,7 @@ use toolhub_server::Key;
 use super::span::DurationSetting;
 
 /// Maximum length of the name of a key.
-const MAX_NAME_CHARS: usize = 128;
+const MAX_TOKEN_NAME_CHARS: usize = 128;
 /// How long a held call waits for a decision by default.
 const DEFAULT_HOLD: Duration = Duration::from_secs(3600);
 
@@ -245,12 +245,12 @@ impl AuthSettings {
                 );
                 return Some(("tokens", what));
             }
-            if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+            if name.chars().count() > MAX_TOKEN_NAME_CHARS || name.chars().any(char::is_control) {
                 let what = LocalizedText::new(
                     format!(
-                        "the name of a token has at most {MAX_NAME_CHARS} characters, and no control characters"
+                        "the name of a token has at most {MAX_TOKEN_NAME_CHARS} characters, and no control characters"
                     ),
-                    format!("令牌名称最多 {MAX_NAME_CHARS} 个字符，且不能含控制字符"),
+                    format!("令牌名称最多 {MAX_TOKEN_NAME_CHARS} 个字符，且不能含控制字符"),
                 );
                 return Some(("tokens", what));
             }
@@ -322,13 +322,13 @@ impl AuthSettings {
                 if Role::from_name(role).is_none() {
                     return Some(("roles", unknown_role(role)));
                 }
-                let known = |text: &&str| {
+                let is_known_selector = |text: &&str| {
                     *text == "*"
                         || ["groups:", "scope:"]
                             .iter()
                             .any(|kind| text.strip_prefix(kind).is_some_and(|name| !name.is_empty()))
                 };
-                if let Some(other) = selectors.iter().find(|text| !known(text)) {
+                if let Some(other) = selectors.iter().find(|text| !is_known_selector(text)) {
                     let what = LocalizedText::new(
                         format!("`{other}` selects nothing: write `*`, `groups:NAME` or `scope:NAME`"),
                         format!("`{other}` 无法匹配：请写 `*`、`groups:名称` 或 `scope:名称`"),

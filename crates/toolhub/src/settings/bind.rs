@@ -17,9 +17,9 @@ impl FromStr for Bind {
         let on_loopback =
             |port: &str| port.parse().ok().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
         let text = text.trim();
-        let found =
+        let address =
             text.parse().ok().or_else(|| on_loopback(text.strip_prefix("localhost:").unwrap_or(text)));
-        found.map(Self).ok_or_else(|| {
+        address.map(Self).ok_or_else(|| {
             LocalizedText::new(
                 format!("`{text}` is no address to listen on: write it like `127.0.0.1:7460`, `localhost:7460` or `7460`"),
                 format!("`{text}` 不是可监听的地址：请写成 `127.0.0.1:7460`、`localhost:7460` 或 `7460`"),

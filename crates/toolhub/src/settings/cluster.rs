@@ -13,7 +13,7 @@ use toolhub_mcp_gateway::SessionKey;
 use super::span::DurationSetting;
 
 /// The first token of all subjects.
-const PREFIX: &str = "toolhub";
+const DEFAULT_SUBJECT_PREFIX: &str = "toolhub";
 /// How long a placement lasts without being extended.
 const LEASE: Duration = Duration::from_secs(15);
 /// A shorter lease would end while the database is only slow.
@@ -100,7 +100,7 @@ impl ClusterSettings {
 
     /// The first token of all subjects.
     pub fn prefix(&self) -> &str {
-        self.prefix.as_deref().unwrap_or(PREFIX)
+        self.prefix.as_deref().unwrap_or(DEFAULT_SUBJECT_PREFIX)
     }
 
     /// How long a placement lasts without being extended.

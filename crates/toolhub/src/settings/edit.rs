@@ -54,20 +54,20 @@ impl MaskedConfig {
     /// Masks the secrets of a text. `None` if it is not valid TOML: its secrets cannot be found then.
     pub fn new(text: &str) -> Option<Self> {
         let document = Document::parse(text).ok()?;
-        let mut found = Vec::new();
+        let mut secret_spans = Vec::new();
         strings_of_table(document.as_table(), "", &mut |path, value, span| {
             if is_secret(path, value) {
-                found.push((path.to_owned(), span));
+                secret_spans.push((path.to_owned(), span));
             }
         });
-        found.sort_by_key(|(_, span)| span.start);
-        let secrets = found.iter().map(|(path, span)| MaskedSecret {
+        secret_spans.sort_by_key(|(_, span)| span.start);
+        let secrets = secret_spans.iter().map(|(path, span)| MaskedSecret {
             path: path.clone(),
             literal: text.get(span.clone()).unwrap_or_default().to_owned(),
         });
         let secrets = secrets.collect();
-        let masks = (1..=found.len()).map(|number| format!("\"{}{number}{}\"", MASK.0, MASK.1));
-        let spans = found.into_iter().map(|(_, span)| span);
+        let masks = (1..=secret_spans.len()).map(|number| format!("\"{}{number}{}\"", MASK.0, MASK.1));
+        let spans = secret_spans.into_iter().map(|(_, span)| span);
         Some(Self { text: replace(text, spans.zip(masks)), secrets })
     }
 

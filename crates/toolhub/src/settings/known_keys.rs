@@ -151,15 +151,15 @@ const RENAMED: [(&str, &str); 3] =
 /// The unknown and the renamed keys in the text.
 pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<LocalizedText> {
     let Ok(document) = Document::parse(text) else { return Vec::new() };
-    let mut found = KeyChecker { file, text, notes: Vec::new() };
+    let mut checker = KeyChecker { file, text, notes: Vec::new() };
     let tables: Vec<&str> = TABLES.iter().map(|(name, _)| *name).chain(USER_NAMED_TABLES).collect();
-    found.check(document.as_table(), &tables);
+    checker.check(document.as_table(), &tables);
     for (name, keys) in TABLES {
         match document.get(name) {
-            Some(Item::ArrayOfTables(tables)) => tables.iter().for_each(|table| found.table(table, keys)),
+            Some(Item::ArrayOfTables(tables)) => tables.iter().for_each(|table| checker.table(table, keys)),
             Some(item) => {
                 if let Some(table) = item.as_table_like() {
-                    found.table(table, keys);
+                    checker.table(table, keys);
                 }
             }
             None => {}
@@ -169,21 +169,21 @@ pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<LocalizedText> {
         let named = document.get(name).and_then(Item::as_table_like);
         for (_, one) in named.into_iter().flat_map(TableLike::iter) {
             if let Some(table) = one.as_table_like() {
-                found.check(table, keys);
+                checker.check(table, keys);
             }
         }
     }
     let limits = document.get("serve").and_then(|serve| serve.get("limits")?.as_table_like());
     if let Some(limits) = limits {
-        found.check(limits, &SERVE_LIMITS);
+        checker.check(limits, &SERVE_LIMITS);
     }
     let grants = document.get("skills").and_then(|skills| skills.get("grants")?.as_table_like());
     for (_, item) in grants.into_iter().flat_map(TableLike::iter) {
         if let Some(table) = item.as_table_like() {
-            found.check(table, &toolhub_skills::GRANT_KEYS);
+            checker.check(table, &toolhub_skills::GRANT_KEYS);
         }
     }
-    found.notes
+    checker.notes
 }
 
 /// The keys of `[[servers]]` beside its `id`.
@@ -238,13 +238,13 @@ impl KeyChecker<'_> {
         }
     }
 
-    fn check(&mut self, table: &dyn TableLike, known: &[&str]) {
+    fn check(&mut self, table: &dyn TableLike, known_keys: &[&str]) {
         for (name, item) in table.iter() {
-            if known.contains(&name) {
+            if known_keys.contains(&name) {
                 continue;
             }
             let span = table.key(name).and_then(|key| key.span()).or_else(|| item.span());
-            let renamed = RENAMED.iter().find(|(old, new)| *old == name && known.contains(new));
+            let renamed = RENAMED.iter().find(|(old, new)| *old == name && known_keys.contains(new));
             if let Some((_, new)) = renamed {
                 let what = LocalizedText::new(
                     format!("`{name}` is called `{new}` now; the old name still works"),
@@ -253,7 +253,7 @@ impl KeyChecker<'_> {
                 self.note(span, what);
                 continue;
             }
-            let suggestion = similar_names(name, known.iter().copied(), 1).pop();
+            let suggestion = similar_names(name, known_keys.iter().copied(), 1).pop();
             let (en, zh) = match suggestion {
                 Some(suggestion) => {
                     (format!("; did you mean `{suggestion}`?"), format!("；是否想用 `{suggestion}`？"))

@@ -10,7 +10,7 @@ use super::span::DurationSetting;
 /// How long responses are stored.
 const KEEP: Duration = Duration::from_hours(30 * 24);
 /// The total size of stored responses.
-const MAX_BYTES: u64 = 256 << 20;
+const DEFAULT_MAX_SIZE_BYTES: u64 = 256 << 20;
 
 /// `[openai]`
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -50,6 +50,6 @@ impl OpenAiSettings {
 
     /// The maximum size of all stored responses, in bytes.
     pub fn max_bytes(&self) -> u64 {
-        self.max_size.map_or(MAX_BYTES, |size| size.0)
+        self.max_size.map_or(DEFAULT_MAX_SIZE_BYTES, |size| size.0)
     }
 }

@@ -41,8 +41,9 @@ impl Paths {
     /// The folders that tools never read: the data folder, and the user's own config folder, whose `mcp.json` may contain
     /// secrets.
     pub fn private_folders(&self) -> Vec<PathBuf> {
-        let own = etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("toolhub"));
-        std::iter::once(self.data_dir.clone()).chain(own).collect()
+        let user_config_dir =
+            etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("toolhub"));
+        std::iter::once(self.data_dir.clone()).chain(user_config_dir).collect()
     }
 
     /// The command-line options for a program that uses these locations from any folder. A config file of a trusted folder is left
@@ -91,7 +92,8 @@ impl Paths {
             Some(folder) => folder.to_owned(),
             None => base_strategy()?.data_dir().join("toolhub"),
         };
-        let own = base_strategy().ok().map(|base_strategy| base_strategy.config_dir().join("toolhub"));
+        let user_config_dir =
+            base_strategy().ok().map(|base_strategy| base_strategy.config_dir().join("toolhub"));
         let home_dir = std::env::home_dir();
         let named = match config {
             Some(file) if file.is_file() => Some(file.to_owned()),
@@ -103,7 +105,7 @@ impl Paths {
         let search = Search {
             here: Path::new("."),
             home_dir: home_dir.as_deref(),
-            user_config: own.as_deref(),
+            user_config: user_config_dir.as_deref(),
             named_servers: named_servers.as_deref(),
             data: &data_dir,
         };
@@ -133,24 +135,25 @@ impl Paths {
     /// Why a gateway must not be started with these settings: the user's own config requires tokens, and the project's config,
     /// which is used in its place, has none.
     pub fn dropped_tokens(&self, settings: &Settings) -> Option<LocalizedText> {
-        let own = etcetera::choose_base_strategy().ok()?.config_dir().join("toolhub").join("toolhub.toml");
-        if !self.workspace.has_config() || self.config == own || !settings.auth.tokens.is_empty() {
+        let user_config =
+            etcetera::choose_base_strategy().ok()?.config_dir().join("toolhub").join("toolhub.toml");
+        if !self.workspace.has_config() || self.config == user_config || !settings.auth.tokens.is_empty() {
             return None;
         }
-        let text = match std::fs::read_to_string(&own) {
+        let text = match std::fs::read_to_string(&user_config) {
             Ok(text) => text,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return None;
             }
             // A file that cannot be read may require tokens.
             Err(error) => {
-                let own = own.display();
+                let user_config = user_config.display();
                 return Some(LocalizedText::new(
                     format!(
-                        "not started: your own config `{own}` cannot be read ({error}), so that it may require tokens, and `toolhub.toml` of this folder, which is used in its place, has none: make your own config readable, or name a config with `--config`"
+                        "not started: your own config `{user_config}` cannot be read ({error}), so that it may require tokens, and `toolhub.toml` of this folder, which is used in its place, has none: make your own config readable, or name a config with `--config`"
                     ),
                     format!(
-                        "未启动：无法读取你自己的配置 `{own}`（{error}），它可能要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请使该配置可读，或用 `--config` 指定配置"
+                        "未启动：无法读取你自己的配置 `{user_config}`（{error}），它可能要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请使该配置可读，或用 `--config` 指定配置"
                     ),
                 ));
             }
@@ -158,10 +161,10 @@ impl Paths {
         let document = text.parse::<toml_edit::DocumentMut>();
         // A file that cannot be parsed may require tokens.
         document.map_or(true, |document| document.contains_key("auth")).then(|| {
-            let own = own.display();
+            let user_config = user_config.display();
             LocalizedText::new(
-                format!("not started: your own config `{own}` requires tokens, and `toolhub.toml` of this folder, which is used in its place, has none: add `[[auth.tokens]]` to it, or name a config with `--config`"),
-                format!("未启动：你自己的配置 `{own}` 要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请在其中加入 `[[auth.tokens]]`，或用 `--config` 指定配置"),
+                format!("not started: your own config `{user_config}` requires tokens, and `toolhub.toml` of this folder, which is used in its place, has none: add `[[auth.tokens]]` to it, or name a config with `--config`"),
+                format!("未启动：你自己的配置 `{user_config}` 要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请在其中加入 `[[auth.tokens]]`，或用 `--config` 指定配置"),
             )
         })
     }

@@ -77,21 +77,21 @@ impl ProfileSettings {
 
     /// Whether the skill is offered; a skill of a server is named `server:skill`.
     pub fn admits_skill(&self, name: &str) -> bool {
-        let (server, own) = match name.split_once(':') {
-            Some((server, own)) => (Some(server), own),
+        let (server, skill_name) = match name.split_once(':') {
+            Some((server, skill_name)) => (Some(server), skill_name),
             None => (None, name),
         };
         let admitted = match server {
             Some(server) => self.has_source(server),
             None => self.offers_skills(),
         };
-        admitted && !self.denies(name) && !self.denies(own)
+        admitted && !self.denies(name) && !self.denies(skill_name)
     }
 
     /// Whether the hub's own skills are offered.
     pub fn offers_skills(&self) -> bool {
         let tags = [toolhub_skills::use_skill_definition::TAG.to_owned()];
-        self.has_source("skill") && self.has_tool(toolhub_skills::use_skill_definition::NAME, &tags)
+        self.has_source("skill") && self.has_tool(toolhub_core::USE_SKILL, &tags)
     }
 
     /// Whether the profile names the tool itself, not only by a wildcard.

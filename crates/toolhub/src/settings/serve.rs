@@ -73,7 +73,7 @@ pub struct ServeLimits {
 impl ServeLimits {
     /// The first limit that is 0.
     fn zero(&self) -> Option<&'static str> {
-        let all = [
+        let limits = [
             ("sessions", self.sessions),
             ("streams", self.streams),
             ("pending_input", self.pending_input),
@@ -83,7 +83,7 @@ impl ServeLimits {
             ("replay_bytes", self.replay_bytes),
             ("unproven_connections", self.unproven_connections),
         ];
-        all.into_iter().find(|(_, limit)| *limit == Some(0)).map(|(key, _)| key)
+        limits.into_iter().find(|(_, limit)| *limit == Some(0)).map(|(key, _)| key)
     }
 }
 

@@ -361,8 +361,8 @@ fn contains_secret(value: &str) -> bool {
 
 /// Whether a text looks like a key: long, without spaces and separators, of letters and digits.
 fn is_random(value: &str) -> bool {
-    let known = ["sk-", "ghp_", "github_pat_", "xox", "eyJ", "glpat-"];
-    if known.iter().any(|prefix| value.starts_with(prefix)) {
+    let prefixes = ["sk-", "ghp_", "github_pat_", "xox", "eyJ", "glpat-"];
+    if prefixes.iter().any(|prefix| value.starts_with(prefix)) {
         return true;
     }
     let has = |test: fn(&u8) -> bool| value.bytes().any(|byte| test(&byte));

@@ -28,11 +28,11 @@ pub fn load_servers(
         None => Vec::new(),
     };
     for spec in shared_servers(paths)? {
-        if let Some(first) = servers.iter().find(|known| known.id == spec.id) {
-            let (id, used, left) = (&spec.id, first.origin.display(), spec.origin.display());
+        if let Some(first) = servers.iter().find(|other| other.id == spec.id) {
+            let (id, used, unused) = (&spec.id, first.origin.display(), spec.origin.display());
             notes.push(LocalizedText::new(
-                format!("server `{id}` is defined in `{used}` and in `{left}`; the first one is used"),
-                format!("服务器 `{id}` 同时在 `{used}` 和 `{left}` 中；使用前者"),
+                format!("server `{id}` is defined in `{used}` and in `{unused}`; the first one is used"),
+                format!("服务器 `{id}` 同时在 `{used}` 和 `{unused}` 中；使用前者"),
             ));
         } else {
             servers.push(spec);

@@ -320,9 +320,9 @@ impl<'de> Deserialize<'de> for InstancesName {
             Name(String),
             Number(i64),
         }
-        let unknown = |given: String| {
+        let unknown = |variant: String| {
             let expected = "expected `shared`, `caller` or a number of copies from 1";
-            serde::de::Error::custom(format!("unknown variant `{given}`, {expected}"))
+            serde::de::Error::custom(format!("unknown variant `{variant}`, {expected}"))
         };
         match Value::deserialize(deserializer)? {
             Value::Name(name) if name == "shared" => Ok(Self::Shared),

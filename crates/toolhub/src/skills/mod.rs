@@ -123,12 +123,12 @@ impl Hub {
 
     /// Lists the skills of connected servers, so that they can be activated. Returns whether they changed.
     pub async fn refresh_server_skills(&self) -> bool {
-        let found = self.server_skills.of_connected().await;
-        if self.skills.snapshot().remote == found {
+        let remote_skills = self.server_skills.of_connected().await;
+        if self.skills.snapshot().remote == remote_skills {
             return false;
         }
         let before = self.skills.tools();
-        self.skills.set_remote(found);
+        self.skills.set_remote(remote_skills);
         self.publish_skills(&before)
     }
 
@@ -142,8 +142,9 @@ impl Hub {
     pub async fn skill_change(&self, skill: &Skill, files: &FileSet) -> Option<SkillChange> {
         let approvals = self.store.as_deref()?.approvals().await.ok()?;
         let key = skill.key();
-        let approval =
-            approvals.iter().find(|one| one.source == Source::Skill && one.tool.as_str() == key)?;
+        let approval = approvals
+            .iter()
+            .find(|approved| approved.source == Source::Skill && approved.tool.as_str() == key)?;
         let before = approval.definition.object()?.get("files")?.decode::<BTreeMap<String, String>>().ok()?;
         let mut change = SkillChange::default();
         for (path, file) in &files.files {
@@ -171,7 +172,7 @@ fn digest_with_kind(digest: &str, kind: FileKind) -> String {
 
 /// Whether any skill requires an approval.
 pub(crate) fn has_skills_needing_approval(snapshot: &Snapshot) -> bool {
-    snapshot.skills.iter().any(|known| known.approval != ApprovalState::NotRequired)
+    snapshot.skills.iter().any(|skill| skill.approval != ApprovalState::NotRequired)
 }
 
 /// Loads the approvals of skills into a registry.

@@ -53,9 +53,9 @@ impl ServedSkill {
 /// The skills that are in use and can be served. Blocking: reads files for their digests.
 pub(crate) fn served(registry: &SkillRegistry) -> Vec<ServedSkill> {
     let snapshot = registry.snapshot();
-    let mut all = Vec::new();
-    for known in snapshot.used().filter(|known| known.skill.is_servable()) {
-        let skill = &known.skill;
+    let mut served_skills = Vec::new();
+    for registered_skill in snapshot.used().filter(|registered_skill| registered_skill.skill.is_servable()) {
+        let skill = &registered_skill.skill;
         // A skill that changed since its approval is not served.
         let Some(set) = registry.files_if_usable(skill) else { continue };
         let root = format!("skill://{}", skill.name);
@@ -77,7 +77,7 @@ pub(crate) fn served(registry: &SkillRegistry) -> Vec<ServedSkill> {
         }
         let uri = format!("{root}/{MANIFEST}");
         let entry = json!({"uri": uri, "frontmatter": skill.frontmatter, "resources": listed});
-        all.push(ServedSkill {
+        served_skills.push(ServedSkill {
             name: skill.name.clone(),
             description: skill.description.clone(),
             uri,
@@ -86,7 +86,7 @@ pub(crate) fn served(registry: &SkillRegistry) -> Vec<ServedSkill> {
             entry: RawJson::from(entry),
         });
     }
-    all
+    served_skills
 }
 
 /// Percent-encodes a path for a URI.

@@ -119,9 +119,10 @@ impl ServerSkills {
     ) -> Result<RawJson, LocalizedText> {
         let id = server.id();
         let cache_key = |entry: &SkillEntry| entry.file(uri).map(|file| (id.clone(), file.digest.clone()));
-        let known = cache_key(entry).and_then(|cache_key| self.files().by_digest.get(&cache_key).cloned());
-        if let Some(known) = known {
-            return Ok(known);
+        let cached_file =
+            cache_key(entry).and_then(|cache_key| self.files().by_digest.get(&cache_key).cloned());
+        if let Some(cached_file) = cached_file {
+            return Ok(cached_file);
         }
         let mut entry = Arc::clone(entry);
         let mut read = verified(server, &entry, uri).await;
@@ -164,7 +165,7 @@ async fn verified(server: &Arc<Server>, entry: &SkillEntry, uri: &str) -> Result
     if uri == entry.uri {
         let bytes = content_bytes(&result).unwrap_or_default();
         let written = frontmatter_of(&String::from_utf8_lossy(&bytes)).map(Value::Object);
-        if !written.is_some_and(|written| same(&written, &entry.frontmatter.value())) {
+        if !written.is_some_and(|written| is_same_json(&written, &entry.frontmatter.value())) {
             let detail = format!("the frontmatter of `{uri}` is not what was listed");
             return Err(McpError::Unreadable { detail });
         }
@@ -173,15 +174,17 @@ async fn verified(server: &Arc<Server>, entry: &SkillEntry, uri: &str) -> Result
 }
 
 /// Whether two values are equal, regardless of the notation of numbers.
-fn same(one: &Value, other: &Value) -> bool {
+fn is_same_json(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same_json(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same(value, other)))
+                && one
+                    .iter()
+                    .all(|(key, value)| other.get(key).is_some_and(|other| is_same_json(value, other)))
         }
         _ => one == other,
     }

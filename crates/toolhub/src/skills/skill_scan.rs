@@ -22,9 +22,9 @@ const PROSE: [&str; 4] = [".md", ".txt", ".rst", ".markdown"];
 impl Hub {
     /// Suspicious findings in the texts of a skill, each with its file. Blocking: reads files.
     pub fn suspicious_in_skill(skill: &Skill, files: &FileSet) -> Vec<Finding> {
-        let mut all: Vec<Finding> = Vec::new();
+        let mut findings: Vec<Finding> = Vec::new();
         for (path, file) in &files.files {
-            add(&mut all, path, linked(path, file.names).into_iter());
+            add(&mut findings, path, linked(path, file.names).into_iter());
         }
         // The manifest first: every model receives it.
         let mut paths: Vec<&String> = files
@@ -49,21 +49,25 @@ impl Hub {
                     )
             };
             for piece in chunks(text.trim_start_matches('\u{feff}')) {
-                add(&mut all, path, scan_text(piece).into_iter().filter(|finding| is_reported(finding.kind)));
+                add(
+                    &mut findings,
+                    path,
+                    scan_text(piece).into_iter().filter(|finding| is_reported(finding.kind)),
+                );
             }
         }
         if skill.shape == Shape::PythonFile {
-            return all;
+            return findings;
         }
         // YAML escapes can encode text that is not in the raw file.
         let frontmatter = RawJson::of(&skill.frontmatter);
         let definition = RawObject::default().with("name", "a").with("inputSchema", frontmatter);
         add(
-            &mut all,
+            &mut findings,
             MANIFEST,
             ToolDefinition::parse(definition.into_raw()).iter().flat_map(scan_definition),
         );
-        all
+        findings
     }
 
     /// The names that native tools have, too: tools of a skill with these names would be called instead.
@@ -90,11 +94,12 @@ fn linked(path: &str, names: HardLinks) -> Option<Finding> {
     Some(Finding { field: path.to_owned(), kind: FindingKind::Secret, quote: path.to_owned(), why })
 }
 
-fn add(all: &mut Vec<Finding>, path: &str, found: impl Iterator<Item = Finding>) {
-    for finding in found {
-        let known = all.iter().any(|known| (known.kind, &known.quote) == (finding.kind, &finding.quote));
-        if !known && all.len() < MAX_FINDINGS {
-            all.push(Finding { field: path.to_owned(), ..finding });
+fn add(findings: &mut Vec<Finding>, path: &str, new_findings: impl Iterator<Item = Finding>) {
+    for finding in new_findings {
+        let is_repeated =
+            findings.iter().any(|earlier| (earlier.kind, &earlier.quote) == (finding.kind, &finding.quote));
+        if !is_repeated && findings.len() < MAX_FINDINGS {
+            findings.push(Finding { field: path.to_owned(), ..finding });
         }
     }
 }
@@ -109,16 +114,16 @@ pub(crate) fn scan_text(text: &str) -> Vec<Finding> {
 
 /// Splits a text into pieces, at line breaks if possible.
 pub(crate) fn chunks(text: &str) -> Vec<&str> {
-    let (mut all, mut rest) = (Vec::new(), text);
+    let (mut pieces, mut rest) = (Vec::new(), text);
     while rest.len() > MAX_CHUNK_BYTES {
         let boundary = (0..=MAX_CHUNK_BYTES).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(0);
         let line = rest.get(..boundary).and_then(|start| start.rfind('\n')).map_or(boundary, |at| at + 1);
         let (piece, after) = rest.split_at(line.max(1));
-        all.push(piece);
+        pieces.push(piece);
         rest = after;
     }
-    all.push(rest);
-    all
+    pieces.push(rest);
+    pieces
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::render::screen::{DIM, NAME};
 use crate::render::table::{Cell, lines};
 
 /// The default number of records.
-pub(crate) const DEFAULT_LIMIT: usize = 20;
+pub(crate) const DEFAULT_RECORDS: usize = 20;
 
 pub(crate) async fn run(app: &App, args: AuditArgs) -> anyhow::Result<Exit> {
     match chosen(app, args)? {
@@ -74,7 +74,7 @@ pub(crate) fn checked_kind(app: &App, args: &AuditShowArgs) -> Result<Option<Aud
 }
 
 async fn show(app: &App, args: &AuditShowArgs) -> anyhow::Result<Exit> {
-    let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
+    let limit = args.limit.unwrap_or(DEFAULT_RECORDS);
     let query = AuditQuery {
         principal: args.by.as_deref().map(principal_id),
         kind: checked_kind(app, args)?,

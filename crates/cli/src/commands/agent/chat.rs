@@ -16,7 +16,7 @@ use crate::terminal::input::read_line;
 use crate::terminal::line_editor::LineEditor;
 
 /// The maximum number of listed conversations.
-const MAX_LISTED: usize = 30;
+const MAX_LISTED_CONVERSATIONS: usize = 30;
 /// Line width of the list without a terminal.
 const MAX_LINE_WIDTH: usize = 100;
 
@@ -99,7 +99,7 @@ async fn resumed(app: &App, hub: &Hub, id: &str) -> anyhow::Result<String> {
 }
 
 async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
-    let known = hub.conversations(Some(MAX_LISTED)).await?;
+    let known = hub.conversations(Some(MAX_LISTED_CONVERSATIONS)).await?;
     if app.screen.json {
         let json: Vec<RawObject> = known
             .iter()

@@ -78,7 +78,7 @@ fn worker(app: &App, member: &Member) -> Vec<Cell> {
 
 fn placements(app: &App, status: &ClusterStatus) -> Vec<Vec<Cell>> {
     let row = |placement: &toolhub_core::cluster::Placement| {
-        let seconds = placement.left.as_secs();
+        let seconds = placement.remaining_lease.as_secs();
         vec![
             Cell::new(&placement.key.server, NAME),
             Cell::new(ClusterStatus::shown_instance(&placement.key.instance), DIM),

@@ -16,7 +16,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout for a one-word response; a local model may have to be loaded first.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// The maximum number of models that are named.
-const MAX_NAMES: usize = 5;
+const MAX_LISTED_MODELS: usize = 5;
 const CHECK: &str = "model";
 
 /// Checks the model. A failure of a configured model is a problem; one of a model detected from the environment is a warning.
@@ -102,7 +102,8 @@ async fn listed(chosen: &ChosenModel, lang: Lang) -> Result<(CheckResult, String
     if names.iter().any(|name| name.starts_with(model)) {
         return Ok((CheckResult::Pass, lang.choose(": it is there", "：可用").to_owned()));
     }
-    let some = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let some =
+        names.iter().take(MAX_LISTED_MODELS).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let text = lang.choose(
         format!(": it is not listed there; there is {some}: write one in `[llm] model`"),
         format!("：那里没有列出它；有 {some}：请在 `[llm] model` 中选一个"),

@@ -31,7 +31,7 @@ use crate::render::table::{Cell, lines};
 /// Polling interval of `--follow`.
 const POLL_INTERVAL: Duration = Duration::from_millis(400);
 /// The default number of calls.
-const DEFAULT_LIMIT: usize = 20;
+const DEFAULT_CALLS: usize = 20;
 /// Precedes the tool of a call that another call made.
 const NESTED_MARK: &str = "↳ ";
 /// Page size while exporting.
@@ -45,7 +45,7 @@ pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: HistoryArgs) -> 
     if let Some(file) = &args.export {
         return export(app, archive, query, file, args.limit).await;
     }
-    let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
+    let limit = args.limit.unwrap_or(DEFAULT_CALLS);
     let found = archive.calls(CallQuery { limit: Some(limit), ..query.clone() }).await?;
     if args.follow {
         return follow(app, archive, query, found).await;

@@ -12,7 +12,7 @@ use toolhub_private_files::create_private_dir;
 /// owner may read it.
 const FILE: &str = "init.json";
 /// The version of the format.
-const VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 
 /// All runs that are not undone, oldest first.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ impl Record {
         let text = match std::fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self { version: VERSION, runs: Vec::new() });
+                return Ok(Self { version: FORMAT_VERSION, runs: Vec::new() });
             }
             Err(error) => return Err(ConfigError::io(&file, &error)),
         };
@@ -84,7 +84,7 @@ impl Record {
         };
         let record: Self = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
         match record.version {
-            VERSION => Ok(record),
+            FORMAT_VERSION => Ok(record),
             other => Err(damaged(format!("version {other}"))),
         }
     }

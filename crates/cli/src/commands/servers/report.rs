@@ -235,7 +235,7 @@ mod tests {
         let connected =
             ServerState::Connected { era: Era::Modern, version: "v".to_owned(), peer: "p".to_owned() };
         let circuit_open =
-            ServerState::CircuitOpen { cause: new(), left: Duration::from_secs(1), failures: 5 };
+            ServerState::CircuitOpen { cause: new(), retry_in: Duration::from_secs(1), failures: 5 };
         let check =
             |state: ServerState, list: Option<&CachedList>, expect: (&str, Option<&str>, Option<&str>)| {
                 let stderr = Vec::new();

@@ -21,7 +21,7 @@ const LAST_CALLS: usize = 3;
 /// The maximum number of servers that are shown.
 const MAX_SERVERS: usize = 12;
 /// The maximum number of suggested next steps.
-const MAX_STEPS: usize = 3;
+const MAX_SUGGESTED_STEPS: usize = 3;
 
 /// The displayed state.
 struct State {
@@ -122,7 +122,7 @@ impl State {
                 "检查一切是否正常：toolhub doctor".to_owned(),
             ));
         }
-        next.truncate(MAX_STEPS);
+        next.truncate(MAX_SUGGESTED_STEPS);
         next
     }
 }

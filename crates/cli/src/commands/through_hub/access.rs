@@ -172,7 +172,7 @@ pub(crate) async fn audit(app: &App, api: &HubApi, args: AuditArgs) -> anyhow::R
 }
 
 async fn show(app: &App, api: &HubApi, args: &AuditShowArgs) -> anyhow::Result<Exit> {
-    let limit = args.limit.unwrap_or(audit::DEFAULT_LIMIT);
+    let limit = args.limit.unwrap_or(audit::DEFAULT_RECORDS);
     let principal = args.by.as_deref().map(principal_id);
     let since = args.since.and_then(|span| SystemTime::now().checked_sub(span.0));
     let since = since.and_then(|since| Timestamp::try_from(since).ok()).map(|since| since.to_string());

@@ -19,7 +19,7 @@ use crate::hub_api::error::HubError;
 use crate::hub_api::{ApiPath, HubApi, Page};
 
 /// The maximum number of hits that the API returns.
-const MAX_HITS: usize = 50;
+const MAX_SEARCH_HITS: usize = 50;
 
 pub(crate) async fn list(app: &App, api: &HubApi, args: &ToolsArgs) -> anyhow::Result<Exit> {
     refuse_options(app, &[("--refresh", args.refresh)])?;
@@ -107,7 +107,7 @@ struct SearchResponse {
 }
 
 pub(crate) async fn search(app: &App, api: &HubApi, args: &SearchArgs) -> anyhow::Result<Exit> {
-    let limit = args.checked_limit(app.lang())?.min(MAX_HITS);
+    let limit = args.checked_limit(app.lang())?.min(MAX_SEARCH_HITS);
     let body = RawObject::default()
         .with("query", args.query.as_str())
         .with("limit", limit as u64)

@@ -32,7 +32,7 @@ use super::connect::{ConnectError, Stream, has_proxy, refused_text};
 use crate::transport::MAX_RESULT_BYTES;
 
 /// Maximum number of idle connections per I/O thread, and the idle timeout.
-const MAX_IDLE: usize = 64;
+const MAX_IDLE_CONNECTIONS: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a body that is written together with its head.
 pub(super) const MAX_INLINE_BODY_BYTES: usize = 16 << 10;
@@ -218,18 +218,18 @@ impl HttpConnection {
             };
             return Ok(body.freeze());
         }
-        let mut all = BytesMut::new();
+        let mut bytes = BytesMut::new();
         loop {
             match framing.take(&mut self.unread).map_err(unreadable)? {
-                Part::Data(data) => all.extend_from_slice(&data),
-                Part::End => return Ok(all.freeze()),
+                Part::Data(data) => bytes.extend_from_slice(&data),
+                Part::End => return Ok(bytes.freeze()),
                 Part::Wait => match self.read_more().await.map_err(|error| lost(&error))? {
                     true => {}
-                    false if framing.ends_with_connection() => return Ok(all.freeze()),
+                    false if framing.ends_with_connection() => return Ok(bytes.freeze()),
                     false => return Err(lost(&unexpected_eof())),
                 },
             }
-            if all.len() > MAX_RESULT_BYTES {
+            if bytes.len() > MAX_RESULT_BYTES {
                 return Err(too_large(MAX_RESULT_BYTES));
             }
         }
@@ -348,7 +348,7 @@ impl DirectClient {
         // The oldest is first. If it has expired, it is removed; otherwise only if the pool is full.
         let old =
             idle.first().is_some_and(|first| connection.used.duration_since(first.used) >= IDLE_TIMEOUT);
-        let evicted = (old || idle.len() >= MAX_IDLE).then(|| idle.remove(0));
+        let evicted = (old || idle.len() >= MAX_IDLE_CONNECTIONS).then(|| idle.remove(0));
         idle.push(connection);
         drop(idle);
         drop(evicted);

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use toolhub_client_config::HttpSpec;
 use toolhub_core::ports::boxed;
 use toolhub_core::{BoxFuture, Effect, RawJson, RawObject};
+use toolhub_mcp_wire::headers::{PROTOCOL_VERSION, SESSION_ID};
 use toolhub_mcp_wire::{McpError, jsonrpc};
 use toolhub_oauth::http_client::CONNECT_TIMEOUT;
 use toolhub_oauth::{Authorizer, ResponseTo};
@@ -265,10 +266,10 @@ impl Inner {
         request = request.headers(self.headers.clone());
         let request_head = self.request_head.load();
         if let Some(session) = &request_head.session {
-            request = request.header("Mcp-Session-Id", session);
+            request = request.header(SESSION_ID, session);
         }
         if let Some(version) = &request_head.version {
-            request = request.header("MCP-Protocol-Version", version);
+            request = request.header(PROTOCOL_VERSION, version);
         }
         request
     }
@@ -350,9 +351,9 @@ impl Inner {
         first: ResponseTo<'_>,
     ) -> Result<Option<Response>, McpError> {
         let request = self.general_post(body, outgoing)?;
-        let first = (repeat_of(outgoing), first);
+        let repeat = repeat_of(outgoing);
         let wrong = |error: &reqwest::Error| send_error(error, &self.url);
-        toolhub_oauth::send_again(request, self.authorizer.as_ref(), first, wrong).await
+        toolhub_oauth::send_again(request, self.authorizer.as_ref(), repeat, first, wrong).await
     }
 
     /// A response with an error status becomes an error.
@@ -390,7 +391,7 @@ impl Inner {
     /// Takes the session id from the response to `initialize`. Some servers also send one with the error to the probe; that one
     /// is ignored.
     fn join_session(&self, headers: &HeaderMap) {
-        let named = headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
+        let named = headers.get(SESSION_ID).and_then(|value| value.to_str().ok());
         self.update_request_head(|request_head| request_head.session = named.map(str::to_owned));
     }
 }

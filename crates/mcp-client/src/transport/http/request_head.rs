@@ -8,7 +8,7 @@ use reqwest::header::{
 use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::write_header;
 use toolhub_mcp_wire::era::MODERN;
-use toolhub_mcp_wire::headers::{encode, is_plain};
+use toolhub_mcp_wire::headers::{METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION, SESSION_ID, encode, is_plain};
 
 use super::direct::DirectClient;
 use crate::transport::OutgoingRequest;
@@ -58,7 +58,7 @@ impl RequestHead {
         }
         write_header("content-type", b"application/json", &mut lines);
         write_header("accept", b"application/json, text/event-stream", &mut lines);
-        let negotiated = [("mcp-session-id", &self.session), ("mcp-protocol-version", &self.version)];
+        let negotiated = [(SESSION_ID, &self.session), (PROTOCOL_VERSION, &self.version)];
         for (name, value) in negotiated {
             if let Some(value) = value.as_deref().filter(|value| is_plain(value)) {
                 write_header(name, value.as_bytes(), &mut lines);
@@ -74,10 +74,10 @@ impl RequestHead {
         head.extend_from_slice(&self.lines);
         let Some(request) = outgoing.filter(|_| self.is_modern()) else { return head };
         if is_plain(request.method) {
-            write_header("mcp-method", request.method.as_bytes(), &mut head);
+            write_header(METHOD_HEADER, request.method.as_bytes(), &mut head);
         }
         if let Some(name) = request.name {
-            write_header("mcp-name", encode(name).as_bytes(), &mut head);
+            write_header(NAME_HEADER, encode(name).as_bytes(), &mut head);
         }
         for (name, value) in request.headers {
             if is_header_name(name) && is_plain(value) {
@@ -91,9 +91,9 @@ impl RequestHead {
     pub(super) fn extra_headers(&self, outgoing: Option<&OutgoingRequest<'_>>) -> HeaderMap {
         let mut map = HeaderMap::new();
         let Some(request) = outgoing.filter(|_| self.is_modern()) else { return map };
-        let name = request.name.map(|name| ("mcp-name", encode(name)));
+        let name = request.name.map(|name| (NAME_HEADER, encode(name)));
         let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.into()));
-        for (name, value) in [("mcp-method", request.method.into())].into_iter().chain(name).chain(headers) {
+        for (name, value) in [(METHOD_HEADER, request.method.into())].into_iter().chain(name).chain(headers) {
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
                 map.insert(name, value);
             }
@@ -103,8 +103,8 @@ impl RequestHead {
 }
 
 fn is_protocol_header(name: &HeaderName) -> bool {
-    let own = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
-    own.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
+    let reserved_names = [SESSION_ID, PROTOCOL_VERSION, METHOD_HEADER, NAME_HEADER];
+    reserved_names.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
 }
 
 /// Whether the text is a valid header name.

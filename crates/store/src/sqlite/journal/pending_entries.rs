@@ -61,8 +61,8 @@ impl Batch {
 
     /// Splits the batch into single entries.
     pub(in crate::sqlite) fn into_single_entries(self) -> impl Iterator<Item = Self> {
-        let begun = self.begun.into_iter().map(|one| Self { begun: vec![one], ended: Vec::new() });
-        begun.chain(self.ended.into_iter().map(|one| Self { begun: Vec::new(), ended: vec![one] }))
+        let begun = self.begun.into_iter().map(|entry| Self { begun: vec![entry], ended: Vec::new() });
+        begun.chain(self.ended.into_iter().map(|entry| Self { begun: Vec::new(), ended: vec![entry] }))
     }
 }
 
@@ -158,7 +158,8 @@ impl PendingEntries {
         while state.begun.front().is_some_and(|record| !state.running.contains_key(record)) {
             state.begun.pop_front();
         }
-        let oldest = state.begun.front().and_then(|record| state.running.get(record)).map(|one| one.since);
+        let oldest =
+            state.begun.front().and_then(|record| state.running.get(record)).map(|entry| entry.since);
         let due = oldest.into_iter().chain(state.ended_since).min().map(|since| since + GATHER_INTERVAL);
         match due {
             None => MoveStep::Wait(None),

@@ -23,11 +23,11 @@ use crate::write::FinishedCall;
 pub(in crate::sqlite) fn replay(
     connection: &mut Connection,
     folder: &Path,
-    own: OwnerId,
+    owner: OwnerId,
     retention: &Retention,
 ) -> rusqlite::Result<()> {
     for kind in [Kind::Intents, Kind::Calls] {
-        for file in journals_of_dead_stores(folder, own, kind) {
+        for file in journals_of_dead_stores(folder, owner, kind) {
             // A missing file was replayed by another store.
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
             match kind {

@@ -303,7 +303,7 @@ impl ToolError {
             // header and version checks of 2026-07-28. Handlers and SDKs also send the other codes after the tool
             // ran: the TypeScript SDK sends -32602 if the result does not match `outputSchema`, handlers send -32700
             // or -32600 for any input they cannot parse, and -32021 if they find a capability missing midway.
-            Self::Protocol { code, .. } => match code {
+            Self::Protocol { code, .. } => match *code {
                 METHOD_NOT_FOUND | -32022 | -32020 => Effect::None,
                 _ => Effect::Unknown,
             },

@@ -222,6 +222,17 @@ pub(crate) fn refusal(
     AuditEvent::now(principal, AuditAction::Refusal(refusal))
 }
 
+/// An operation that the roles of a principal do not permit.
+pub(crate) fn role_refusal(principal: &Arc<str>, operation: &str, resource: &str) -> AuditEvent {
+    let refusal = RefusalEvent {
+        operation: operation.to_owned(),
+        resource: truncate(resource, MAX_ITEM_CHARS).unwrap_or_else(|| resource.to_owned()),
+        rule: None,
+        reference: String::new(),
+    };
+    AuditEvent::now(principal, AuditAction::Refusal(refusal))
+}
+
 impl Hub {
     /// The audit log, if it is on.
     pub fn audit(&self) -> Option<&Arc<dyn AuditStore>> {

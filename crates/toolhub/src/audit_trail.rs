@@ -281,6 +281,36 @@ impl Hub {
         let event = ChangeEvent { object, name: name.to_owned(), change, sha256: None, detail: None };
         self.record_audit(AuditEvent::now(&Arc::from(LOCAL), AuditAction::Change(event))).await
     }
+
+    /// Records what a principal did to a server.
+    pub async fn record_server_change(
+        &self,
+        principal: &Arc<str>,
+        server: &str,
+        change: ChangeKind,
+        detail: &str,
+    ) -> Result<(), StoreError> {
+        let event = ChangeEvent {
+            object: ChangedObject::Server,
+            name: server.to_owned(),
+            change,
+            sha256: None,
+            detail: Some(detail.to_owned()),
+        };
+        self.record_audit(AuditEvent::now(principal, AuditAction::Change(event))).await
+    }
+
+    /// Records that the local user approved a skill, or revoked its approval.
+    pub(crate) async fn record_skill_approval(&self, skill: &str, detail: &str) -> Result<(), StoreError> {
+        let event = ChangeEvent {
+            object: ChangedObject::Config,
+            name: format!("skill {skill}"),
+            change: ChangeKind::Updated,
+            sha256: None,
+            detail: Some(detail.to_owned()),
+        };
+        self.record_audit(AuditEvent::now(&Arc::from(LOCAL), AuditAction::Change(event))).await
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub::{DirectAnswer, DirectCall, OfferedLookup, OfferedTool, Request, ToolUse};
 use toolhub_access::may_decide_changed_tools;
-use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject, Role, Roles, Source, ToolError};
@@ -504,16 +503,7 @@ pub(crate) async fn approve(context: &ConsoleContext<'_>) -> Result<Response<Bod
         );
         return Err(Problem::new(StatusCode::CONFLICT, "definition-changed", detail));
     }
-    let change = ChangeEvent {
-        object: ChangedObject::Server,
-        name: entry.tool.source.to_string(),
-        change: ChangeKind::Updated,
-        sha256: None,
-        detail: Some(format!("approved the definition {digest} of `{}`", entry.tool.name())),
-    };
-    let event = AuditEvent::now(context.principal().id(), AuditAction::Change(change));
-    context.hub().record_audit(event).await?;
-    context.hub().approve(&entry.tool).await?;
+    context.hub().approve(&entry.tool, context.principal().id()).await?;
     Ok(json(StatusCode::OK, &read(context).await?))
 }
 

@@ -98,6 +98,20 @@ async fn each_surface_records_the_use_of_a_hidden_tool_once() {
             client.call(&tool.replace("NAME", &name), &arguments.replace("NAME", &name)).await;
         }
     }
+    // A script that catches the errors, and one that does not.
+    let coding = RawClient::with_token(&format!("{}/code", serving.url()), Era::Modern, Some(&owner)).await;
+    let caught = [next_hidden("call"), next_hidden("call")];
+    let code = format!(
+        "for (const use of [() => tools.{}({{}}), () => tools.s.{}({{}}), () => tools.no_such_tool({{}})]) {{\n\
+           try {{ await use() }} catch (e) {{}}\n\
+         }}\nreturn 'caught'",
+        caught[0], caught[1]
+    );
+    let answer = coding.call("run_script", &json!({"code": code}).to_string()).await;
+    assert_eq!(answer.text(), "caught");
+    let thrown = next_hidden("call");
+    let code = format!("await tools.{thrown}({{}})");
+    coding.call("run_script", &json!({"code": code}).to_string()).await;
     // A new route that names a tool fails here until it is in the table.
     let document = with_key(&serving, &owner, Method::GET, "openapi.json").send().await.unwrap();
     let document: Value = document.json().await.unwrap();

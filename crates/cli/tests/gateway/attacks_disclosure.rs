@@ -420,7 +420,11 @@ async fn attack_names_of_hidden_servers_and_principals_in_health_and_metrics() {
     add_settings(&cli, ENDING);
     let serving = Serving::start(cli);
     let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&owner)).await;
-    assert_eq!(client.tools().await.iter().filter(|tool| tool.starts_with("read_")).count(), 2);
+    let listed = client.tools().await;
+    assert!(
+        ["read_open", "read_topsecret"].iter().all(|tool| listed.iter().any(|one| one == tool)),
+        "{listed:?}"
+    );
     servers.iter_mut().for_each(HttpServer::kill);
     for tool in ["read_open", "read_topsecret"] {
         client.call(tool, "{}").await;

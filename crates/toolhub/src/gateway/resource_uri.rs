@@ -58,7 +58,7 @@ pub(super) fn has_one_reading(uri: &str) -> bool {
 }
 
 /// Whether a URI, or a value that a server inserts into one, has a dot-dot segment, as it is or percent-encoded. No parser of URIs
-/// tells what a server reads that appends the text to the path of a folder.
+/// shows what a server reads that appends the text to the path of a folder.
 pub(super) fn has_dot_dot_segment(uri: &str) -> bool {
     let mut bytes = uri.as_bytes().to_vec();
     for _ in 0..=MAX_DECODINGS {

@@ -223,6 +223,7 @@ impl AgentContext<'_> {
         }
         // A tool outside the catalog has no checked hints, and a server may list it while the call is being made: reject it.
         if call.by == CallBy::Name && tools.is_empty() {
+            self.finder.note_unknown_tool(name.as_str());
             let near = self.finder.similar_names(name.as_str());
             let near = near.into_iter().filter(|near| self.allowlist.has(near)).collect();
             let unknown = UnknownTool { tool: name.to_string(), near, ..UnknownTool::default() };

@@ -57,4 +57,8 @@ impl ToolFinder for FilteredFinder<'_> {
         similar.retain(|name| self.finds(name));
         similar
     }
+
+    fn note_unknown_tool(&self, name: &str) {
+        self.finder.note_unknown_tool(name);
+    }
 }

@@ -85,7 +85,10 @@ impl AgentContext<'_> {
         nested: NestedCall,
         request: &str,
     ) -> NestedResult {
-        let AgentTool { tool, source, .. } = tools.get(&nested.tool).ok_or(ToolError::Internal)?;
+        let Some(AgentTool { tool, source, .. }) = tools.get(&nested.tool) else {
+            self.finder.note_unknown_tool(&nested.tool);
+            return Err(ToolError::Internal);
+        };
         let mut call = ToolCall::new(tool.as_str(), nested.arguments);
         call.source.clone_from(source);
         call.parent = Some(nested.parent);

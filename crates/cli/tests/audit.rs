@@ -8,8 +8,9 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
+use toolhub_testkit::scripted::Script;
 
 fn cli(settings: &str) -> CommandLine {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -93,4 +94,70 @@ fn audit_is_off_without_keys() {
     cli.run(&["keys", "new", "ci"]);
     let ran = cli.run(&["audit", "verify"]);
     assert!(ran.code == Some(0) && ran.stdout.contains("intact: 1 records"), "{ran:?}");
+}
+
+/// A server with a tool, a resource and a prompt.
+fn with_server(settings: &str) -> CommandLine {
+    let mut cli = cli(settings);
+    let script = Script::both()
+        .plain_tool("t")
+        .set("capabilities", json!({"tools": {}, "resources": {}, "prompts": {}}))
+        .on("resources/list", json!([{"reply": {"resources": [{"uri": "note://x/a", "name": "a"}]}}]))
+        .on("resources/templates/list", json!([{"reply": {"resourceTemplates": []}}]))
+        .on("resources/read", json!([{"reply": {"contents": [{"uri": "note://x/a", "text": "text"}]}}]))
+        .on("prompts/list", json!([{"reply": {"prompts": [{"name": "hello"}]}}]))
+        .on("prompts/get", json!([{"reply": {"messages": []}}]));
+    cli.server("s", &script);
+    cli
+}
+
+/// Without a running hub, each change, read, prompt and approval of a command is recorded as one of the local user.
+#[test]
+fn changes_reads_and_approvals_of_commands_are_recorded() {
+    let cli = with_server("[audit]\nenabled = true\n");
+    for (command, object, state) in [
+        (&["servers", "add", "extra", "--no-test", "echo", "hi"][..], "extra", "created: added"),
+        (&["servers", "disable", "extra"], "extra", "updated: disabled"),
+        (&["servers", "enable", "extra"], "extra", "updated: enabled"),
+        (&["servers", "remove", "extra"], "extra", "deleted: removed"),
+        (&["servers", "read", "s", "note://x/a"], "note://x/a", "read"),
+        (&["servers", "prompt", "s", "hello"], "hello", "get prompt"),
+        (&["tools", "approve", "t", "--yes"], "s", "updated: approved the definition "),
+        (&["tools", "approve", "t", "--revoke"], "s", "updated: revoked the approval of `t`"),
+    ] {
+        let before = records(&cli, &["-n", "200"]).len();
+        let ran = cli.run(command);
+        assert_eq!(ran.code, Some(0), "{command:?}: {ran:?}");
+        let after = records(&cli, &["-n", "200"]);
+        assert_eq!(after.len(), before + 1, "{command:?}: {after:?}");
+        let newest = &after[0];
+        assert_eq!((&newest["object"], &newest["principal"]), (&json!(object), &json!("local")), "{newest}");
+        assert!(newest["state"].as_str().unwrap().starts_with(state), "{command:?}: {newest}");
+    }
+    // The controls: what changes and reads nothing, and an item that the server does not have.
+    let before = records(&cli, &["-n", "200"]).len();
+    for command in
+        [&["servers"][..], &["tools", "approve", "--list"], &["servers", "offers", "s"], &["tools"]]
+    {
+        assert_eq!(cli.run(command).code, Some(0), "{command:?}");
+    }
+    assert_ne!(cli.run(&["servers", "remove", "nothing"]).code, Some(0));
+    assert_eq!(records(&cli, &["-n", "200"]).len(), before);
+    assert_eq!(cli.run(&["audit", "verify"]).code, Some(0));
+}
+
+/// The control: without an audit log the same commands work and record nothing.
+#[test]
+fn commands_work_without_an_audit_log() {
+    let cli = with_server("");
+    for command in [
+        &["servers", "add", "extra", "--no-test", "echo", "hi"][..],
+        &["servers", "remove", "extra"],
+        &["servers", "read", "s", "note://x/a"],
+        &["tools", "approve", "t", "--yes"],
+    ] {
+        let ran = cli.run(command);
+        assert_eq!(ran.code, Some(0), "{command:?}: {ran:?}");
+    }
+    assert!(cli.run(&["audit"]).stderr.contains("the audit log is off"));
 }

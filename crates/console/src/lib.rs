@@ -188,6 +188,8 @@ impl Console {
             browser::check_write(&parts.headers, csrf)?;
         }
         if !route.permission.allows(&caller.principal) {
+            let operation = format!("{} {}", route.method.name(), route.path);
+            self.gateways.note_refused_operation(&caller.principal, &operation, path);
             return Err(Problem::forbidden(
                 "the roles of this principal do not allow this",
                 "该主体的角色不允许此操作",

@@ -43,4 +43,7 @@ pub trait ToolFinder: Send + Sync {
 
     /// Similar names for an unknown name.
     fn similar_names(&self, name: &str) -> Vec<String>;
+
+    /// Records that a call was refused because no tool of this name is visible. The default does nothing.
+    fn note_unknown_tool(&self, _name: &str) {}
 }

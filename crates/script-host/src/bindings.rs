@@ -72,7 +72,10 @@ fn add_values<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Resul
     let state = Rc::clone(&shared.state);
     host.set("random", Function::new(ctx.clone(), move || state.borrow_mut().random())?)?;
     let state = Rc::clone(&shared.state);
-    let unknown = move |path: String, key: String| unknown_tool(&state.borrow(), &path, &key);
+    let unknown = move |path: String, key: String| {
+        state.borrow_mut().note_unknown_tool(&key);
+        unknown_tool(&state.borrow(), &path, &key)
+    };
     host.set("unknown", Function::new(ctx.clone(), unknown)?)
 }
 

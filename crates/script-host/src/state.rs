@@ -5,8 +5,8 @@ use std::io::{Write as _, stdout};
 use serde_json::value::RawValue;
 use toolhub_core::millis::duration_millis;
 use toolhub_script::protocol::{
-    Call, Empty, Finish, FromHost, HostError, HostErrorKind, HostLimits, LogLevel, LogLine, NotAwaited,
-    Ready, Sleep, ToolPath, VERSION, encode,
+    Call, Empty, Finish, FromHost, HostError, HostErrorKind, HostLimits, LogLevel, LogLine,
+    MAX_UNKNOWN_TOOLS, NotAwaited, Ready, Sleep, ToolPath, VERSION, encode,
 };
 use toolhub_script::{MAX_PENDING_SLEEPS, MAX_SLEEPS};
 
@@ -35,6 +35,8 @@ pub(crate) struct State {
     pending_sleeps: Vec<(u32, i64)>,
     log_bytes: usize,
     dropped_lines: u64,
+    /// Names of tools that do not exist and that the script used.
+    unknown_tools: Vec<String>,
     /// Whether the script may send nothing any more.
     pub(crate) is_finished: bool,
     /// The end with a value, until it is known which calls were not awaited.
@@ -54,6 +56,7 @@ impl State {
             pending_sleeps: Vec::new(),
             log_bytes: 0,
             dropped_lines: 0,
+            unknown_tools: Vec::new(),
             is_finished: false,
             value: None,
         }
@@ -149,6 +152,15 @@ impl State {
         send(&FromHost::Log(LogLine { level, text }));
     }
 
+    /// Keeps the name of a tool that does not exist, for the audit log of the hub.
+    pub(crate) fn note_unknown_tool(&mut self, name: &str) {
+        let is_full = self.unknown_tools.len() >= MAX_UNKNOWN_TOOLS;
+        if !is_full && name.len() <= MAX_TOOL_NAME_BYTES && !self.unknown_tools.iter().any(|one| one == name)
+        {
+            self.unknown_tools.push(name.to_owned());
+        }
+    }
+
     /// A number from 0 to 1 (SplitMix64), the same for the same seed in every version.
     pub(crate) fn random(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -207,10 +219,14 @@ impl State {
 
     fn send_end(&self, finished: Finish) {
         let cpu_ms = duration_millis(cpu_time::used());
-        let finished = Finish { dropped_lines: self.dropped_lines, cpu_ms, ..finished };
+        let (dropped_lines, unknown_tools) = (self.dropped_lines, self.unknown_tools.clone());
+        let finished = Finish { dropped_lines, unknown_tools, cpu_ms, ..finished };
         send(&FromHost::Finished(Box::new(finished)));
     }
 }
+
+/// Bytes of the name of a tool. Longer names are those of no tool.
+const MAX_TOOL_NAME_BYTES: usize = 256;
 
 /// Longer sleeps end with the run.
 const MAX_SLEEP_MS: f64 = 1e12;

@@ -227,10 +227,16 @@ pub struct Finish {
     /// Calls that the script did not await, and that have no result or failed. Only beside a value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_awaited: Vec<NotAwaited>,
+    /// Names of tools that the script used and that it was not given, at most [`MAX_UNKNOWN_TOOLS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_tools: Vec<String>,
     /// Milliseconds of CPU time that the script has used.
     #[serde(default)]
     pub cpu_ms: u64,
 }
+
+/// Maximum number of [`Finish::unknown_tools`].
+pub const MAX_UNKNOWN_TOOLS: usize = 16;
 
 /// A call whose end the script has not looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,7 +16,8 @@ use crate::host_process::HostEvent;
 use crate::journal::{AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, WakeRecord};
 use crate::limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
 use crate::protocol::{
-    AnswerMessage, Call, CallError, Finish, FromHost, LogLine, NotAwaited, Sleep, ToHost, Wake,
+    AnswerMessage, Call, CallError, Finish, FromHost, LogLine, MAX_UNKNOWN_TOOLS, NotAwaited, Sleep, ToHost,
+    Wake,
 };
 use crate::replay::{Delivery, JournalMatch, Replay};
 use crate::report::{CallReport, CallStatus, ScriptFailure};
@@ -96,6 +97,15 @@ enum Completion {
 enum Step {
     Continue,
     Value(RawJson),
+}
+
+/// Passes on the names of unlisted tools that a script used. The host may send others.
+async fn note_unknown_tools(tools: &dyn ScriptTools, listed: &HashMap<String, ScriptTool>, names: &[String]) {
+    for name in names.iter().take(MAX_UNKNOWN_TOOLS) {
+        if !listed.contains_key(name) {
+            tools.note_unknown_tool(name).await;
+        }
+    }
 }
 
 impl<'a> Session<'a> {
@@ -193,7 +203,11 @@ impl<'a> Session<'a> {
             FromHost::Sleep(sleep) => self.on_sleep(sleep)?,
             FromHost::Log(line) => self.on_log(line)?,
             FromHost::Idle(_) => self.on_idle()?,
-            FromHost::Finished(finished) => return self.on_finished(*finished).map(Step::Value),
+            FromHost::Finished(finished) => {
+                let (tools, listed) = (self.setup.tools, self.setup.listed);
+                note_unknown_tools(tools, listed, &finished.unknown_tools).await;
+                return self.on_finished(*finished).map(Step::Value);
+            }
         }
         Ok(Step::Continue)
     }

@@ -74,6 +74,11 @@ pub trait ScriptTools: Send + Sync {
     /// call. The runner has checked that the tool is listed and that the arguments are a JSON object, and nothing else.
     fn call(&self, call: ScriptCall) -> BoxFuture<'_, Result<RawJson, ScriptToolError>>;
 
+    /// Takes the name of a tool that the script used and that is not listed.
+    fn note_unknown_tool<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Takes the CPU time that the script has used, before a call that may run another script.
     fn set_cpu(&self, _used: Duration) {}
 

@@ -67,8 +67,8 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
         profile: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Verified, TokenRefusal>>;
 
-    /// Whether a principal may see the states of all servers, in metrics and in the details of health.
-    fn may_view_states(&self, principal: &Principal) -> bool {
+    /// Whether a principal may read metrics. Their labels are those that it may see.
+    fn may_read_metrics(&self, principal: &Principal) -> bool {
         let _ = principal;
         true
     }

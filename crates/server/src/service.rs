@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolhub_core::{BoxFuture, Secret};
+use toolhub_core::{BoxFuture, Principal, Secret};
 use toolhub_mcp_gateway::Gateway;
 
 use crate::metrics_text::MetricsText;
@@ -85,8 +85,12 @@ pub trait HubService: Send + Sync {
     /// Returns the names of the profiles, for error messages.
     fn profiles(&self) -> Vec<String>;
 
-    /// Returns the current health.
+    /// Returns the current health, with the problems of all servers.
     fn health(&self) -> Health;
+
+    /// Returns the problems that a principal may know of: those of servers of which it sees a tool, or all if it manages or audits
+    /// the hub.
+    fn visible_problems(&self, principal: &Arc<Principal>) -> Vec<String>;
 
     /// Returns a page of a caller's login to a server; `None` if there are no such logins.
     fn login_page(&self, request: LoginPageRequest) -> BoxFuture<'_, Option<LoginPage>> {
@@ -94,6 +98,6 @@ pub trait HubService: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Adds the metrics of the hub.
-    fn write_metrics(&self, out: &mut MetricsText);
+    /// Adds the metrics of the hub, with the labels that a principal may see.
+    fn write_metrics(&self, principal: &Arc<Principal>, out: &mut MetricsText);
 }

@@ -431,7 +431,7 @@ impl Authenticator for AccessControl {
         })
     }
 
-    fn may_view_states(&self, principal: &Principal) -> bool {
+    fn may_read_metrics(&self, principal: &Principal) -> bool {
         let viewers: Roles = [Role::Viewer, Role::Operator, Role::Auditor, Role::Owner].into_iter().collect();
         principal.roles.intersects(viewers)
             || (principal.profiles.is_none() && self.snapshot.load().rules().is_empty())

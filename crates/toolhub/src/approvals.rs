@@ -1,9 +1,10 @@
 //! Approvals of tools by the owner: listed, given, revoked, and read again when another process has changed them.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use toolhub_core::approval::Approval;
+use toolhub_core::audit::ChangeKind;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::{Event, EventKind, Source, Tool, ToolName};
 
@@ -27,8 +28,11 @@ impl Hub {
         self.approved().get(&tool.source, tool.definition.wire_name().as_str()).cloned()
     }
 
-    /// Approves the current definition of a tool.
-    pub async fn approve(&self, tool: &Tool) -> Result<(), StoreError> {
+    /// Approves the current definition of a tool for the principal with this id, once that is recorded.
+    pub async fn approve(&self, tool: &Tool, principal: &Arc<str>) -> Result<(), StoreError> {
+        let store = self.approval_store()?;
+        let detail = format!("approved the definition {} of `{}`", tool.definition.digest(), tool.name());
+        self.record_server_change(principal, &tool.source.to_string(), ChangeKind::Updated, &detail).await?;
         let approval = Approval {
             source: tool.source.clone(),
             tool: tool.definition.wire_name().clone(),
@@ -36,14 +40,29 @@ impl Hub {
             definition: tool.definition.raw().clone(),
             at: SystemTime::now(),
         };
-        self.approval_store()?.approve(approval.clone()).await?;
+        store.approve(approval.clone()).await?;
         self.approved().put(approval);
         self.refresh_source(&tool.source);
         Ok(())
     }
 
-    /// Revokes an approval. Returns whether there was one.
-    pub async fn revoke(&self, source: &Source, tool: &ToolName) -> Result<bool, StoreError> {
+    /// Revokes an approval for the principal with this id, once that is recorded. Returns whether there was one.
+    pub async fn revoke(
+        &self,
+        source: &Source,
+        tool: &ToolName,
+        principal: &Arc<str>,
+    ) -> Result<bool, StoreError> {
+        let is_approved = self.approved().get(source, tool.as_str()).is_some();
+        if is_approved {
+            let detail = format!("revoked the approval of `{tool}`");
+            self.record_server_change(principal, &source.to_string(), ChangeKind::Updated, &detail).await?;
+        }
+        self.forget_approval(source, tool).await
+    }
+
+    /// Removes an approval. Returns whether there was one.
+    pub(crate) async fn forget_approval(&self, source: &Source, tool: &ToolName) -> Result<bool, StoreError> {
         let revoked = self.approval_store()?.revoke(source, tool).await?;
         self.approved().remove(source, tool);
         self.refresh_source(source);

@@ -222,6 +222,17 @@ pub(crate) fn refusal(
     AuditEvent::now(principal, AuditAction::Refusal(refusal))
 }
 
+/// An operation that the roles of a principal do not permit.
+pub(crate) fn role_refusal(principal: &Arc<str>, operation: &str, resource: &str) -> AuditEvent {
+    let refusal = RefusalEvent {
+        operation: operation.to_owned(),
+        resource: truncate(resource, MAX_ITEM_CHARS).unwrap_or_else(|| resource.to_owned()),
+        rule: None,
+        reference: String::new(),
+    };
+    AuditEvent::now(principal, AuditAction::Refusal(refusal))
+}
+
 impl Hub {
     /// The audit log, if it is on.
     pub fn audit(&self) -> Option<&Arc<dyn AuditStore>> {
@@ -268,6 +279,36 @@ impl Hub {
         change: ChangeKind,
     ) -> Result<(), StoreError> {
         let event = ChangeEvent { object, name: name.to_owned(), change, sha256: None, detail: None };
+        self.record_audit(AuditEvent::now(&Arc::from(LOCAL), AuditAction::Change(event))).await
+    }
+
+    /// Records what a principal did to a server.
+    pub async fn record_server_change(
+        &self,
+        principal: &Arc<str>,
+        server: &str,
+        change: ChangeKind,
+        detail: &str,
+    ) -> Result<(), StoreError> {
+        let event = ChangeEvent {
+            object: ChangedObject::Server,
+            name: server.to_owned(),
+            change,
+            sha256: None,
+            detail: Some(detail.to_owned()),
+        };
+        self.record_audit(AuditEvent::now(principal, AuditAction::Change(event))).await
+    }
+
+    /// Records that the local user approved a skill, or revoked its approval.
+    pub(crate) async fn record_skill_approval(&self, skill: &str, detail: &str) -> Result<(), StoreError> {
+        let event = ChangeEvent {
+            object: ChangedObject::Config,
+            name: format!("skill {skill}"),
+            change: ChangeKind::Updated,
+            sha256: None,
+            detail: Some(detail.to_owned()),
+        };
         self.record_audit(AuditEvent::now(&Arc::from(LOCAL), AuditAction::Change(event))).await
     }
 }

@@ -432,7 +432,7 @@ impl Hub {
         let _ = std::fs::remove_file(self.paths.log_of(id.as_str()));
         let source = Source::Server(id.clone());
         for approval in self.approvals().into_iter().filter(|approval| approval.source == source) {
-            if let Err(error) = self.revoke(&source, &approval.tool).await {
+            if let Err(error) = self.forget_approval(&source, &approval.tool).await {
                 self.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
             }
         }

@@ -80,7 +80,8 @@ pub use cluster::{ClusterWorker, cluster_status};
 pub use cluster_status::{ClusterError, ClusterStatus, WorkerOverrides};
 pub use disk_space::free_bytes;
 pub use gateway::{
-    AgentTurn, DirectAnswer, DirectCall, DirectClient, Gateways, NotificationBus, OfferedTool, TurnError,
+    AgentTurn, DirectAnswer, DirectCall, DirectClient, Gateways, NotificationBus, OfferedLookup, OfferedTool,
+    ToolUse, TurnError,
 };
 pub use hub::Hub;
 pub use listeners::Listeners;

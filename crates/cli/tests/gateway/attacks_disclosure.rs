@@ -6,10 +6,10 @@ use std::fs;
 use reqwest::Method;
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
-use toolhub_testkit::scripted::{self, Journal, Script};
+use toolhub_testkit::scripted::{self, HttpServer, Journal, Script};
 
 use crate::console::{key_of, with_key};
-use crate::raw_client::{Era, RawClient};
+use crate::raw_client::{Era, RawClient, http};
 use crate::serving::{Serving, hub};
 use crate::team_access::{NewKey, new_key};
 
@@ -393,4 +393,74 @@ async fn audit_record_of_a_read_names_the_server_that_answered() {
     let record = exported.lines().find(|line| line.contains("note://x/unlisted"));
     let record = record.unwrap_or_else(|| panic!("{exported}"));
     assert!(record.contains(r#""server":"second""#) && record.contains(r#""rule":"reading""#), "{record}");
+}
+
+/// Two servers that end: `topsecret` is visible to the owner only.
+const ENDING: &str = "[profiles.default]\nexpose = \"all\"\n[[auth.rules]]\neffect = \"allow\"\nroles = [\"owner\"]\n\
+    [[auth.rules]]\neffect = \"allow\"\nprincipals = [\"key:vera\", \"key:cara\"]\nservers = [\"open\"]\n";
+
+#[tokio::test]
+async fn attack_names_of_hidden_servers_and_principals_in_health_and_metrics() {
+    let mut cli = hub("");
+    let mut servers = ["open", "topsecret"].map(|id| {
+        let annotations = json!({"readOnlyHint": true});
+        let tool =
+            json!({"name": format!("read_{id}"), "inputSchema": {"type": "object"}, "annotations": annotations});
+        let server = HttpServer::start(&Script::both().tool(tool));
+        cli.entry(id, json!({"url": server.url}));
+        server
+    });
+    let [owner, nina, vera, cara] =
+        [("olga", "owner"), ("nina", "viewer"), ("vera", "viewer"), ("cara", "caller")].map(
+            |(name, role)| {
+                let made = cli.run(&["keys", "new", name, "--role", role, "--json"]);
+                made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
+            },
+        );
+    add_settings(&cli, ENDING);
+    let serving = Serving::start(cli);
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&owner)).await;
+    let listed = client.tools().await;
+    assert!(
+        ["read_open", "read_topsecret"].iter().all(|tool| listed.iter().any(|one| one == tool)),
+        "{listed:?}"
+    );
+    servers.iter_mut().for_each(HttpServer::kill);
+    for tool in ["read_open", "read_topsecret"] {
+        client.call(tool, "{}").await;
+    }
+    let read = async |key: &str, path: &str| {
+        let response = http().get(format!("{}{path}", serving.root)).bearer_auth(key).send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    for path in ["/healthz", "/readyz", "/api/v1/health"] {
+        for (key, sees_open, sees_all) in
+            [(&owner, true, true), (&nina, false, false), (&vera, true, false), (&cara, true, false)]
+        {
+            let (status, body) = read(key, path).await;
+            // The JSON API has no health for callers.
+            if path.starts_with("/api") && *key == cara {
+                assert_eq!(status, 403, "{body}");
+                continue;
+            }
+            assert_eq!(status, 200, "{path} {body}");
+            assert_eq!(body.contains("server `open`"), sees_open, "{path} {body}");
+            assert_eq!(body.contains("topsecret"), sees_all, "{path} {body}");
+        }
+    }
+    let metrics = async |key: &str| read(key, "/metrics").await;
+    let (status, all) = metrics(&owner).await;
+    assert_eq!(status, 200, "{all}");
+    for known in ["server=\"open\"", "server=\"topsecret\"", "principal=\"key:olga\"", "toolhub_tools "] {
+        assert!(all.contains(known), "{known}: {all}");
+    }
+    for (key, sees_open) in [(&nina, false), (&vera, true)] {
+        let (status, some) = metrics(key).await;
+        assert!(status == 200 && some.contains("toolhub_calls_total{"), "{some}");
+        assert_eq!(some.contains("server=\"open\""), sees_open, "{some}");
+        for hidden in ["topsecret", "key:olga", "toolhub_tools "] {
+            assert!(!some.contains(hidden), "{hidden}: {some}");
+        }
+    }
+    assert_eq!(metrics(&cara).await.0, 403);
 }

@@ -397,3 +397,87 @@ async fn attack_telling_hidden_resources_from_unknown_ones() {
     assert_eq!(answers[0], answers[1]);
     assert_eq!(received(&serving, "resources/read"), ["docs://other/SKILL.md"]);
 }
+
+/// URIs below `doc://ok/` that a server reads as `hid/1` if it appends them to the path of a folder.
+const DOT_DOT: [&str; 11] = [
+    "doc://ok/../hid/1",
+    "doc://ok/x/../../hid/1",
+    "doc://ok/%2e%2e/hid/1",
+    "doc://ok/%2E./hid/1",
+    "doc://ok/.%2e%2fhid/1",
+    "doc://ok/%252e%252e/hid/1",
+    "doc://ok/%252e%252e%252fhid/1",
+    "doc://ok/..\\hid\\1",
+    "doc://ok/..%5chid/1",
+    "doc://ok/..;x/hid/1",
+    "doc://ok/%ff/../../hid/1",
+];
+
+fn documents(cli: &CommandLine) -> Script {
+    let resources =
+        json!([{"uri": "doc://ok/1", "name": "1"}, {"uri": "doc://ok/../hid/1", "name": "climbing"}]);
+    let templates = json!([{"uriTemplate": "doc://ok/{+path}", "name": "any"}]);
+    files(cli)
+        .on("resources/list", json!([{"reply": {"resources": resources}}]))
+        .on("resources/templates/list", json!([{"reply": {"resourceTemplates": templates}}]))
+}
+
+/// A request to complete the variable of the template of `documents`.
+fn completion(value: &str, earlier: &str) -> String {
+    format!(
+        r#""ref":{{"type":"ref/resource","uri":"doc://ok/{{+path}}"}},"argument":{{"name":"path","value":{}}},"context":{{"arguments":{{"folder":{}}}}}"#,
+        json!(value),
+        json!(earlier)
+    )
+}
+
+#[tokio::test]
+async fn attack_dot_dot_segments_leave_an_allowed_folder() {
+    let rules = "[[auth.rules]]\neffect = \"allow\"\nkinds = [\"resource\"]\ntools = [\"doc://ok/*\"]\n";
+    let (serving, key) = start(rules, documents);
+    for era in ERAS {
+        let client = RawClient::with_token(&serving.url(), era, Some(&key)).await;
+        let listed = client.ask("1", "resources/list", "").await;
+        assert!(listed.result().contains("doc://ok/1"), "{}", listed.result());
+        assert!(!listed.result().contains("climbing"), "{}", listed.result());
+        let read =
+            async |uri: &str| client.ask("1", "resources/read", &format!(r#""uri":{}"#, json!(uri))).await;
+        // No rule allows it, and no server has it.
+        let unknown = read("doc://other/1").await.last().error.clone().unwrap();
+        for uri in DOT_DOT {
+            for (method, answer) in use_uri(&client, era, uri).await {
+                assert!(!answer.contains("the secret"), "{era:?} {method} {uri:?}: {answer}");
+            }
+            let error = read(uri).await.last().error.clone().unwrap();
+            assert_eq!(error["code"], unknown["code"], "{era:?} {uri:?}: {error}");
+            assert_eq!(error["message"], format!("Resource not found: {uri}"), "{era:?} {uri:?}: {error}");
+        }
+        for (value, earlier) in
+            [("../hid/", ""), ("x/../../hid", ""), ("%2e%2e/hid", ""), ("..", ""), ("a", "../hid")]
+        {
+            let completed = client.ask("1", "completion/complete", &completion(value, earlier)).await;
+            assert!(completed.last().error.is_some(), "{era:?} {value:?}: {:?}", completed.last());
+        }
+        // The controls: dots that are no segment.
+        for uri in ["doc://ok/1", "doc://ok/a..b", "doc://ok/.../x", "doc://ok/..a/x"] {
+            assert!(read(uri).await.result().contains("the secret"), "{era:?} {uri}");
+        }
+        let completed = client.ask("1", "completion/complete", &completion("a..", "b")).await;
+        assert!(completed.result().contains("the secret"), "{era:?}");
+    }
+    for method in SERVER_METHODS {
+        for uri in received(&serving, method) {
+            assert!(!uri.contains("hid"), "{method} {uri:?} reached the server");
+        }
+    }
+    // The control: a principal that nothing restricts sends any URI.
+    let (serving, key) = start("", documents);
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
+    for uri in DOT_DOT {
+        let read = client.ask("1", "resources/read", &format!(r#""uri":{}"#, json!(uri))).await;
+        assert!(read.result().contains("the secret"), "{uri:?}: {:?}", read.last());
+    }
+    let completed = client.ask("1", "completion/complete", &completion("../hid/", "")).await;
+    assert!(completed.result().contains("the secret"));
+    assert_eq!(received(&serving, "resources/read"), DOT_DOT);
+}

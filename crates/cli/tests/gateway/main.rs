@@ -35,6 +35,7 @@ mod attacks_subscriptions;
 mod attacks_tasks;
 mod attacks_through_hub;
 mod attacks_views;
+mod audit_surfaces;
 mod caller_credentials;
 mod capabilities;
 mod client_behavior;

@@ -160,6 +160,24 @@ async fn rules_apply_to_the_calls_of_an_agent() {
     assert_eq!(status, 400, "a source without a visible tool does not exist: {body}");
 }
 
+/// A model names a tool that the principal of the request may not see. The control: a tool that does not exist.
+#[tokio::test]
+async fn hidden_tool_that_a_model_calls_is_in_the_audit_log() {
+    let rules = "[[auth.rules]]\neffect = \"allow\"\ntools = [\"read_*\"]\n";
+    for (tool, is_recorded) in [("write_sheet", true), ("no_such_tool", false)] {
+        let hub = hub(tool, &format!("[openai]\napproved_tools = [\"*\"]\n{rules}"));
+        let (status, body) = respond(&hub, &hub.key, json!({"input": "Write row 7."})).await;
+        assert_eq!(status, 200, "{body}");
+        // Refusals are appended a moment later.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let shown = hub.run(&["audit", "show", "--kind", "refusal", "--by", "ann", "--json"]).json();
+        let shown = shown.as_array().unwrap();
+        let count = usize::from(is_recorded);
+        assert_eq!(shown.len(), count, "{tool}: {shown:?}");
+        assert!(shown.iter().all(|record| record["object"] == tool && record["state"] == "call refused"));
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_goes_away_ends_its_turn() {
     let hub = hub("hold_write", "");

@@ -71,19 +71,16 @@ pub(crate) fn usable_profiles(context: &ConsoleContext<'_>) -> Vec<String> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct HealthBody {
     ready: bool,
-    /// Short descriptions of the parts that do not work.
+    /// Short descriptions of the parts that do not work and that the principal may know of.
     degraded: Vec<String>,
     version: String,
 }
 
 pub(crate) fn health(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    let mut health = context.gateways.health();
-    // The problems name servers, which others may not see.
-    if !context.has_role([Role::Operator, Role::Auditor, Role::Owner].into_iter().collect::<Roles>()) {
-        health.degraded.clear();
-    }
+    let ready = context.gateways.health().ready;
+    let degraded = context.gateways.visible_problems(context.principal());
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Ok(json(StatusCode::OK, &HealthBody { ready: health.ready, degraded: health.degraded, version }))
+    Ok(json(StatusCode::OK, &HealthBody { ready, degraded, version }))
 }
 
 /// The calls of a day.

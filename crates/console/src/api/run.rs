@@ -7,6 +7,7 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::mpsc;
+use toolhub::ToolUse;
 use toolhub_core::RawJson;
 use toolhub_mcp_gateway::Resource;
 
@@ -32,7 +33,7 @@ pub(crate) struct AnswerRequest {
 }
 
 pub(crate) async fn run(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    let call = direct_call(context).await?;
+    let call = direct_call(context, ToolUse::Call).await?;
     let permit = context.handle.take(Resource::Streams, 1).map_err(|_| too_many_streams())?;
     let (events, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let principal = Arc::clone(context.principal().id());

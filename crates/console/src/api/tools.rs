@@ -6,9 +6,8 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolhub::{DirectAnswer, DirectCall, OfferedTool, Request};
+use toolhub::{DirectAnswer, DirectCall, OfferedLookup, OfferedTool, Request, ToolUse};
 use toolhub_access::may_decide_changed_tools;
-use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject, Role, Roles, Source, ToolError};
@@ -213,25 +212,25 @@ pub(crate) fn offered(
     profile: Option<&str>,
 ) -> Result<Vec<OfferedTool>, Problem> {
     let tools = context.gateways.offered_tools(profile, context.principal());
-    tools.ok_or_else(|| {
-        let profile = profile.unwrap_or_default();
-        Problem::not_found(format!("there is no profile `{profile}`"), format!("没有配置档 `{profile}`"))
-    })
+    tools.ok_or_else(|| unknown_profile(profile))
+}
+
+fn unknown_profile(profile: Option<&str>) -> Problem {
+    let profile = profile.unwrap_or_default();
+    Problem::not_found(format!("there is no profile `{profile}`"), format!("没有配置档 `{profile}`"))
 }
 
 /// One tool by its name in a profile.
 async fn find(
     context: &ConsoleContext<'_>,
     profile: Option<&str>,
-    name: &str,
+    lookup: OfferedLookup<'_>,
 ) -> Result<OfferedTool, Problem> {
-    let named = || offered(context, profile).map(|tools| tools.into_iter().find(|tool| tool.name == name));
-    if let Some(tool) = named()? {
-        return Ok(tool);
+    if !context.gateways.may_use_profile(profile, context.principal()) {
+        return Err(unknown_profile(profile));
     }
-    // It may belong to a server that has not been listed yet.
-    context.gateways.wait_until_listed().await;
-    named()?.ok_or_else(|| disabled_tool(context, name).unwrap_or_else(|| unknown_tool(name)))
+    let found = context.gateways.find_offered_tool(profile, context.principal(), lookup).await;
+    found.ok_or_else(|| disabled_tool(context, lookup.name).unwrap_or_else(|| unknown_tool(lookup.name)))
 }
 
 /// The tools that are held back: no client is offered them, but those who may approve them see what has changed. An approver
@@ -253,9 +252,9 @@ fn held_back(context: &ConsoleContext<'_>) -> Vec<OfferedTool> {
 }
 
 /// One tool by its name in a profile, or one that is held back.
-async fn find_to_decide(context: &ConsoleContext<'_>) -> Result<OfferedTool, Problem> {
+async fn find_to_decide(context: &ConsoleContext<'_>, tool_use: ToolUse) -> Result<OfferedTool, Problem> {
     let name = context.id();
-    let found = find(context, context.query.get("profile"), name).await;
+    let found = find(context, context.query.get("profile"), OfferedLookup { tool_use, name }).await;
     found.or_else(|problem| held_back(context).into_iter().find(|tool| tool.name == name).ok_or(problem))
 }
 
@@ -348,7 +347,7 @@ pub(crate) async fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
 
 /// The tool that the path names.
 pub(crate) async fn read(context: &ConsoleContext<'_>) -> Result<ToolDetail, Problem> {
-    let offered = find_to_decide(context).await?;
+    let offered = find_to_decide(context, ToolUse::Describe).await?;
     let entry = entry_of(context, &offered);
     let approval = entry.as_ref().and_then(|entry| context.hub().approval_of(&entry.tool));
     let differs = |digest: &str| approval.as_ref().filter(|approval| approval.version != digest);
@@ -388,19 +387,23 @@ pub(crate) async fn read(context: &ConsoleContext<'_>) -> Result<ToolDetail, Pro
 }
 
 /// The call that the body of the request describes.
-pub(crate) async fn direct_call(context: &ConsoleContext<'_>) -> Result<DirectCall, Problem> {
+pub(crate) async fn direct_call(
+    context: &ConsoleContext<'_>,
+    tool_use: ToolUse,
+) -> Result<DirectCall, Problem> {
     let CallRequest { profile, arguments, outcome } = context.json()?;
     if arguments.object().is_none() {
         return Err(Problem::bad_request("`arguments` is a JSON object", "`arguments` 应为 JSON 对象"));
     }
     // The name must be visible: otherwise it is unknown, whether or not it exists.
-    let offered = find(context, profile.as_deref(), context.id()).await?;
+    let lookup = OfferedLookup { tool_use, name: context.id() };
+    let offered = find(context, profile.as_deref(), lookup).await?;
     let (principal, described_in) = (Arc::clone(context.principal()), outcome.then_some(context.lang));
     Ok(DirectCall { principal, profile, name: offered.name, arguments, described_in })
 }
 
 pub(crate) async fn check(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    let call = direct_call(context).await?;
+    let call = direct_call(context, ToolUse::Check).await?;
     let checked = context.gateways.check_arguments(&call).ok_or_else(|| unknown_tool(&call.name))?;
     let check = match checked {
         Ok(()) => Check { valid: true, message: None, problems: Vec::new() },
@@ -425,7 +428,7 @@ fn argument_problems(error: &ToolError, arguments: &RawJson, lang: Lang) -> Vec<
 }
 
 pub(crate) async fn call(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    let call = direct_call(context).await?;
+    let call = direct_call(context, ToolUse::Call).await?;
     let key = context.headers.get("idempotency-key").map(|key| key.to_str().unwrap_or_default());
     let request = format!("{}\n{}", call.name, String::from_utf8_lossy(&context.body));
     let first = match context.idempotency.begin(context.principal().id(), key, &request)? {
@@ -488,7 +491,7 @@ fn outcome_members(rendered: &RawObject) -> RawJson {
 
 pub(crate) async fn approve(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let ApproveRequest { digest } = context.json()?;
-    let offered = find_to_decide(context).await?;
+    let offered = find_to_decide(context, ToolUse::Approve).await?;
     let entry = entry_of(context, &offered).ok_or_else(|| unknown_tool(&offered.name))?;
     if !matches!(entry.tool.source, Source::Server(_)) {
         return Err(Problem::bad_request("only tools of servers are approved", "只有服务器的工具需要批准"));
@@ -500,16 +503,7 @@ pub(crate) async fn approve(context: &ConsoleContext<'_>) -> Result<Response<Bod
         );
         return Err(Problem::new(StatusCode::CONFLICT, "definition-changed", detail));
     }
-    let change = ChangeEvent {
-        object: ChangedObject::Server,
-        name: entry.tool.source.to_string(),
-        change: ChangeKind::Updated,
-        sha256: None,
-        detail: Some(format!("approved the definition {digest} of `{}`", entry.tool.name())),
-    };
-    let event = AuditEvent::now(context.principal().id(), AuditAction::Change(change));
-    context.hub().record_audit(event).await?;
-    context.hub().approve(&entry.tool).await?;
+    context.hub().approve(&entry.tool, context.principal().id()).await?;
     Ok(json(StatusCode::OK, &read(context).await?))
 }
 
@@ -526,7 +520,7 @@ pub(crate) async fn explain_tool(
     name: &str,
     arguments: Option<&RawJson>,
 ) -> Result<Explanation, Problem> {
-    let offered = find(context, profile, name).await?;
+    let offered = find(context, profile, OfferedLookup { tool_use: ToolUse::Explain, name }).await?;
     let sent = arguments.and_then(|arguments| {
         context.gateways.sent_arguments(profile, context.principal(), &offered.name, arguments.clone())
     });

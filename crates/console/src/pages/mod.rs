@@ -51,6 +51,9 @@ pub(crate) async fn respond(
     let events = context.events.current_id(context.hub(), visible_topics(&context)).await;
     let frame = Frame::new(below, &context, preferences, nav).await.with_events(&events);
     let is_allowed = nav.is_none_or(|nav| nav.permission().allows(context.principal()));
+    if !is_allowed {
+        context.gateways.note_refused_operation(context.principal(), "open page", below);
+    }
     let content: Result<(String, Markup), Problem> = match (path, is_item) {
         _ if !is_allowed => Err(Problem::forbidden(
             "your roles do not allow this page; the owner of the hub can give you another role",

@@ -48,12 +48,6 @@ pub(super) struct Message {
 }
 
 impl Exchange<'_> {
-    /// Whether the principal may see the states of all servers.
-    pub(super) fn views_states(&self) -> bool {
-        let authenticator = &self.shared.access.authenticator;
-        self.principal.as_ref().is_some_and(|principal| authenticator.may_view_states(principal.identity()))
-    }
-
     /// The credential of a stream that this request opens.
     pub(super) fn stream_credential(&self, principal: &PrincipalHandle) -> StreamCredential {
         let target = self.parts.uri.authority().map(Authority::as_str);

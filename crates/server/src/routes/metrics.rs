@@ -11,12 +11,14 @@ use crate::responses::{text, typed};
 
 pub(super) fn render(exchange: &Exchange<'_>) -> Response<Body> {
     let shared = exchange.shared;
-    if !exchange.views_states() {
+    let authenticator = &shared.access.authenticator;
+    let principal = exchange.principal.as_ref().map(|principal| principal.identity());
+    let Some(principal) = principal.filter(|principal| authenticator.may_read_metrics(principal)) else {
         return text(
             StatusCode::FORBIDDEN,
-            "metrics name servers that rules may hide: they need the role `viewer`",
+            "metrics need one of the roles `viewer`, `operator`, `auditor` and `owner`",
         );
-    }
+    };
     let mut out = MetricsText::default();
     shared.metrics.write(&mut out);
     out.family("toolhub_http_connections", MetricKind::Gauge, "Open connections.")
@@ -40,6 +42,6 @@ pub(super) fn render(exchange: &Exchange<'_>) -> Response<Body> {
         out.family(&format!("toolhub_{name}_lost_total"), MetricKind::Counter, &help)
             .value(count.load(Ordering::Relaxed));
     }
-    shared.service.write_metrics(&mut out);
+    shared.service.write_metrics(principal, &mut out);
     typed(StatusCode::OK, "text/plain; version=0.0.4", out.into_text())
 }

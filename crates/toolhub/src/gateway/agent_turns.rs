@@ -21,6 +21,7 @@ use super::backend::HubBackend;
 use super::direct::silent_caller;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::target_kind::TargetKind;
+use super::tool_lookup::{ToolLookup, ToolUse};
 use super::view::{Target, View};
 use crate::agent_setup::AskError;
 use crate::settings::AgentSettings;
@@ -302,5 +303,10 @@ impl ToolFinder for PrincipalTools<'_> {
 
     fn similar_names(&self, name: &str) -> Vec<String> {
         similar_names(name, self.catalog.names(), MAX_SUGGESTIONS)
+    }
+
+    fn note_unknown_tool(&self, name: &str) {
+        let access = self.backend.access_of_caller(&self.caller);
+        self.backend.note_if_hidden(&self.view, &access, &ToolLookup::named(ToolUse::Call, name));
     }
 }

@@ -1,5 +1,6 @@
 //! Decides about calls of gateway clients: allowed, refused, in need of more scopes, or held until a person approves.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use toolhub_access::Decision;
@@ -16,8 +17,9 @@ use super::prepared_call::{PreparedCall, ScriptRole};
 use super::profile_access::ProfileAccess;
 use super::service::CallOutcome;
 use super::target_kind::TargetKind;
-use super::view::Target;
-use crate::audit_trail::{CALL, RefusalReason, refusal};
+use super::tool_lookup::{ToolLookup, ToolUse};
+use super::view::{Target, View};
+use crate::audit_trail::{RefusalReason, refusal};
 use crate::daily_budgets::DailyBudgetExceeded;
 
 /// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
@@ -159,17 +161,33 @@ impl HubBackend {
         self.access.pending_events.push(refusal(access.principal(), item, &reason, reference.as_str()));
     }
 
-    /// Records the use of a tool if it exists and is hidden from the caller.
-    pub(super) fn note_hidden_tool(&self, caller: &CallerHandle, operation: &'static str, name: &str) {
-        let access = self.access_of_caller(caller);
-        if access.permissions().is_none() || self.full_view().target(name).is_none() {
+    /// The tool that a principal names, in its view. Records the use of one that exists and is hidden from it.
+    pub(super) fn find_tool<'v>(
+        &self,
+        view: &'v View,
+        caller: &CallerHandle,
+        lookup: &ToolLookup<'_>,
+    ) -> Option<Cow<'v, Target>> {
+        let target = lookup.find_in(view);
+        if target.is_none() {
+            self.note_if_hidden(view, &self.access_of_caller(caller), lookup);
+        }
+        target
+    }
+
+    /// Records the use of a tool that is not in the view of a principal if it exists: the rules hide it.
+    pub(super) fn note_if_hidden(&self, view: &View, access: &ProfileAccess, lookup: &ToolLookup<'_>) {
+        let is_hidden = access.permissions().is_some()
+            && !lookup.is_known_to(view)
+            && lookup.is_known_to(&self.full_view());
+        if !is_hidden {
             return;
         }
-        if operation == CALL {
+        if lookup.tool_use == ToolUse::Call {
             self.counts.by_principal.count(access.principal(), CallOutcome::Refused);
         }
-        if self.records_refusals(&access) {
-            self.note_hidden(&access, operation, name);
+        if self.records_refusals(access) {
+            self.note_hidden(access, lookup.tool_use.operation(), lookup.name);
         }
     }
 

@@ -31,11 +31,11 @@ use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::{CallCounts, CallOutcome};
 use super::target_kind::TargetKind;
 use super::tasks::TaskOwners;
+use super::tool_lookup::{ToolLookup, ToolUse};
 use super::view::{Principals, Target, View};
 use super::view_cache::{ViewCache, ViewInputs};
 use super::visible_changes::{ProfileChange, Visibility, visible_changes};
 use crate::access_control::AccessControl;
-use crate::audit_trail::CALL;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -384,7 +384,8 @@ impl Backend for HubBackend {
             match target {
                 Some(target) => self.dispatch(&view, target, call).await,
                 None => {
-                    self.note_hidden_tool(&call.caller, CALL, &call.name);
+                    let lookup = ToolLookup::named(ToolUse::Call, &call.name);
+                    self.note_if_hidden(&view, &access, &lookup);
                     Err(self.unknown(&view, &call.name))
                 }
             }

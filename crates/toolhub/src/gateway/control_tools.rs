@@ -2,7 +2,6 @@
 //! the tools and skills that the profile shows, under the names it shows. Each call is checked here before it is passed to its
 //! host.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -20,8 +19,8 @@ use super::client_errors::error_for_clients;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::script_tools::{declaration, search_signature};
 use super::target_kind::TargetKind;
+use super::tool_lookup::{ToolLookup, ToolUse};
 use super::view::{Target, View};
-use crate::audit_trail::CALL;
 use crate::settings::Expose;
 
 /// Default and maximum number of tools in a search result.
@@ -59,18 +58,18 @@ impl HubBackend {
             }
             TargetKind::Describe => {
                 let tool_name = text("name");
-                Ok(match view.target(tool_name.trim()) {
-                    Some(named_target) => self.described(tool_name.trim(), named_target),
-                    None => {
-                        self.note_hidden_tool(&call.caller, "describe", tool_name.trim());
-                        tool_error(&self.unknown(view, tool_name.trim()).message)
-                    }
+                let tool_name = tool_name.trim();
+                let lookup = ToolLookup::named(ToolUse::Describe, tool_name);
+                Ok(match self.find_tool(view, &call.caller, &lookup) {
+                    Some(named_target) => self.described(tool_name, &named_target),
+                    None => tool_error(&self.unknown(view, tool_name).message),
                 })
             }
             TargetKind::Call => {
                 let tool_name = text("name");
-                let tool_name = tool_name.trim();
-                match find_target(view, tool_name, &text("source")).as_deref() {
+                let (tool_name, source) = (tool_name.trim(), text("source"));
+                let lookup = ToolLookup { tool_use: ToolUse::Call, name: tool_name, source: &source };
+                match self.find_tool(view, &call.caller, &lookup).as_deref() {
                     Some(named_target) if named_target.kind == TargetKind::Call => {
                         Ok(tool_error(&self_call_error().localize(self.lang)))
                     }
@@ -81,10 +80,7 @@ impl HubBackend {
                             GatewayCall { name: tool_name.to_owned(), arguments: inner, caller: call.caller };
                         Box::pin(self.dispatch(view, named_target, inner)).await
                     }
-                    None => {
-                        self.note_hidden_tool(&call.caller, CALL, tool_name);
-                        Ok(tool_error(&self.not_found(view, tool_name, text("source").trim())))
-                    }
+                    None => Ok(tool_error(&self.not_found(view, tool_name, source.trim()))),
                 }
             }
             TargetKind::UseSkill => {
@@ -242,14 +238,6 @@ impl HubBackend {
             .with("content", RawJson::of(&[block]))
             .with("structuredContent", structured)
             .into_raw()
-    }
-}
-
-/// Resolves the target of `call_tool`. If a source is named, only that source is searched.
-fn find_target<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target>> {
-    match source.trim() {
-        "" | "auto" => view.target(name).map(Cow::Borrowed),
-        source => view.target_at(name, source).map(Cow::Owned),
     }
 }
 

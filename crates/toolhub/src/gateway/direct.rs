@@ -17,6 +17,9 @@ use super::Gateways;
 use super::assigned_names::would_offer;
 use super::backend::HubBackend;
 use super::profile_access::ProfileAccess;
+use super::tool_lookup::{ToolLookup, ToolUse};
+use super::view::Target;
+use crate::audit_trail::role_refusal;
 
 /// Numbers of callers, apart from those of MCP clients.
 static NEXT_CALLER: AtomicU64 = AtomicU64::new(1 << 62);
@@ -32,6 +35,26 @@ pub struct OfferedTool {
     pub sources: Arc<[Source]>,
     /// The definition as the principal sees it: rules may narrow its schema.
     pub definition: RawJson,
+}
+
+impl OfferedTool {
+    fn new(name: &str, target: &Target) -> Self {
+        Self {
+            name: name.to_owned(),
+            tool: target.tool.clone(),
+            sources: Arc::clone(&target.sources),
+            definition: target.definition.clone(),
+        }
+    }
+}
+
+/// A tool that a principal names, and what for.
+#[derive(Debug, Clone, Copy)]
+pub struct OfferedLookup<'a> {
+    /// What the principal does with it.
+    pub tool_use: ToolUse,
+    /// The name in the profile.
+    pub name: &'a str,
 }
 
 /// A call of a tool.
@@ -70,18 +93,41 @@ impl Gateways {
     ) -> Option<Vec<OfferedTool>> {
         let backend = self.usable_backend(profile, principal)?;
         let view = backend.view(&backend.access_of(principal));
-        let mut tools: Vec<OfferedTool> = view
-            .targets
-            .iter()
-            .map(|(name, target)| OfferedTool {
-                name: name.clone(),
-                tool: target.tool.clone(),
-                sources: Arc::clone(&target.sources),
-                definition: target.definition.clone(),
-            })
-            .collect();
+        let mut tools: Vec<OfferedTool> =
+            view.targets.iter().map(|(name, target)| OfferedTool::new(name, target)).collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         Some(tools)
+    }
+
+    /// The tool that a profile offers to a principal under a name, once the servers have been listed. Returns `None` if there is
+    /// none; the use of one that is hidden from the principal is recorded.
+    pub async fn find_offered_tool(
+        &self,
+        profile: Option<&str>,
+        principal: &Arc<Principal>,
+        lookup: OfferedLookup<'_>,
+    ) -> Option<OfferedTool> {
+        let backend = self.usable_backend(profile, principal)?;
+        let OfferedLookup { tool_use, name } = lookup;
+        let access = backend.access_of(principal);
+        let mut view = backend.view(&access);
+        if !view.targets.contains_key(name) {
+            // It may belong to a server that has not been listed yet.
+            backend.wait_until_listed().await;
+            view = backend.view(&access);
+        }
+        let Some(target) = view.targets.get(name) else {
+            backend.note_if_hidden(&view, &access, &ToolLookup::named(tool_use, name));
+            return None;
+        };
+        Some(OfferedTool::new(name, target))
+    }
+
+    /// Records that a principal was refused an operation on a resource of the hub because of its roles, if the audit log is on.
+    pub fn note_refused_operation(&self, principal: &Arc<Principal>, operation: &str, resource: &str) {
+        if self.hub().audit().is_some() {
+            self.access.pending_events.push(role_refusal(principal.id(), operation, resource));
+        }
     }
 
     /// The tools whose definitions are held back and that a profile would offer to the principal otherwise. A principal that

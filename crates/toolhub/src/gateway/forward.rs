@@ -377,20 +377,27 @@ impl HubBackend {
         }
         let uri = text("uri").ok_or_else(|| missing("ref.uri"))?;
         let params = params.clone().with("ref", checked("uri", &uri));
-        let servers = self.servers();
-        let templates = self.offers.keys(&servers, Offer::ResourceTemplates).await;
-        let named = servers.into_iter().zip(templates).filter(|(_, templates)| templates.contains(&uri));
-        let named = named.map(|(server, _)| server).collect();
-        let named = self.permitted_servers(named, &uri, access, Action::Complete).await.into_iter().next();
-        let server = match named {
-            Some(server) => Some(server),
-            None => self.owners(&uri, access, Action::Complete).await.into_iter().next(),
+        let server = match completed_values(&params).iter().any(|value| access.forbids_dot_dot(value)) {
+            true => None,
+            false => self.completing_server(&uri, access).await,
         };
         if server.is_none() {
             self.note_hidden_resource(&uri, access, "complete").await;
         }
         let server = server.ok_or_else(|| RpcError::invalid_params(format!("Unknown resource: {uri}")))?;
         Ok((server, params))
+    }
+
+    /// The server that completes the variables of a resource template, or a resource.
+    async fn completing_server(&self, uri: &str, access: &ProfileAccess) -> Option<Arc<Server>> {
+        let servers = self.servers();
+        let templates = self.offers.keys(&servers, Offer::ResourceTemplates).await;
+        let named = servers.into_iter().zip(templates).filter(|(_, templates)| templates.contains(uri));
+        let named = named.map(|(server, _)| server).collect();
+        match self.permitted_servers(named, uri, access, Action::Complete).await.into_iter().next() {
+            Some(server) => Some(server),
+            None => self.owners(uri, access, Action::Complete).await.into_iter().next(),
+        }
     }
 }
 
@@ -441,6 +448,16 @@ impl HubBackend {
         }
         Err(none)
     }
+}
+
+/// The values of a completion that a server inserts into its resource template: the one to complete, and earlier ones.
+fn completed_values(params: &RawObject) -> Vec<String> {
+    let object = |members: &RawObject, key: &str| members.get(key).and_then(RawJson::object);
+    let earlier = object(params, "context").and_then(|context| object(&context, "arguments"));
+    let earlier = earlier.unwrap_or_default();
+    let value = object(params, "argument").and_then(|argument| argument.get("value").cloned());
+    let values = value.iter().chain(earlier.iter().map(|(_, value)| value));
+    values.filter_map(|value| Some(value.text()?.into_owned())).collect()
 }
 
 /// The error for a principal that not all resources are visible to: an unknown resource is answered like a hidden one.

@@ -45,6 +45,7 @@ mod target_kind;
 mod task_table;
 mod tasks;
 mod thread_time;
+mod tool_lookup;
 mod uri_permission;
 mod uri_template;
 mod view;
@@ -67,8 +68,9 @@ use toolhub_mcp_gateway::{
 use toolhub_mcp_wire::Offer;
 
 pub use agent_turns::{AgentTurn, TurnError};
-pub use direct::{DirectAnswer, DirectCall, DirectClient, OfferedTool};
+pub use direct::{DirectAnswer, DirectCall, DirectClient, OfferedLookup, OfferedTool};
 pub use notification_bus::NotificationBus;
+pub use tool_lookup::ToolUse;
 
 use self::backend::{HubBackend, NamedProfile, Shared};
 use self::ended_scripts::EndedScripts;

@@ -10,7 +10,7 @@ use toolhub_mcp_wire::Offer;
 
 use super::assigned_names::ToolNames;
 use super::prompt_names::{OfferedItem, offered_names};
-use super::resource_uri::UriReadings;
+use super::resource_uri::{UriReadings, has_dot_dot_segment};
 
 /// The permissions of a principal within a profile.
 #[derive(Debug, Clone)]
@@ -127,7 +127,7 @@ impl ProfileAccess {
     /// Whether a rule forbids anything that a server may read in the URI of a listed resource.
     pub(super) fn forbids_reading(&self, server: &ServerId, uri: &str) -> bool {
         let Some(permissions) = &self.permissions else { return false };
-        let Some(readings) = UriReadings::of(uri) else { return true };
+        let Some(readings) = UriReadings::of(uri).filter(|_| !self.forbids_dot_dot(uri)) else { return true };
         let source = Source::Server(server.clone());
         readings.required.iter().flatten().chain(&readings.partial).any(|reading| {
             let names = [reading.as_str()];
@@ -136,11 +136,19 @@ impl ProfileAccess {
         })
     }
 
+    /// Whether a principal that rules or roles restrict must not use a URI, or a value that a server inserts into one, because of
+    /// a dot-dot segment: a server could leave the folder that a rule allows.
+    pub(super) fn forbids_dot_dot(&self, text: &str) -> bool {
+        self.permissions.is_some() && has_dot_dot_segment(text)
+    }
+
     /// Whether a resource may be read, subscribed to or completed. A server may read another spelling as the same resource, so
     /// that everything that it may read must be allowed.
     pub(super) fn reads_resource(&self, server: &ServerId, uri: &str, action: Action<'_>) -> bool {
         let Some(permissions) = &self.permissions else { return true };
-        let Some(readings) = UriReadings::of(uri) else { return false };
+        let Some(readings) = UriReadings::of(uri).filter(|_| !self.forbids_dot_dot(uri)) else {
+            return false;
+        };
         let source = Source::Server(server.clone());
         let decide = |names: &[&str]| {
             self.decide(permissions, action, Resource::item(ItemKind::Resource, &source, names))

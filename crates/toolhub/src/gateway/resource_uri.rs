@@ -6,6 +6,9 @@ use url::Url;
 /// Maximum length of a URI whose readings are compared. The gateway refuses longer ones.
 const MAX_URI_BYTES: usize = 8 << 10;
 
+/// How often percent-encoding is decoded in search of dot-dot segments. Servers decode once, some with a proxy before them twice.
+const MAX_DECODINGS: usize = 3;
+
 /// What a server may read when it receives a URI. Each reading has several notations, which differ in percent-encoding and in
 /// the letter case of the host only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +55,30 @@ impl UriReadings {
 pub(super) fn has_one_reading(uri: &str) -> bool {
     let is_same = |notations: &Vec<String>| notations.iter().any(|notation| notation == uri);
     UriReadings::of(uri).is_some_and(|readings| readings.required.iter().all(is_same))
+}
+
+/// Whether a URI, or a value that a server inserts into one, has a dot-dot segment, as it is or percent-encoded. No parser of URIs
+/// shows what a server reads that appends the text to the path of a folder.
+pub(super) fn has_dot_dot_segment(uri: &str) -> bool {
+    let mut bytes = uri.as_bytes().to_vec();
+    for _ in 0..=MAX_DECODINGS {
+        let is_separator = |byte: &u8| matches!(byte, b'/' | b'\\' | b'?' | b'#' | b';');
+        if bytes.split(is_separator).any(is_dot_dot) {
+            return true;
+        }
+        let decoded = decode_bytes(&bytes);
+        if decoded == bytes {
+            return false;
+        }
+        bytes = decoded;
+    }
+    false
+}
+
+/// Whether a segment is `..` once the characters are removed that some parsers ignore.
+fn is_dot_dot(segment: &[u8]) -> bool {
+    let is_kept = |byte: &&u8| !byte.is_ascii_control() && **byte != b' ';
+    segment.iter().filter(is_kept).eq(b"..")
 }
 
 /// The URI in the spelling in which resources are compared: parsed by the URL Standard, without encoded letters, dot segments
@@ -139,18 +166,21 @@ fn contains_encoded(uri: &str, wanted: u8) -> bool {
 
 /// Decodes percent-encoded octets once; text that is not UTF-8 afterwards stays as it is.
 fn decode(uri: &str) -> String {
-    let mut bytes = Vec::with_capacity(uri.len());
-    let mut rest = uri;
-    while let Some(at) = rest.find('%') {
-        bytes.extend_from_slice(&rest.as_bytes()[..at]);
-        match octet(&rest[at + 1..]) {
-            Some(byte) => bytes.push(byte),
-            None => bytes.push(b'%'),
-        }
-        rest = &rest[at + if octet(&rest[at + 1..]).is_some() { 3 } else { 1 }..];
+    String::from_utf8(decode_bytes(uri.as_bytes())).unwrap_or_else(|_| uri.to_owned())
+}
+
+/// Decodes percent-encoded octets once.
+fn decode_bytes(encoded: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(encoded.len());
+    let mut rest = encoded;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let decoded = digits.and_then(octet);
+        bytes.push(decoded.unwrap_or(*first));
+        rest = if decoded.is_some() { after.get(2..).unwrap_or_default() } else { after };
     }
-    bytes.extend_from_slice(rest.as_bytes());
-    String::from_utf8(bytes).unwrap_or_else(|_| uri.to_owned())
+    bytes
 }
 
 /// The usual percent-encoding: of characters outside of ASCII and spaces, with upper case digits.
@@ -310,6 +340,49 @@ mod tests {
                 readings.required.iter().any(|notations| !notations.iter().any(|one| one == uri)),
                 "{readings:?}"
             );
+        }
+    }
+
+    #[test]
+    fn dot_dot_segments_are_found_in_every_encoding() {
+        for uri in [
+            "doc://ok/../hid/1",
+            "doc://ok/..",
+            "doc://../hid",
+            "doc://ok/%2e%2e/hid",
+            "doc://ok/%2E./hid",
+            "doc://ok/.%2e/hid",
+            "doc://ok/%2e%2e%2fhid",
+            "doc://ok/%252e%252e/hid",
+            "doc://ok/%252e%252E%252fhid",
+            "doc://ok/..%5chid",
+            "doc://ok/..\\hid",
+            "doc://ok/..;x/hid",
+            "doc://ok/..?x",
+            "doc://ok/..%00/hid",
+            "doc://ok/.\t./hid",
+            "doc://ok/%ff/%2e%2e/hid",
+            "doc://ok/%e6%97%a5/%2e%2e/hid",
+            "../hid",
+            "..",
+        ] {
+            assert!(has_dot_dot_segment(uri), "{uri:?}");
+        }
+        for uri in [
+            "doc://ok/a..b",
+            "doc://ok/...",
+            "doc://ok/..a",
+            "doc://ok/a..",
+            "doc://ok/./a",
+            "doc://ok/%",
+            "doc://ok/%2",
+            "doc://ok/%zz",
+            "doc://ok/日记",
+            "doc://ok/v1..v2/a?range=1..2",
+            "",
+            ".",
+        ] {
+            assert!(!has_dot_dot_segment(uri), "{uri:?}");
         }
     }
 

@@ -16,6 +16,7 @@ use super::client_errors::error_for_clients;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::script_caller::ScriptCaller;
 use super::target_kind::TargetKind;
+use super::tool_lookup::{ToolLookup, ToolUse};
 use super::view::{Target, View};
 
 impl HubBackend {
@@ -69,7 +70,11 @@ impl HubBackend {
         nested: NestedCall,
     ) -> NestedResult {
         let NestedCall { parent, budget, tool, arguments } = nested;
-        let target = view.script_target(kind, &tool).ok_or(ToolError::Internal)?;
+        let Some(target) = view.script_target(kind, &tool) else {
+            let lookup = ToolLookup::named(ToolUse::Call, &tool);
+            self.note_if_hidden(view, &self.access_of_caller(&caller), &lookup);
+            return Err(ToolError::Internal);
+        };
         let call = GatewayCall { name: tool, arguments, caller };
         let prepared = match target.kind {
             // The skill that is checked is the one that is used.

@@ -1,12 +1,12 @@
 //! The hub as a service of the HTTP server: its gateways, health and metrics.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use toolhub_core::io_thread::PerIoThread;
-use toolhub_core::{BoxFuture, Lang, Localize as _};
+use toolhub_core::{BoxFuture, Lang, Localize as _, Principal, Role, Roles, ServerId, Source};
 use toolhub_mcp_gateway::Gateway;
 use toolhub_server::{Health, HubService, LoginPage, LoginPageRequest, MetricKind, MetricsText};
 
@@ -82,7 +82,8 @@ impl PrincipalCounts {
         }
     }
 
-    fn write(&self, out: &mut MetricsText) {
+    /// Writes the counts of the principals that a reader may see.
+    fn write(&self, out: &mut MetricsText, is_visible: impl Fn(&str) -> bool) {
         let mut family = out.family(
             "toolhub_principal_calls_total",
             MetricKind::Counter,
@@ -95,10 +96,81 @@ impl PrincipalCounts {
             }
         };
         let counts_by_principal = self.counts_by_principal.read().unwrap_or_else(PoisonError::into_inner);
-        counts_by_principal.iter().for_each(|(principal, counts)| write(principal, counts));
-        if self.others.iter().any(|count| count.load(Ordering::Relaxed) > 0) {
+        let visible = counts_by_principal.iter().filter(|(principal, _)| is_visible(principal));
+        visible.for_each(|(principal, counts)| write(principal, counts));
+        if is_visible(OTHER) && self.others.iter().any(|count| count.load(Ordering::Relaxed) > 0) {
             write(OTHER, &self.others);
         }
+    }
+}
+
+/// A part of the hub that does not work.
+struct HealthProblem {
+    /// The server; `None` if it concerns the whole hub.
+    server: Option<ServerId>,
+    text: String,
+}
+
+/// The servers that a principal may know of.
+enum KnownServers {
+    All,
+    /// Those of which it sees a tool.
+    Only(HashSet<Source>),
+}
+
+impl KnownServers {
+    fn contains(&self, server: &ServerId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(sources) => sources.contains(&Source::Server(server.clone())),
+        }
+    }
+}
+
+/// Whether a principal manages or audits the hub, and so knows of all servers, profiles and principals.
+fn manages_or_audits(principal: &Principal) -> bool {
+    let managers: Roles = [Role::Operator, Role::Auditor, Role::Owner].into_iter().collect();
+    principal.roles.intersects(managers)
+}
+
+impl Gateways {
+    fn known_servers(&self, principal: &Arc<Principal>) -> KnownServers {
+        // Without rules and profiles, nothing is hidden from a principal with a role.
+        let is_unrestricted =
+            principal.profiles.is_none() && !principal.roles.is_empty() && !self.access.has_rules();
+        if is_unrestricted || manages_or_audits(principal) {
+            return KnownServers::All;
+        }
+        let usable = self.profiles.iter().filter(|(name, _)| principal.may_use_profile(name));
+        let views = usable.map(|(_, (backend, _))| backend.view(&backend.access_of(principal)));
+        KnownServers::Only(views.flat_map(|view| view.sources().cloned().collect::<Vec<_>>()).collect())
+    }
+
+    fn problems(&self) -> Vec<HealthProblem> {
+        let mut problems: Vec<HealthProblem> = self
+            .hub
+            .servers()
+            .into_iter()
+            .filter(|view| view.spec.enabled)
+            .filter_map(|view| {
+                let list = view.list.as_ref()?;
+                // Failures of an earlier run are reported only if they occur again.
+                let new = |at: &SystemTime| *at >= self.created_at;
+                let last_failure = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
+                let why = list.known_problem().filter(|_| last_failure.is_some_and(new))?;
+                let text = format!("server `{}`: {}", view.spec.id, why.localize(Lang::En));
+                Some(HealthProblem { server: Some(view.spec.id.clone()), text })
+            })
+            .collect();
+        let of_hub = |text: String| HealthProblem { server: None, text };
+        let cluster_problems = self.hub.cluster_problems();
+        problems.extend(
+            cluster_problems.iter().map(|why| of_hub(format!("cluster: {}", why.localize(Lang::En)))),
+        );
+        if !self.hub.has_store() {
+            problems.push(of_hub("store: nothing can be kept".to_owned()));
+        }
+        problems
     }
 }
 
@@ -116,46 +188,40 @@ impl HubService for Gateways {
     }
 
     fn health(&self) -> Health {
-        let mut degraded: Vec<String> = self
-            .hub
-            .servers()
-            .into_iter()
-            .filter(|view| view.spec.enabled)
-            .filter_map(|view| {
-                let list = view.list.as_ref()?;
-                // Failures of an earlier run are reported only if they occur again.
-                let new = |at: &SystemTime| *at >= self.created_at;
-                let last_failure = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
-                let why = list.known_problem().filter(|_| last_failure.is_some_and(new))?;
-                Some(format!("server `{}`: {}", view.spec.id, why.localize(Lang::En)))
-            })
-            .collect();
-        degraded.extend(
-            self.hub.cluster_problems().iter().map(|why| format!("cluster: {}", why.localize(Lang::En))),
-        );
-        if !self.hub.has_store() {
-            degraded.push("store: nothing can be kept".to_owned());
-        }
+        let degraded = self.problems().into_iter().map(|problem| problem.text).collect();
         Health { ready: true, degraded }
+    }
+
+    fn visible_problems(&self, principal: &Arc<Principal>) -> Vec<String> {
+        let known_servers = self.known_servers(principal);
+        let is_visible = |problem: &HealthProblem| match &problem.server {
+            Some(server) => known_servers.contains(server),
+            None => matches!(known_servers, KnownServers::All),
+        };
+        self.problems().into_iter().filter(is_visible).map(|problem| problem.text).collect()
     }
 
     fn login_page(&self, request: LoginPageRequest) -> BoxFuture<'_, Option<LoginPage>> {
         Box::pin(self.show_login_page(request))
     }
 
-    fn write_metrics(&self, out: &mut MetricsText) {
-        out.family(
-            "toolhub_tools",
-            MetricKind::Gauge,
-            "Tools in the catalog, those that no profile offers too.",
-        )
-        .value(self.hub.catalog().len());
+    fn write_metrics(&self, principal: &Arc<Principal>, out: &mut MetricsText) {
+        let (known_servers, knows_callers) = (self.known_servers(principal), manages_or_audits(principal));
+        // The number of all tools tells how many are hidden.
+        if matches!(known_servers, KnownServers::All) {
+            out.family(
+                "toolhub_tools",
+                MetricKind::Gauge,
+                "Tools in the catalog, those that no profile offers too.",
+            )
+            .value(self.hub.catalog().len());
+        }
         let mut sessions = out.family(
             "toolhub_sessions",
             MetricKind::Gauge,
             "Sessions of clients that speak 2025-11-25 or older, by profile.",
         );
-        for (name, (_, gateway)) in &self.profiles {
+        for (name, (_, gateway)) in self.profiles.iter().filter(|(name, _)| principal.may_use_profile(name)) {
             sessions.labelled("profile", name, gateway.sessions());
         }
         let mut restarts = out.family(
@@ -163,14 +229,14 @@ impl HubService for Gateways {
             MetricKind::Counter,
             "How often a server was started again.",
         );
-        for view in self.hub.servers() {
+        for view in self.hub.servers().iter().filter(|view| known_servers.contains(&view.spec.id)) {
             restarts.labelled("server", view.spec.id.as_str(), view.restarts);
         }
         let mut calls = out.family("toolhub_calls_total", MetricKind::Counter, "Calls of tools, by result.");
         for (result, success) in [("succeeded", true), ("failed", false)] {
             calls.labelled("result", result, self.counts.counted(success));
         }
-        self.counts.by_principal.write(out);
+        self.counts.by_principal.write(out, |counted| knows_callers || counted == &**principal.id());
         out.family(
             "toolhub_call_details_lost_total",
             MetricKind::Counter,
@@ -193,7 +259,7 @@ mod tests {
             counts.count(&principal, CallOutcome::Refused);
         }
         let mut out = MetricsText::default();
-        counts.write(&mut out);
+        counts.write(&mut out, |_| true);
         let text = out.into_text();
         assert_eq!(
             text.lines().filter(|line| !line.starts_with('#')).count(),
@@ -207,5 +273,18 @@ mod tests {
         ] {
             assert!(text.contains(&format!("toolhub_principal_calls_total{sample}")), "{sample}\n{text}");
         }
+    }
+
+    #[test]
+    fn counts_of_other_principals_are_not_written() {
+        let counts = PrincipalCounts::default();
+        for number in 0..=MAX_COUNTED_PRINCIPALS {
+            counts.count(&Arc::from(format!("key:{number}")), CallOutcome::Succeeded);
+        }
+        let mut out = MetricsText::default();
+        counts.write(&mut out, |principal| principal == "key:7");
+        let text = out.into_text();
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(samples.len() == 3 && samples.iter().all(|line| line.contains(r#""key:7""#)), "{text}");
     }
 }

@@ -158,7 +158,7 @@ impl HubBackend {
             return Ok(skill.answer(RawObject::default().with("skill", skill.entry.clone()).into_raw()));
         }
         // A server may have skills that it does not list.
-        if is_manifest(uri) {
+        if is_manifest(uri) && !access.forbids_dot_dot(uri) {
             let mut servers = self.servers();
             servers.retain(|server| server.supports_skills() == Some(true));
             for server in self.without_hidden_skills(servers, uri, access).await {
@@ -186,6 +186,10 @@ impl HubBackend {
         uri: &str,
         access: &ProfileAccess,
     ) -> Option<Result<SourcedResult, RpcError>> {
+        // It is refused like a resource that does not exist.
+        if access.forbids_dot_dot(uri) {
+            return None;
+        }
         // Most URIs belong to no skill: skips listing the skills for them.
         let wanted = canonical(uri);
         let servers = self.servers();
@@ -244,6 +248,9 @@ impl HubBackend {
         uri: &str,
         access: &ProfileAccess,
     ) -> Option<Result<SourcedResult, RpcError>> {
+        if access.forbids_dot_dot(uri) {
+            return None;
+        }
         let listed = self.shown_skills(access).await;
         let files: Vec<(String, u64)> = listed.iter().flat_map(ListedSkill::files).collect();
         let not_a_folder = || RpcError::invalid_params(format!("{uri} is not a directory resource"));

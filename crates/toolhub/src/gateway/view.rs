@@ -214,6 +214,11 @@ impl View {
         own.map(|(_, exposed)| exposed.as_str())
     }
 
+    /// Whether a tool with this name in the catalog is shown, under whichever name.
+    pub(super) fn has_tool(&self, catalog_name: &str) -> bool {
+        self.names.keys().any(|(_, tool)| tool.as_str() == catalog_name)
+    }
+
     /// Resolves a name in a call.
     pub(super) fn target(&self, name: &str) -> Option<&Target> {
         self.targets.get(name).or_else(|| self.aliases.get(name))

@@ -83,6 +83,13 @@ impl ScriptTools for CallerTools<'_> {
         })
     }
 
+    /// The caller refuses a call of a tool that it has not listed, and records that if it must.
+    fn note_unknown_tool<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
+        let (parent, budget) = (self.parent.clone(), Arc::clone(&self.budget));
+        let nested = NestedCall { parent, budget, tool: name.to_owned(), arguments: RawJson::empty_object() };
+        Box::pin(async move { drop(self.nested.call(nested).await) })
+    }
+
     fn set_cpu(&self, used: Duration) {
         if self.is_outermost {
             self.budget.set_outer_cpu(used);

@@ -98,7 +98,9 @@ impl Hub {
             definition: definition.into_raw(),
             at: SystemTime::now(),
         };
-        self.approval_store()?.approve(approval.clone()).await?;
+        let store = self.approval_store()?;
+        self.record_skill_approval(&skill.name, &format!("approved {}", approval.version)).await?;
+        store.approve(approval.clone()).await?;
         self.skills.approvals().insert(approval.tool.to_string(), approval.version.clone());
         self.rebuild_snapshot().await;
         Ok(())
@@ -107,7 +109,9 @@ impl Hub {
     /// Revokes the approval of a skill. Returns whether there was one.
     pub async fn revoke_skill(&self, skill: &Skill) -> Result<bool, StoreError> {
         let key = ToolName::new(skill.key());
-        let revoked = self.approval_store()?.revoke(&Source::Skill, &key).await?;
+        let store = self.approval_store()?;
+        self.record_skill_approval(&skill.name, "revoked the approval").await?;
+        let revoked = store.revoke(&Source::Skill, &key).await?;
         self.skills.approvals().remove(key.as_str());
         self.rebuild_snapshot().await;
         Ok(revoked)

@@ -1,11 +1,14 @@
 //! `toolhub servers add` and `servers remove`: changes to `mcp.json`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toolhub::settings::{Settings, load_servers};
 use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
+use toolhub_core::audit::ChangeKind;
+use toolhub_core::principal::LOCAL;
 use toolhub_core::shell;
-use toolhub_core::{RawJson, RawObject, ServerId, Source};
+use toolhub_core::{Localize as _, RawJson, RawObject, ServerId, Source};
 use toolhub_mcp_client::config::{
     ServerEntry, ServerSpec, add_server, parse_servers, remove_server, set_enabled,
 };
@@ -44,6 +47,10 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
         actions.push(if existed { "replaced" } else { "added" });
     }
     app.keep_trust(&paths, &[&paths.servers]);
+    for (action, entry) in actions.iter().zip(&entries) {
+        let change = if *action == "added" { ChangeKind::Created } else { ChangeKind::Updated };
+        record(app, &entry.id, change, action).await?;
+    }
     let added = || actions.iter().zip(entries.iter().map(|entry| entry.id.as_str()));
     if args.no_test || !app.screen.json {
         added().for_each(|(action, id)| report_change(app, action, id, &paths.servers));
@@ -152,6 +159,7 @@ pub(crate) async fn remove(app: &App, args: ServerIdArgs) -> anyhow::Result<Exit
         return Err(unknown(app, hub, &args.id).into());
     };
     remove_server(&server.spec.origin, &args.id)?;
+    record(app, &args.id, ChangeKind::Deleted, "removed").await?;
     app.keep_trust(hub.paths(), &[&server.spec.origin]);
     // A server without a login has nothing to revoke.
     let _ = hub.logout(&args.id).await;
@@ -166,9 +174,12 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
     let Some(server) = hub.servers().into_iter().find(|server| server.spec.id.as_str() == id) else {
         return Err(unknown(app, hub, id).into());
     };
-    set_enabled(&server.spec.origin, id, on)?;
+    let action = if on { "enabled" } else { "disabled" };
+    if set_enabled(&server.spec.origin, id, on)? {
+        record(app, id, ChangeKind::Updated, action).await?;
+    }
     app.keep_trust(hub.paths(), &[&server.spec.origin]);
-    report_change(app, if on { "enabled" } else { "disabled" }, id, &server.spec.origin);
+    report_change(app, action, id, &server.spec.origin);
     if hub.settings().servers.iter().any(|extras| extras.id == id && extras.enabled == Some(!on)) {
         let file = hub.paths().config.display();
         app.screen.warn(&app.lang().choose(
@@ -177,6 +188,21 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Appends a change of a server by the local user to the audit log, if it is on. The change is already made: a failure is reported
+/// and does not undo it.
+pub(crate) async fn record(app: &App, id: &str, change: ChangeKind, action: &str) -> anyhow::Result<()> {
+    let paths = app.paths()?;
+    let settings = Settings::read(&paths)?;
+    if settings.audit.options(&settings.auth, &paths).is_none() {
+        return Ok(());
+    }
+    let hub = app.hub().await?;
+    if let Err(error) = hub.record_server_change(&Arc::from(LOCAL), id, change, action).await {
+        app.screen.warn(&error.localize(app.lang()));
+    }
+    Ok(())
 }
 
 fn change(action: &str, id: &str, file: &Path) -> RawObject {

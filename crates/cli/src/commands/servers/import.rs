@@ -9,17 +9,19 @@ use toolhub_client_config::{
     Action, Client, ClientEnvironment, ClientServer, ConfigLocation, EditError, LockedFile, Outcome,
     ReadResult, Scope, TOOLHUB_FORMAT, Target, TransportSpec,
 };
+use toolhub_core::audit::ChangeKind;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, RawObject, ServerId};
 
 use crate::app::App;
 use crate::args::ImportArgs;
+use crate::commands::servers::edit::record;
 use crate::commands::servers::extras::{self, ExtraSettings};
 use crate::commands::servers::import_files;
 use crate::commands::servers::transfer::{Report, Row, summary};
 use crate::exit::Exit;
 
-pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     let paths = app.paths()?;
     // An invalid configuration must not be written to.
     let (servers, _) = load_servers(&paths, &Settings::read(&paths)?)?;
@@ -48,6 +50,12 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
         app.keep_trust(&paths, &[&paths.servers, &paths.config]);
     }
     import.show_reports(&reports);
+    // The files stay locked until they are complete.
+    drop((own, settings));
+    let written = reports.iter().flat_map(|report| &report.rows).filter(|row| row.is_written());
+    for row in written.filter(|_| !import.dry_run) {
+        record(app, &row.outcome.id, ChangeKind::Updated, "imported").await?;
+    }
     Ok(reports.iter().map(Report::exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
 }
 

@@ -44,7 +44,7 @@ pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
         Some(ServersCommand::Disable(args)) => edit::enable(app, &args.id, false).await,
         Some(ServersCommand::Login(args)) => login::login(app, args).await,
         Some(ServersCommand::Logout(args)) => login::logout(app, args).await,
-        Some(ServersCommand::Import(args)) => import::run(app, &args),
+        Some(ServersCommand::Import(args)) => import::run(app, &args).await,
         Some(ServersCommand::Export(args)) => export::run(app, &args),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use toolhub::Hub;
 use toolhub_core::approval::Approval;
 use toolhub_core::millis::unix_millis;
+use toolhub_core::principal::LOCAL;
 use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
@@ -39,6 +40,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
     };
     let mut json = Vec::new();
     let mut left = Vec::new();
+    let local = Arc::from(LOCAL);
     let length = if args.tool.is_some() { Length::Whole } else { Length::FirstLine };
     for entry in &selected {
         let before = entry.tool.approval;
@@ -49,7 +51,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
         let suspicious = !entry.findings().is_empty() && before != ApprovalStatus::Approved;
         let agreed = !suspicious || args.yes || ask_consent(app, entry).await?;
         if agreed {
-            hub.approve(&entry.tool).await?;
+            hub.approve(&entry.tool, &local).await?;
         } else {
             left.push(Arc::clone(entry));
         }
@@ -265,9 +267,10 @@ async fn revoke(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Exit
         args.tool.as_deref().is_none_or(|tool| tool == approval.tool.as_str())
             && source.is_none_or(|source| *source == approval.source.to_string())
     };
+    let local = Arc::from(LOCAL);
     let mut revoked = Vec::new();
     for approval in hub.approvals().iter().filter(|approval| meant(approval)) {
-        hub.revoke(&approval.source, &approval.tool).await?;
+        hub.revoke(&approval.source, &approval.tool, &local).await?;
         let (name, source) = (escape_invisible(approval.tool.as_str()), &approval.source);
         if !app.screen.json {
             app.screen.line(&lang.choose(

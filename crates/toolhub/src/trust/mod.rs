@@ -347,7 +347,7 @@ impl Workspace {
                 let known = folder.scan.launches.iter().find(|known| same(&known.spec, stdio));
                 let Some(known) = known else { return Consent::default() };
                 let (location, data) = (folder.scan.location.clone(), self.data.clone());
-                Some(Launch { location, data, spec: known.spec.clone(), files: known.files.clone() })
+                Some(Launch { location, data, spec: known.spec.clone(), files: known.loaded.files.clone() })
             }
             (TransportSpec::Http(_) | TransportSpec::Sse(_), _) => None,
         };
@@ -532,7 +532,7 @@ impl TrustList {
         let scan = Scan::of(location.clone(), Depth::Full);
         let status = decide(&scan, &scan.digest(), known(self, &location.folder), false);
         let launches = Some(scan.launches).filter(|_| status == TrustStatus::Trusted)?;
-        launches.into_iter().find(|known| same(&known.spec, spec)).map(|known| known.files)
+        launches.into_iter().find(|known| same(&known.spec, spec)).map(|known| known.loaded.files)
     }
 }
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
 use toolhub_client_config::{StdioSpec, TransportSpec};
 use toolhub_core::ServerId;
 use toolhub_core::hex;
@@ -12,7 +11,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::parse_servers;
 
 use crate::settings::Settings;
-use crate::trust::files::{self, FileState};
+use crate::trust::files;
 use crate::trust::launch::{LaunchFiles, LaunchSite};
 use crate::trust::location::FolderLocation;
 use crate::trust::record::trust_list::TrustList;
@@ -43,7 +42,7 @@ impl UserServerBinding {
             return false;
         };
         let site = LaunchSite::of(&self.location);
-        site.user_server_files(spec).is_ok_and(|loaded| digest_of(&loaded.files) == *known)
+        site.user_server_files(spec).is_ok_and(|loaded| files::digest_of(&loaded.files) == *known)
     }
 }
 
@@ -106,7 +105,7 @@ impl UserServerLaunch {
 pub(in crate::trust) fn record_of(launches: &[UserServerLaunch]) -> BTreeMap<String, String> {
     let bound = launches.iter().filter_map(|launch| {
         let loaded = launch.loaded.as_ref().ok()?;
-        Some((key_of(&launch.spec), digest_of(&loaded.files)))
+        Some((key_of(&launch.spec), files::digest_of(&loaded.files)))
     });
     bound.collect()
 }
@@ -116,15 +115,4 @@ fn key_of(spec: &StdioSpec) -> String {
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes());
     let entry = serde_json::json!([spec.command, spec.args, spec.env, cwd]);
     hex::sha256(entry.to_string().as_bytes())
-}
-
-fn digest_of(files: &BTreeMap<PathBuf, FileState>) -> String {
-    let mut all = Sha256::new();
-    for (path, state) in files {
-        files::add_to_digest(path, state, &mut |bytes| {
-            all.update((bytes.len() as u64).to_le_bytes());
-            all.update(bytes);
-        });
-    }
-    hex::encode(&all.finalize())
 }

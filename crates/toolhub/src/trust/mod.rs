@@ -352,7 +352,7 @@ impl Workspace {
         }
         let Some(folder) = self.here() else { return Consent::default() };
         let launch = match (&spec.transport, &folder.status) {
-            // Trusted for this run, including later changes.
+            // Trusted for this run, including later changes of the files that it loads.
             (TransportSpec::Stdio(_), TrustStatus::TrustedForRun) => None,
             (TransportSpec::Stdio(stdio), _) => {
                 let known = folder.scan.launches.iter().find(|known| same(&known.spec, stdio));

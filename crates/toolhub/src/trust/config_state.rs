@@ -12,8 +12,8 @@ pub(super) struct ConfigState {
     pub(super) folder: PathBuf,
     pub(super) files: BTreeMap<PathBuf, FileState>,
     pub(super) digest: String,
-    /// Whether they are used because the folder is trusted for this run. Not in the owner's own folder: whoever changes files there
-    /// can run programs as the owner already.
+    /// Whether they are used because the folder is trusted for this run. Not in the owner's own folder: a process
+    /// that can change files there runs programs as the owner already.
     pub(super) is_run_trusted: bool,
 }
 

@@ -363,6 +363,19 @@ fn show_summary(app: &App, review: &Review) {
     }
 }
 
+/// The values of each variable. A launch may set one more than once, such as in its entry and in its command line.
+fn values_by_name(sets: &[(String, String)]) -> BTreeMap<&str, String> {
+    let mut values: BTreeMap<&str, String> = BTreeMap::new();
+    for (name, value) in sets {
+        let known = values.entry(name.as_str()).or_default();
+        if !known.is_empty() {
+            known.push_str(", ");
+        }
+        known.push_str(value);
+    }
+    values
+}
+
 fn show_program(app: &App, program: &Program) {
     let lang = app.lang();
     let line = |text: &str| app.screen.line(text);
@@ -419,7 +432,7 @@ fn as_json(app: &App, review: &Review) -> RawObject {
             .with("program", RawJson::of(&program.resolved.as_deref().map(displayed)))
             .with("cwd", displayed(&program.folder))
             .with("reads", RawJson::of(&program.reads))
-            .with("sets", RawJson::of(&program.sets.iter().cloned().collect::<BTreeMap<_, _>>()))
+            .with("sets", RawJson::of(&values_by_name(&program.sets)))
             .with("files", RawJson::of(&files))
             .with("all_files", program.scope != Scope::Named)
             .with("sandbox", program.sandboxed)

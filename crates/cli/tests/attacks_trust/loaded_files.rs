@@ -245,6 +245,101 @@ fn folders_that_variables_name_are_bound() {
     assert!(!victim.run(&["servers", "list"]).stderr.contains("changed since"));
 }
 
+/// A module that Python loads at startup from a folder of `PYTHONPATH`.
+fn startup_module(victim: &Victim, folder: &str) {
+    let text = format!("import os; os.system('{}')\n", victim.trace());
+    victim.write(&format!("{folder}/sitecustomize.py"), &text);
+}
+
+fn entry(command: &str, args: &[&str]) -> Value {
+    json!({"command": command, "args": args})
+}
+
+fn attack(entry: Value, before: fn(&Victim), after: fn(&Victim)) -> Attack {
+    Attack { entry, before, after }
+}
+
+/// Variables that the command line or the first line of a script sets, in place of the entry.
+#[test]
+fn folders_that_assigned_variables_name_are_bound() {
+    let python: fn(&Victim) = |victim| {
+        victim.write("s.py", "pass");
+        victim.write("pp/keep.py", "");
+    };
+    let without_folder: fn(&Victim) = |victim| drop(victim.write("s.py", "pass"));
+    let perl_script: fn(&Victim) = |victim| drop(victim.write("s.pl", "use strict; 1;"));
+    let adds_module: fn(&Victim) = |victim| startup_module(victim, "pp");
+    let adds_strict: fn(&Victim) =
+        |victim| drop(victim.write("lib/strict.pm", &format!("package strict; {}", perl(victim))));
+    let interpreter = "/usr/bin/python3";
+    check(&[
+        attack(entry("env", &["PYTHONPATH=./pp", interpreter, "s.py"]), python, adds_module),
+        attack(entry("nohup", &["env", "PYTHONPATH=pp", interpreter, "s.py"]), without_folder, adds_module),
+        attack(entry("sh", &["-c", "PYTHONPATH=./pp exec /usr/bin/python3 s.py"]), python, adds_module),
+        attack(entry("sh", &["-c", "export PYTHONPATH=./pp; /usr/bin/python3 s.py"]), python, adds_module),
+        attack(entry("bash", &["-c", "PYTHONPATH+=./pp /usr/bin/python3 s.py"]), python, adds_module),
+        attack(
+            entry("env", &["${TOOLHUB_UNSET_VARIABLE:-PYTHONPATH=./pp}", interpreter, "s.py"]),
+            python,
+            adds_module,
+        ),
+        attack(entry("env", &["-u", "X", "PYTHONPATH=./pp", interpreter, "s.py"]), python, adds_module),
+        attack(entry("env", &["PERLLIB=./lib", "perl", "s.pl"]), perl_script, adds_strict),
+        attack(
+            entry("./run", &[]),
+            |victim| executable(victim, "run", "#!/usr/bin/env -S PERLLIB=./lib perl\nuse strict; 1;\n"),
+            adds_strict,
+        ),
+        attack(
+            entry("env", &["NODE_PATH=./np", "node", "-r", "zz", "s.js"]),
+            |victim| drop(victim.write("s.js", "")),
+            |victim| drop(victim.write("np/zz/index.js", &javascript(victim))),
+        ),
+        attack(
+            entry("env", &["HOME=./h", "bash", "-l", "run.sh"]),
+            |victim| drop(victim.write("run.sh", "true\n")),
+            |victim| drop(victim.write("h/.profile", &victim.trace())),
+        ),
+        attack(
+            entry("env", &["PATH=./bin:/usr/bin:/bin", "sh", "run.sh"]),
+            |victim| {
+                victim.write("run.sh", "greet\n");
+                executable(victim, "bin/greet", "#!/bin/sh\ntrue\n");
+            },
+            |victim| victim.evil_program("bin/greet"),
+        ),
+    ]);
+}
+
+/// The control of the attacks: an unchanged folder still starts, and data may change. The review shows the variables.
+#[test]
+fn launches_with_assigned_variables_start_and_are_shown() {
+    for (command, args) in [
+        ("env", &["DATA_DIR=./data", "PYTHONPATH=./pp", "/usr/bin/python3", "s.py"][..]),
+        ("sh", &["-c", "DATA_DIR=./data PYTHONPATH=./pp exec /usr/bin/python3 s.py"]),
+        ("./run", &[]),
+    ] {
+        let victim = Victim::new();
+        let entry = entry(command, args);
+        victim.write(".mcp.json", &json!({"mcpServers": {"a": entry}}).to_string());
+        victim.write("s.py", &format!("import os; os.system('{}')\n", victim.trace()));
+        victim.write("pp/keep.py", "");
+        victim.write("data/readme", "");
+        let first = "#!/usr/bin/env -S DATA_DIR=./data PYTHONPATH=./pp /usr/bin/python3";
+        executable(&victim, "run", &format!("{first}\nimport os; os.system('{}')\n", victim.trace()));
+        let shown = victim.run(&["trust"]).stdout;
+        assert!(shown.contains("PYTHONPATH=./pp") && shown.contains("`a` sets `PYTHONPATH`"), "{shown}");
+        assert_eq!(victim.run(&["trust", "--yes"]).code, Some(0), "{entry}");
+        let ran = victim.run(&["servers", "test"]);
+        assert!(victim.was_run(), "{entry}: {ran:?}");
+        if command != "./run" {
+            victim.write("data/more", "");
+            let listed = victim.run(&["servers", "list"]).stderr;
+            assert!(!listed.contains("changed since"), "{entry}: {listed}");
+        }
+    }
+}
+
 #[test]
 fn task_runners_bind_the_project_and_the_review_says_what_is_not_bound() {
     let npm: fn(&Victim) = |victim| {

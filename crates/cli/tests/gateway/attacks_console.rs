@@ -1,7 +1,7 @@
 //! What must never happen through the console and the JSON API, each as an attempt.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -417,4 +417,36 @@ async fn attack_trust_of_an_unreviewed_change() {
     assert_eq!(fs::read_to_string(project.join("mcp.json")).unwrap(), evil);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!mark.exists(), "a server that was not reviewed was started");
+}
+
+/// In a folder that is trusted for one run, the console can change the configuration; what others change later is not used.
+#[tokio::test]
+async fn attack_change_of_folder_trusted_for_one_run() {
+    let cli = hub("");
+    let project = cli.folder().join("project");
+    fs::create_dir(&project).unwrap();
+    fs::write(project.join("toolhub.toml"), "").unwrap();
+    fs::write(project.join("mcp.json"), "{\"mcpServers\": {}}").unwrap();
+    let mut command = cli.command(&["--trust", "serve", "--json", "--bind", "127.0.0.1:0"]);
+    command.current_dir(&project).env_remove("TOOLHUB_TRUST");
+    let mark = project.join("ran");
+    let serving = Serving::run(cli, command);
+    let browser = Browser::open(&serving).await;
+    let added = browser.post("servers", &json!({"id": "own", "command": "true"})).send().await.unwrap();
+    assert_eq!(added.status(), 200, "{}", added.text().await.unwrap());
+    // Control: the change of the console is used.
+    let since = Instant::now();
+    while !serving.stderr().contains("servers reloaded: added `own`") {
+        assert!(since.elapsed() < EVENT_TIMEOUT, "{}", serving.stderr());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let evil = json!({"mcpServers": {"evil": {"command": "touch", "args": [mark]}}}).to_string();
+    fs::write(project.join("mcp.json"), &evil).unwrap();
+    let since = Instant::now();
+    while !serving.stderr().contains("this folder changed since `toolhub serve` was started") {
+        assert!(since.elapsed() < EVENT_TIMEOUT, "{}", serving.stderr());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!mark.exists(), "a server that appeared after the start was started");
 }

@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolhub_testkit::processes;
 use toolhub_testkit::scripted::{Journal, Script};
+use toolhub_testkit::{CommandLine, processes};
 
 use crate::raw_client::{Era, RawClient, Stream};
 use crate::serving::{Serving, TEST_TIMEOUT, hub};
@@ -188,47 +189,146 @@ async fn reload_applies_routing_and_limits_and_names_settings_that_need_restart(
     assert_eq!(processes::children_of(serving.pid()), pids, "no server was started again");
 }
 
+/// Starts the servers by a copy of their program in the project, which loads known files. Any other program could load all files,
+/// also those that a test writes.
+fn use_program_of_project(folder: &Path) {
+    edit(folder, |servers| {
+        let program = folder.join("server");
+        fs::copy(servers["s"]["command"].as_str().unwrap(), &program).unwrap();
+        servers["s"]["command"] = json!(program);
+    });
+}
+
+/// A command in the folder of the hub, which is neither trusted nor the user's home.
+fn outside_home(cli: &CommandLine, home: &Path, args: &[&str]) -> Command {
+    let mut command = cli.command(args);
+    command.env_remove("TOOLHUB_TRUST").env("HOME", home).env("TOOLHUB_HOME", home.join("h"));
+    command
+}
+
+/// The entry of the server `s` with another script.
+fn entry_with(folder: &Path, script: &Path) -> Value {
+    let text = fs::read_to_string(folder.join("mcp.json")).unwrap();
+    let mut entry = serde_json::from_str::<Value>(&text).unwrap()["mcpServers"]["s"].clone();
+    entry["args"][1] = json!(script);
+    entry
+}
+
 /// A trusted folder that changed is not used until it is trusted again.
 #[tokio::test]
 async fn reload_uses_changed_folder_after_new_trust() {
     let mut cli = hub("[native]\nenabled = false\n");
     cli.server("s", &Script::legacy().plain_tool("trusted"));
     let folder = cli.folder().to_owned();
-    // A program of the project loads known files. Any other program could load all files, also those that this test writes.
-    edit(&folder, |servers| {
-        let program = folder.join("server");
-        fs::copy(servers["s"]["command"].as_str().unwrap(), &program).unwrap();
-        servers["s"]["command"] = json!(program);
-    });
+    use_program_of_project(&folder);
     let home = tempfile::tempdir().unwrap();
-    let with_trust = |cli: &toolhub_testkit::CommandLine, args: &[&str]| {
-        let mut command = cli.command(args);
-        command
-            .env_remove("TOOLHUB_TRUST")
-            .env("HOME", home.path())
-            .env("TOOLHUB_HOME", home.path().join("h"));
-        command
-    };
-    let trust = with_trust(&cli, &["trust", "--yes"]).output().unwrap();
+    let trust = outside_home(&cli, home.path(), &["trust", "--yes"]).output().unwrap();
     assert!(trust.status.success(), "{trust:?}");
-    let command = with_trust(&cli, &["serve", "--json", "--bind", "127.0.0.1:0"]);
+    let command = outside_home(&cli, home.path(), &["serve", "--json", "--bind", "127.0.0.1:0"]);
     let serving = Serving::run(cli, command);
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
     assert_eq!(client.tools().await, ["trusted"]);
     let [_, journal] = journals(&folder);
     let hostile = Script::legacy().plain_tool("hostile").journal(&journal).write(&folder);
-    edit(&folder, |servers| {
-        let mut added = servers["s"].clone();
-        added["args"][1] = json!(hostile);
-        servers["hostile"] = added;
-    });
+    let added = entry_with(&folder, &hostile);
+    edit(&folder, |servers| servers["hostile"] = added);
     until(&serving, "this folder changed since it was trusted: run `toolhub trust`").await;
     assert_eq!(client.tools().await, ["trusted"]);
     assert_eq!(starts(&journal), 0, "nothing of the change was started");
-    let trust = with_trust(serving.cli(), &["trust", "--yes"]).output().unwrap();
+    let trust = outside_home(serving.cli(), home.path(), &["trust", "--yes"]).output().unwrap();
     assert!(trust.status.success(), "{trust:?}");
     until(&serving, "servers reloaded: added `hostile`").await;
     let mut tools = client.tools().await;
     tools.sort();
     assert_eq!(tools, ["hostile", "trusted"]);
+}
+
+/// Trust for one run covers the folder as it is when the run starts: what a `git pull` brings later is not used, neither servers
+/// nor keys.
+#[tokio::test]
+async fn reload_uses_no_later_change_of_folder_trusted_for_one_run() {
+    let add_server: fn(&Path, Value) = |folder, entry| edit(folder, |servers| servers["hostile"] = entry);
+    let add_shared_server: fn(&Path, Value) = |folder, entry| {
+        let config = json!({"mcpServers": {"hostile": entry}});
+        fs::write(folder.join(".mcp.json"), config.to_string()).unwrap();
+    };
+    let add_owner: fn(&Path, Value) = |folder, _| {
+        let (file, hash) = (folder.join("toolhub.toml"), "ab".repeat(32));
+        let token = format!("[[auth.tokens]]\nname = \"evil\"\nsha256 = \"{hash}\"\nroles = [\"owner\"]\n");
+        fs::write(&file, fs::read_to_string(&file).unwrap() + &token).unwrap();
+    };
+    let serve = ["serve", "--json", "--bind", "127.0.0.1:0"];
+    for (by_option, change, adds_server) in [
+        (true, add_server, true),
+        (false, add_server, true),
+        (true, add_shared_server, true),
+        (true, add_owner, false),
+    ] {
+        let mut cli = hub("[native]\nenabled = false\n");
+        cli.server("s", &Script::legacy().plain_tool("trusted"));
+        let folder = cli.folder().to_owned();
+        use_program_of_project(&folder);
+        let home = tempfile::tempdir().unwrap();
+        let command = match by_option {
+            true => outside_home(&cli, home.path(), &[&["--trust"], &serve[..]].concat()),
+            false => {
+                let mut command = outside_home(&cli, home.path(), &serve);
+                command.env("TOOLHUB_TRUST", "1");
+                command
+            }
+        };
+        let serving = Serving::run(cli, command);
+        let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+        assert_eq!(client.tools().await, ["trusted"]);
+        let [_, journal] = journals(&folder);
+        let hostile = Script::legacy().plain_tool("hostile").journal(&journal).write(&folder);
+        change(&folder, entry_with(&folder, &hostile));
+        until(&serving, "this folder changed since `toolhub serve` was started").await;
+        assert_eq!(client.tools().await, ["trusted"], "a key is not required, and nothing was added");
+        assert_eq!(starts(&journal), 0, "nothing of the change was started");
+        if !adds_server {
+            continue;
+        }
+        // Control: a change that was reviewed is used without a restart.
+        let trust = outside_home(serving.cli(), home.path(), &["trust", "--yes"]).output().unwrap();
+        assert!(trust.status.success(), "{trust:?}");
+        until(&serving, "servers reloaded: added `hostile`").await;
+        let mut tools = client.tools().await;
+        tools.sort();
+        assert_eq!(tools, ["hostile", "trusted"]);
+    }
+}
+
+/// The owner's own commands keep working in a folder that is trusted for one run, and do not cover other changes.
+#[tokio::test]
+async fn reload_uses_own_edits_of_folder_trusted_for_one_run() {
+    let mut cli = hub("[native]\nenabled = false\n");
+    cli.server("s", &Script::legacy().plain_tool("trusted"));
+    let folder = cli.folder().to_owned();
+    let home = tempfile::tempdir().unwrap();
+    let serve = ["--trust", "serve", "--json", "--bind", "127.0.0.1:0"];
+    let command = outside_home(&cli, home.path(), &serve);
+    let serving = Serving::run(cli, command);
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    assert_eq!(client.tools().await, ["trusted"]);
+    let own = Script::legacy().plain_tool("own").write(&folder);
+    let program = entry_with(&folder, &own)["command"].as_str().unwrap().to_owned();
+    let add = |id: &str| {
+        let args =
+            ["--trust", "servers", "add", id, "--no-test", "--", &program, "stdio", own.to_str().unwrap()];
+        let added = outside_home(serving.cli(), home.path(), &args).output().unwrap();
+        assert!(added.status.success(), "{added:?}");
+    };
+    add("own");
+    until(&serving, "servers reloaded: added `own`").await;
+    // A change of someone else is not used, also if an own edit follows.
+    let [_, journal] = journals(&folder);
+    let hostile = Script::legacy().plain_tool("hostile").journal(&journal).write(&folder);
+    let added = entry_with(&folder, &hostile);
+    edit(&folder, |servers| servers["hostile"] = added);
+    until(&serving, "this folder changed since `toolhub serve` was started").await;
+    add("more");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!serving.stderr().contains("hostile"), "{}", serving.stderr());
+    assert_eq!(starts(&journal), 0, "nothing of the change was started");
 }

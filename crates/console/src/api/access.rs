@@ -20,6 +20,7 @@ use toolhub_core::{Localize as _, Principal, RawJson, Role};
 use toolhub_engine::Entry;
 
 use super::overview::usable_profiles;
+use super::own_edit::record_own_edit;
 use super::server_edit::{APPLY_POLL, APPLY_TIMEOUT, check_editable};
 use super::{Empty, Page, timestamp};
 use crate::problem::Problem;
@@ -251,7 +252,8 @@ pub(crate) async fn create_key(context: &ConsoleContext<'_>) -> Result<Response<
         return Err(key_problem(&KeyError::Revoked(key.at), &new.name));
     }
     record_key(context, &new.name, ChangeKind::Created).await?;
-    let key = keys::create(config, &new).map_err(|error| key_problem(&error, &new.name))?;
+    let created = record_own_edit(context, config, || keys::create(config, &new))?;
+    let key = created.map_err(|error| key_problem(&error, &new.name))?;
     await_keys(context, |keys| keys.iter().any(|key| key.principal.display == new.name)).await;
     Ok(json(StatusCode::OK, &NewSecret { name: new.name, key }))
 }
@@ -261,7 +263,8 @@ pub(crate) async fn rotate_key(context: &ConsoleContext<'_>) -> Result<Response<
     let (name, config) = (known.display.clone(), &context.hub().paths().config);
     check_editable(context, config)?;
     record_key(context, &name, ChangeKind::Updated).await?;
-    let key = keys::rotate(config, &name).map_err(|error| key_problem(&error, &name))?;
+    let rotated = record_own_edit(context, config, || keys::rotate(config, &name))?;
+    let key = rotated.map_err(|error| key_problem(&error, &name))?;
     await_keys(context, |keys| !keys.iter().any(|key| Arc::ptr_eq(&key.principal, &known))).await;
     Ok(json(StatusCode::OK, &NewSecret { name, key }))
 }
@@ -271,7 +274,8 @@ pub(crate) async fn revoke_key(context: &ConsoleContext<'_>) -> Result<Response<
     let (name, config) = (known.display.clone(), &context.hub().paths().config);
     check_editable(context, config)?;
     record_key(context, &name, ChangeKind::Deleted).await?;
-    keys::revoke(config, &name).map_err(|error| key_problem(&error, &name))?;
+    let revoked = record_own_edit(context, config, || keys::revoke(config, &name))?;
+    revoked.map_err(|error| key_problem(&error, &name))?;
     await_keys(context, |keys| !keys.iter().any(|key| Arc::ptr_eq(&key.principal, &known))).await;
     // The key is refused already; logins without a key cannot be used.
     let _ = context.hub().forget_logins(&Origin::Key { name }.to_string()).await;

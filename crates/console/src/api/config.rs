@@ -16,6 +16,7 @@ use toolhub_core::{Lang, Localize as _};
 use toolhub_mcp_gateway::secret;
 use toolhub_server::{Authenticator as _, hash_of};
 
+use super::own_edit::record_own_edit;
 use super::server_edit::{check_editable, text_of};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
@@ -171,7 +172,7 @@ pub(crate) async fn put(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
         };
         let event = AuditEvent::now(context.principal().id(), AuditAction::Change(event));
         context.hub().record_audit(event).await?;
-        file.write(&restored)?;
+        record_own_edit(context, &paths.config, || file.write(&restored))??;
     }
     drop(file);
     get(context)

@@ -11,6 +11,7 @@ mod disabled_tool;
 pub(crate) mod held_calls;
 pub(crate) mod offered_names;
 pub(crate) mod overview;
+mod own_edit;
 pub(crate) mod routes;
 pub(crate) mod run;
 pub(crate) mod search;

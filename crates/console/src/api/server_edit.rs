@@ -17,6 +17,7 @@ use toolhub_core::{Lang, Localize as _, RawJson, RawObject, ServerId, Source};
 use toolhub_mcp_client::config::{ServerEntry, add_server, parse_servers, remove_server, set_enabled};
 
 use super::Empty;
+use super::own_edit::record_own_edit;
 use super::servers;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
@@ -125,7 +126,7 @@ pub(crate) async fn add(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
     if !new.preview {
         for entry in &entries {
             record(context, &entry.id, ChangeKind::Created, None).await?;
-            add_server(file, entry, false)?;
+            record_own_edit(context, file, || add_server(file, entry, false))??;
         }
         await_servers(context, |known| ids.iter().all(|id| known.contains(id))).await;
     }
@@ -319,7 +320,7 @@ pub(crate) async fn patch(context: &ConsoleContext<'_>) -> Result<Response<Body>
     check_editable(context, origin)?;
     let detail = if enabled { "enabled" } else { "disabled" };
     record(context, id, ChangeKind::Updated, Some(detail)).await?;
-    if !set_enabled(origin, id, enabled)? {
+    if !record_own_edit(context, origin, || set_enabled(origin, id, enabled))?? {
         return Err(not_in_file(id, origin));
     }
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
@@ -349,7 +350,7 @@ async fn switch(context: &ConsoleContext<'_>, tool: &str, enabled: bool) -> Resu
     }
     let detail = format!("switched `{tool}` {}", if enabled { "on" } else { "off" });
     record(context, &id, ChangeKind::Updated, Some(&detail)).await?;
-    switch_tool(config, &id, tool, enabled)?;
+    record_own_edit(context, config, || switch_tool(config, &id, tool, enabled))??;
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
     while tokio::time::Instant::now() < deadline
         && servers::find(context).is_ok_and(|view| is_disabled(&view) == enabled)
@@ -364,7 +365,7 @@ pub(crate) async fn remove(context: &ConsoleContext<'_>) -> Result<Response<Body
     let (id, origin) = (view.spec.id.to_string(), &view.spec.origin);
     check_editable(context, origin)?;
     record(context, &id, ChangeKind::Deleted, None).await?;
-    if !remove_server(origin, &id)? {
+    if !record_own_edit(context, origin, || remove_server(origin, &id))?? {
         return Err(not_in_file(&id, origin));
     }
     // A server without a login has nothing to revoke.

@@ -15,6 +15,7 @@ use toolhub_core::{Localize as _, RawJson, RawObject};
 use super::config::{
     ChangedLine, changed_lines, check_version, expected_version, invalid, set_version, version,
 };
+use super::own_edit::record_own_edit;
 use super::server_edit::{
     APPLY_POLL, APPLY_TIMEOUT, NamedValue, check_editable, checked_url, not_in_file, pairs, record,
 };
@@ -208,7 +209,7 @@ pub(crate) async fn put(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
     let written = !new.preview && text != file.text();
     if written {
         record(context, id, ChangeKind::Updated, Some("changed")).await?;
-        file.write(&text)?;
+        record_own_edit(context, origin, || file.write(&text))??;
     }
     drop(file);
     if written {

@@ -1,10 +1,12 @@
 //! Reads the files of a workspace. Each file is opened once, its size is limited, and only regular files are read.
 
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
+use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::open_databases;
 
@@ -34,6 +36,18 @@ pub(super) fn add_to_digest(path: &Path, state: &FileState, add: &mut impl FnMut
     add(&state.sha256);
     add(&state.owner.map(|owner| owner.to_le_bytes().to_vec()).unwrap_or_default());
     add(state.target.as_ref().map(|path| path.as_os_str().as_encoded_bytes()).unwrap_or_default());
+}
+
+/// A digest of the states of files.
+pub(super) fn digest_of(files: &BTreeMap<PathBuf, FileState>) -> String {
+    let mut all = Sha256::new();
+    for (path, state) in files {
+        add_to_digest(path, state, &mut |bytes| {
+            all.update((bytes.len() as u64).to_le_bytes());
+            all.update(bytes);
+        });
+    }
+    hex::encode(&all.finalize())
 }
 
 /// The bytes of a config file and its state; `None` if there is no such file.

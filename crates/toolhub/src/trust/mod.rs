@@ -1,6 +1,7 @@
 //! Workspace trust: decides whether the settings, servers and skills of the current folder are used, and grants the consent that
 //! starting a server requires. This is the only code that grants it.
 
+mod config_state;
 mod files;
 mod launch;
 mod launch_form;
@@ -8,6 +9,7 @@ mod location;
 mod notice;
 mod record;
 mod review;
+mod run_changes;
 mod run_trust;
 mod scan;
 mod user_servers;
@@ -25,12 +27,14 @@ use toolhub_skills::Origin;
 
 pub use launch_form::Scope;
 pub use record::changes::{Change, ChangeKind};
+pub use record::own_edits::OwnEdit;
 pub use record::trust_list::{TrustList, TrustRecord};
 pub use review::{Address, Program, Review, ReviewedSkill};
 pub use run_trust::RunTrust;
 pub(crate) use scan::AGENT_SKILLS;
 pub(crate) use user_servers::entry::Restriction;
 
+use config_state::ConfigState;
 use files::FileState;
 use location::{FolderLocation, holds, project};
 use record::changes;
@@ -97,6 +101,8 @@ pub struct Workspace {
     restricted_folder: Option<FolderLocation>,
     /// Whether the current folder is trusted permanently.
     is_trusted_permanently: bool,
+    /// The config files of the current folder, also if it has none.
+    config_state: Option<ConfigState>,
     /// The folder of the user's own configuration.
     user_config: Option<PathBuf>,
     /// The servers file beside a config that was named on the command line.
@@ -136,6 +142,7 @@ impl Workspace {
         let location = FolderLocation { folder: here.clone(), project: top.clone(), is_home: false };
         let mut restricted_folder = Some(location).filter(|_| !is_own);
         let mut is_trusted_permanently = false;
+        let mut config_state = None;
         let mut changed_here = false;
         for folder in project_folders.into_iter().filter(|folder| Some(folder) != user_config.as_ref()) {
             let is_here = folder == here;
@@ -162,6 +169,9 @@ impl Workspace {
             if is_here && status == TrustStatus::TrustedForRun {
                 restricted_folder = None;
             }
+            if is_here {
+                config_state = Some(ConfigState::of(&scan, status == TrustStatus::TrustedForRun && !is_own));
+            }
             changed_here |= is_here && status == TrustStatus::Changed;
             let affects_tools = run.review
                 && is_here
@@ -183,6 +193,7 @@ impl Workspace {
             data,
             restricted_folder,
             is_trusted_permanently,
+            config_state,
             user_config,
             named_servers: search.named_servers.map(Path::to_path_buf),
             changed_here,
@@ -341,13 +352,13 @@ impl Workspace {
         }
         let Some(folder) = self.here() else { return Consent::default() };
         let launch = match (&spec.transport, &folder.status) {
-            // Trusted for this run, including later changes.
+            // Trusted for this run, including later changes of the files that it loads.
             (TransportSpec::Stdio(_), TrustStatus::TrustedForRun) => None,
             (TransportSpec::Stdio(stdio), _) => {
                 let known = folder.scan.launches.iter().find(|known| same(&known.spec, stdio));
                 let Some(known) = known else { return Consent::default() };
                 let (location, data) = (folder.scan.location.clone(), self.data.clone());
-                Some(Launch { location, data, spec: known.spec.clone(), files: known.files.clone() })
+                Some(Launch { location, data, spec: known.spec.clone(), files: known.loaded.files.clone() })
             }
             (TransportSpec::Http(_) | TransportSpec::Sse(_), _) => None,
         };
@@ -465,6 +476,9 @@ impl Workspace {
 
     /// Keeps the current folder trusted after a command of the owner changed `edited`, if nothing else changed.
     pub fn keep_trust(&self, edited: &[&Path]) -> Result<(), LocalizedText> {
+        if let Some(state) = self.config_state.as_ref().filter(|state| state.is_run_trusted) {
+            return OwnEdit::new(&state.folder, &self.data, state.files.clone()).finish(edited);
+        }
         let Some(folder) = self.here().filter(|folder| folder.status == TrustStatus::Trusted) else {
             return Ok(());
         };
@@ -532,7 +546,7 @@ impl TrustList {
         let scan = Scan::of(location.clone(), Depth::Full);
         let status = decide(&scan, &scan.digest(), known(self, &location.folder), false);
         let launches = Some(scan.launches).filter(|_| status == TrustStatus::Trusted)?;
-        launches.into_iter().find(|known| same(&known.spec, spec)).map(|known| known.files)
+        launches.into_iter().find(|known| same(&known.spec, spec)).map(|known| known.loaded.files)
     }
 }
 

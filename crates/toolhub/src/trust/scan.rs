@@ -10,8 +10,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
 use super::files::{self, FileState};
-use super::launch::LaunchSite;
-use super::launch_form::Scope;
+use super::launch::{LaunchFiles, LaunchSite};
 use super::location::FolderLocation;
 use crate::settings::Settings;
 
@@ -50,12 +49,11 @@ pub(crate) enum Depth {
     Full,
 }
 
-/// The files of the project that an entry loads.
+/// An entry, and what it loads from the project.
 #[derive(Debug)]
 pub(crate) struct ScannedLaunch {
     pub(crate) spec: StdioSpec,
-    pub(crate) files: BTreeMap<PathBuf, FileState>,
-    pub(crate) scope: Scope,
+    pub(crate) loaded: LaunchFiles,
 }
 
 /// The contents of a folder.
@@ -280,11 +278,11 @@ impl Scan {
         let site = self.site();
         for spec in servers.chain(python).collect::<Vec<_>>() {
             match site.launch_files(&spec) {
-                Ok((files, scope)) => {
-                    let parts =
-                        files.iter().map(|(file, state)| ((Part::Launched, file.clone()), state.clone()));
-                    self.parts.extend(parts);
-                    self.launches.push(ScannedLaunch { spec, files, scope });
+                Ok(loaded) => {
+                    let files = loaded.files.iter();
+                    self.parts
+                        .extend(files.map(|(file, state)| ((Part::Launched, file.clone()), state.clone())));
+                    self.launches.push(ScannedLaunch { spec, loaded });
                 }
                 Err(problem) => self.problems.push(problem),
             }

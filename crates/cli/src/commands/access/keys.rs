@@ -44,7 +44,9 @@ fn settings(app: &App) -> anyhow::Result<Settings> {
 async fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
     let new = new_key(app, args)?;
     let name = new.name.as_str();
-    let secret = keys::create(&app.paths()?.config, &new).map_err(|error| failed(app, &error, name))?;
+    let paths = app.paths()?;
+    let secret = keys::create(&paths.config, &new).map_err(|error| failed(app, &error, name))?;
+    app.keep_trust(&paths, &[&paths.config]);
     record(app, name, ChangeKind::Created).await?;
     print_secret(app, name, &secret)
 }
@@ -92,7 +94,9 @@ fn check_flags(app: &App, args: &NewKeyArgs) -> anyhow::Result<()> {
 }
 
 async fn rotate(app: &App, name: &str) -> anyhow::Result<Exit> {
-    let secret = keys::rotate(&app.paths()?.config, name).map_err(|error| failed(app, &error, name))?;
+    let paths = app.paths()?;
+    let secret = keys::rotate(&paths.config, name).map_err(|error| failed(app, &error, name))?;
+    app.keep_trust(&paths, &[&paths.config]);
     record(app, name, ChangeKind::Updated).await?;
     print_secret(app, name, &secret)
 }
@@ -126,8 +130,9 @@ pub(crate) fn print_key(app: &App, name: &str, secret: &str) {
 }
 
 async fn revoke(app: &App, name: &str) -> anyhow::Result<Exit> {
-    let config = app.paths()?.config;
-    keys::revoke(&config, name).map_err(|error| failed(app, &error, name))?;
+    let paths = app.paths()?;
+    keys::revoke(&paths.config, name).map_err(|error| failed(app, &error, name))?;
+    app.keep_trust(&paths, &[&paths.config]);
     record(app, name, ChangeKind::Deleted).await?;
     if let Err(error) = app.hub().await?.forget_logins(&format!("key:{name}")).await {
         app.screen.warn(&error.localize(app.lang()));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use toolhub::settings::{Paths, Settings};
-use toolhub::trust::RunTrust;
+use toolhub::trust::{RunTrust, Workspace};
 use toolhub::{BuildError, Gateways, Lang, Localize as _, ServerChanges};
 use toolhub_core::ServerId;
 use toolhub_core::lang::LocalizedText;
@@ -33,6 +33,8 @@ pub(crate) struct ConfigWatcher {
     config: Option<PathBuf>,
     home: Option<PathBuf>,
     trust: RunTrust,
+    /// The state of the current folder that is in use, if it is trusted for this run.
+    run_trusted: Option<String>,
     screen: Arc<Screen>,
     lang: Lang,
     /// The sections that were last reported to need a restart.
@@ -51,6 +53,7 @@ impl ConfigWatcher {
             config: app.global.config.clone(),
             home: app.global.home.clone(),
             trust: app.run_trust(),
+            run_trusted: None,
             screen: Arc::clone(&app.screen),
             lang: app.lang(),
             restart: Vec::new(),
@@ -61,6 +64,7 @@ impl ConfigWatcher {
     /// Reloads after each change while it is polled.
     pub(crate) async fn follow(mut self, gateways: Arc<Gateways>) {
         self.notes = gateways.hub().notes().to_vec();
+        self.run_trusted = gateways.hub().paths().workspace.run_trusted_state().map(str::to_owned);
         let files = watched_files(gateways.hub().paths());
         let mut loaded = stamps(&files);
         let mut seen = loaded.clone();
@@ -90,7 +94,7 @@ impl ConfigWatcher {
         }
     }
 
-    async fn apply(&self, gateways: &Gateways) -> Result<ServerChanges, LocalizedText> {
+    async fn apply(&mut self, gateways: &Gateways) -> Result<ServerChanges, LocalizedText> {
         let paths = self.paths()?;
         let before = gateways.hub().paths();
         if before.workspace.is_trusted_here() && !paths.workspace.is_trusted_here() {
@@ -99,6 +103,7 @@ impl ConfigWatcher {
                 "此文件夹在信任之后有改动：请运行 `toolhub trust`",
             ));
         }
+        self.check_run_trust(&paths.workspace)?;
         if paths.config != before.config {
             let (old, new) = (before.config.display(), paths.config.display());
             return Err(LocalizedText::new(
@@ -114,6 +119,31 @@ impl ConfigWatcher {
             }
             ReloadScope::Access => Ok(ServerChanges::default()),
         }
+    }
+
+    /// Refuses changes of a folder that is trusted for this run, except for edits of the owner and for those that `toolhub trust`
+    /// showed meanwhile.
+    fn check_run_trust(&mut self, workspace: &Workspace) -> Result<(), LocalizedText> {
+        let now = workspace.run_trusted_state();
+        if now == self.run_trusted.as_deref() {
+            return Ok(());
+        }
+        if let (Some(before), Some(now)) = (self.run_trusted.as_deref(), now)
+            && (workspace.has_own_edits_since(before) || self.is_trusted_with(now)?)
+        {
+            self.run_trusted = Some(now.to_owned());
+            return Ok(());
+        }
+        Err(LocalizedText::new(
+            "this folder changed since `toolhub serve` was started, and is trusted for that run only: restart `toolhub serve`, or run `toolhub trust`",
+            "此文件夹在 `toolhub serve` 启动之后有改动，而它只在本次运行中受信任：请重新启动 `toolhub serve`，或运行 `toolhub trust`",
+        ))
+    }
+
+    /// Whether `toolhub trust` was run for this state of the current folder.
+    fn is_trusted_with(&self, digest: &str) -> Result<bool, LocalizedText> {
+        let paths = Paths::find(self.config.as_deref(), self.home.as_deref());
+        paths.map(|paths| paths.workspace.is_trusted_with(digest)).map_err(|error| both(&error.into()))
     }
 
     fn paths(&self) -> Result<Paths, LocalizedText> {

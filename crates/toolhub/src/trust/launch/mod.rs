@@ -18,7 +18,8 @@ use toolhub_mcp_client::config::find_executable;
 use self::python_files::Folders;
 use self::tree::{Omitted, TreeError};
 use crate::trust::files::{self, FileState};
-use crate::trust::launch_form::entry_text::{filled, plain};
+use crate::trust::launch_form::assignments::{Assignment, assignments, path_of, search_paths};
+use crate::trust::launch_form::entry_text::{filled, plain, without_folder_variable};
 use crate::trust::launch_form::programs::{VERSION_FILES, is_known, name_of};
 use crate::trust::launch_form::words::{LaunchContext, MAX_WORD_BYTES};
 use crate::trust::launch_form::{Scope, is_narrow_first_line, scope_of};
@@ -126,6 +127,24 @@ struct Candidate {
     relative: bool,
 }
 
+/// What an entry loads from the project.
+#[derive(Debug)]
+pub(crate) struct LaunchFiles {
+    /// The files, each with its current state.
+    pub(crate) files: BTreeMap<PathBuf, FileState>,
+    pub(crate) scope: Scope,
+    /// The variables that the launch sets.
+    pub(in crate::trust) assignments: Vec<Assignment>,
+}
+
+/// The first lines (`#!`) of the scripts of a launch.
+struct FirstLines {
+    /// The words of each line, each line once.
+    lines: Vec<Vec<String>>,
+    /// Whether the list is complete: no limit was reached.
+    complete: bool,
+}
+
 /// The folders that relative paths of an entry may be resolved against.
 struct Bases {
     folders: Vec<PathBuf>,
@@ -144,24 +163,18 @@ impl LaunchSite {
         &self,
         spec: &StdioSpec,
     ) -> Result<BTreeMap<PathBuf, FileState>, LocalizedText> {
-        self.launch_files(spec).map(|(files, _)| files)
+        self.launch_files(spec).map(|launch| launch.files)
     }
 
     /// The files of the project that an entry loads. If the entry is of no known form, or exceeds a limit, every file of the
     /// project is included, and every file of folders outside that it refers to.
-    pub(crate) fn launch_files(
-        &self,
-        spec: &StdioSpec,
-    ) -> Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText> {
+    pub(crate) fn launch_files(&self, spec: &StdioSpec) -> Result<LaunchFiles, LocalizedText> {
         self.find_files(spec, Omitted::Nothing).map_err(TreeError::of_project)
     }
 
     /// The files of the project that an entry of the owner's own configuration loads. A program from elsewhere that is no
     /// interpreter does not run names and messages of `git`, so that a commit does not count as a change.
-    pub(super) fn user_server_files(
-        &self,
-        spec: &StdioSpec,
-    ) -> Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText> {
+    pub(super) fn user_server_files(&self, spec: &StdioSpec) -> Result<LaunchFiles, LocalizedText> {
         let is_elsewhere = |file: &PathBuf| {
             !file.starts_with(&self.project)
                 && ![&spec.command, &file.to_string_lossy().into_owned()]
@@ -176,11 +189,7 @@ impl LaunchSite {
     }
 
     /// The files that an entry loads, without those that are omitted if it may load every file of the project.
-    fn find_files(
-        &self,
-        spec: &StdioSpec,
-        omitted: Omitted,
-    ) -> Result<(BTreeMap<PathBuf, FileState>, Scope), TreeError> {
+    fn find_files(&self, spec: &StdioSpec, omitted: Omitted) -> Result<LaunchFiles, TreeError> {
         let work = self.work(spec);
         let texts = texts_of(spec);
         let mut words = BTreeSet::new();
@@ -194,15 +203,18 @@ impl LaunchSite {
             }
         }
         let Bases { folders: bases, complete } = self.bases(&work, &words, &texts)?;
+        let mut assigned = assignments(spec, &[]);
+        let search_paths = search_paths(spec, &assigned);
+        let path_folders = path_folders(&search_paths, &bases);
         let mut candidates: BTreeSet<Candidate> = BTreeSet::new();
         for word in &words {
             for base in &bases {
                 candidates.extend(paths_of(word, base));
             }
-            let found = on_path(word, &work, spec);
-            candidates.extend(found.map(|path| Candidate { path, relative: false }));
+            let programs = on_path(word, &path_folders).into_iter();
+            candidates.extend(programs.map(|path| Candidate { path, relative: false }));
         }
-        candidates.extend(self.on_path_of_project(&work, spec));
+        candidates.extend(self.files_on_path(&path_folders));
         let stems: BTreeSet<&str> = words.iter().filter_map(|word| stem(word)).collect();
         // Package runners search the parent folders, too.
         let mut searched = bases.clone();
@@ -220,9 +232,17 @@ impl LaunchSite {
         let mut found = self.states(candidates)?;
         let packages = packages::folders(&words, &stems, &searched);
         tree::add(packages, Omitted::Packages, &mut found)?;
-        tree::add(named_folders::of_variables(spec, &work, &self.project), Omitted::Nothing, &mut found)?;
         tree::add(named_folders::of_options(spec, &work, &self.project), Omitted::Installed, &mut found)?;
-        let path = path_of(spec);
+        let named = named_folders::of_variables(&assigned, &bases, &self.project);
+        tree::add(named, Omitted::Nothing, &mut found)?;
+        let first_lines = self.add_interpreters(&bases, &mut found)?;
+        let of_entry = assigned.len();
+        assigned = assignments(spec, &first_lines.lines);
+        if assigned.len() > of_entry {
+            let named = named_folders::of_variables(&assigned, &bases, &self.project);
+            tree::add(named, Omitted::Nothing, &mut found)?;
+        }
+        let path = joined(&search_paths);
         let context = LaunchContext {
             folders: &bases,
             project: &self.project,
@@ -230,17 +250,18 @@ impl LaunchSite {
             has_values: true,
         };
         let mut scope = if complete { scope_of(spec, &context) } else { Scope::Project };
-        if scope == Scope::Named && !self.add_interpreters(&context, &mut found)? {
+        let are_narrow = || first_lines.lines.iter().all(|line| is_narrow_first_line(line, &context));
+        if scope == Scope::Named && !(first_lines.complete && are_narrow()) {
             scope = Scope::Project;
         }
         let outside = || bases.iter().filter(|base| !base.starts_with(&self.project)).cloned();
         let omitted = match scope {
-            Scope::Named => return Ok((found, scope)),
+            Scope::Named => return Ok(LaunchFiles { files: found, scope, assignments: assigned }),
             Scope::Tasks => Omitted::Installed,
             Scope::Project => omitted,
         };
         tree::add(outside().chain([self.project.clone()]), omitted, &mut found)?;
-        Ok((found, scope))
+        Ok(LaunchFiles { files: found, scope, assignments: assigned })
     }
 
     /// The parents of a folder of the project, up to its root.
@@ -249,33 +270,33 @@ impl LaunchSite {
         above.map(Path::to_path_buf).collect()
     }
 
-    /// Adds the interpreters that the first lines (`#!`) of the files name. Returns whether each of these lines names every file
-    /// that it starts.
+    /// Adds the interpreters that the first lines (`#!`) of the files name.
     fn add_interpreters(
         &self,
-        context: &LaunchContext<'_>,
+        bases: &[PathBuf],
         found: &mut BTreeMap<PathBuf, FileState>,
-    ) -> Result<bool, LocalizedText> {
+    ) -> Result<FirstLines, LocalizedText> {
         let mut waiting: Vec<PathBuf> = found.keys().cloned().collect();
+        let mut lines: Vec<Vec<String>> = Vec::new();
         for _ in 0..MAX_INTERPRETERS {
             let mut candidates = BTreeSet::new();
-            for words in waiting.iter().filter_map(|file| first_line::words(file)) {
-                if !is_narrow_first_line(&words, context) {
-                    return Ok(false);
+            let new: BTreeSet<Vec<String>> =
+                waiting.iter().filter_map(|file| first_line::words(file)).collect();
+            for line in new.into_iter().filter(|line| !lines.contains(line)).collect::<Vec<_>>() {
+                for word in &line {
+                    candidates.extend(bases.iter().flat_map(|base| paths_of(word, base)));
                 }
-                for word in &words {
-                    candidates.extend(context.folders.iter().flat_map(|base| paths_of(word, base)));
-                }
+                lines.push(line);
             }
             let mut added = self.states(candidates)?;
             added.retain(|file, _| !found.contains_key(file));
             if added.is_empty() {
-                return Ok(true);
+                return Ok(FirstLines { lines, complete: true });
             }
             waiting = added.keys().cloned().collect();
             found.append(&mut added);
         }
-        Ok(false)
+        Ok(FirstLines { lines, complete: false })
     }
 
     /// The program that a command resolves to, if it is found.
@@ -283,7 +304,10 @@ impl LaunchSite {
         let work = self.work(spec);
         let command = filled(&spec.command);
         let found = match Path::new(&command).components().count() {
-            0 | 1 => on_path(&command, &work, spec),
+            0 | 1 => {
+                let path: Vec<OsString> = path_of(spec).into_iter().collect();
+                on_path(&command, &path_folders(&path, std::slice::from_ref(&work))).into_iter().next()
+            }
             _ => Some(work.join(&command)),
         };
         found?.canonicalize().ok()
@@ -341,13 +365,12 @@ impl LaunchSite {
         }
     }
 
-    /// All files in the folders of the project in `PATH`, whether the entry sets it or inherits it: a program that is started may
-    /// start others by their names.
-    fn on_path_of_project(&self, work: &Path, spec: &StdioSpec) -> BTreeSet<Candidate> {
-        let path = path_of(spec).unwrap_or_default();
-        let folders = std::env::split_paths(&path)
-            .map(|part| work.join(part))
-            .filter(|part| part.canonicalize().is_ok_and(|real| real.starts_with(&self.project)));
+    /// All files in those folders of `PATH` that lie in the project, whether the launch sets it or inherits it: a program that is
+    /// started may start others by their names.
+    fn files_on_path(&self, path_folders: &[PathBuf]) -> BTreeSet<Candidate> {
+        let is_inside =
+            |folder: &&PathBuf| folder.canonicalize().is_ok_and(|real| real.starts_with(&self.project));
+        let folders = path_folders.iter().filter(is_inside);
         let entries = folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
         let files = entries.map(|entry| entry.path()).filter(|path| path.is_file());
         files.map(|path| Candidate { path, relative: true }).collect()
@@ -412,11 +435,6 @@ fn folders_in_order(work: &Path, texts: &[String]) -> Vec<PathBuf> {
     found
 }
 
-/// Replaces `$PWD`, the initial folder of a shell, by `.`.
-fn without_folder_variable(text: &str) -> String {
-    text.replace("${PWD}", ".").replace("$PWD", ".")
-}
-
 /// The parts of an argument that may be paths.
 fn words_of(text: &str) -> BTreeSet<String> {
     let text = without_folder_variable(text);
@@ -478,26 +496,34 @@ fn entry_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The `PATH` that an entry is started with.
-fn path_of(spec: &StdioSpec) -> Option<OsString> {
-    let own = spec
-        .env
-        .iter()
-        .rev()
-        .find(|(name, _)| name == "PATH" || (cfg!(windows) && name.eq_ignore_ascii_case("PATH")));
-    own.map(|(_, value)| OsString::from(filled(value))).or_else(|| std::env::var_os("PATH"))
+/// The folders of these `PATH`s, each once. Relative ones count from every folder that the launch may be in.
+fn path_folders(paths: &[OsString], bases: &[PathBuf]) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for part in paths.iter().flat_map(std::env::split_paths) {
+        for folder in bases.iter().map(|base| base.join(&part)) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
+    }
+    folders
 }
 
-/// Resolves a program name without a folder by the `PATH` that it is started with.
-fn on_path(command: &str, work: &Path, spec: &StdioSpec) -> Option<PathBuf> {
+/// One `PATH` with the folders of all; `None` without any.
+fn joined(paths: &[OsString]) -> Option<OsString> {
+    let parts = paths.iter().flat_map(std::env::split_paths);
+    if paths.is_empty() { None } else { std::env::join_paths(parts).ok() }
+}
+
+/// The programs of a name without a folder, in the order in which they are found.
+fn on_path(command: &str, path_folders: &[PathBuf]) -> Vec<PathBuf> {
     if command.is_empty() || command.contains('/') {
-        return None;
+        return Vec::new();
     }
-    let path = path_of(spec)?;
-    if let Some(file) = cfg!(windows).then(|| find_executable(command, &path)).flatten() {
-        return Some(file);
-    }
-    std::env::split_paths(&path).map(|folder| work.join(folder).join(command)).find(|file| file.is_file())
+    let by_extension =
+        cfg!(windows).then(|| find_executable(command, &std::env::join_paths(path_folders).ok()?)).flatten();
+    let named = path_folders.iter().map(|folder| folder.join(command)).filter(|file| file.is_file());
+    by_extension.into_iter().chain(named).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub_client_config::StdioSpec;
 
+use crate::trust::launch_form::assignments::Assignment;
 use crate::trust::launch_form::entry_text::{filled, plain};
 use crate::trust::launch_form::programs::CONTAINERS;
 
@@ -69,11 +70,25 @@ const DATA: [&str; 54] = [
 /// Variables whose folders are bound in another way: only the files that are loaded from there.
 const BOUND_OTHERWISE: [&str; 4] = ["PATH", "VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT", "PWD"];
 
-/// The folders that variables name.
-pub(super) fn of_variables(spec: &StdioSpec, work: &Path, project: &Path) -> BTreeSet<PathBuf> {
-    let named = |name: &String| !BOUND_OTHERWISE.contains(&name.as_str()) && !is_data(name);
-    let values = spec.env.iter().filter(|(name, _)| named(name)).map(|(_, value)| filled(value));
-    values.flat_map(|value| folders_of(&value, work, project)).collect()
+/// The folders that variables name, in each folder of the project that the launch may be in. The first base is its working
+/// directory.
+pub(super) fn of_variables(
+    assignments: &[Assignment],
+    bases: &[PathBuf],
+    project: &Path,
+) -> BTreeSet<PathBuf> {
+    let named = |name: &str| !BOUND_OTHERWISE.contains(&name) && !is_data(name);
+    let values: BTreeSet<&str> = assignments
+        .iter()
+        .filter(|assignment| named(&assignment.name))
+        .map(|assignment| assignment.value.as_str())
+        .collect();
+    let inside = bases.iter().skip(1).filter(|base| base.starts_with(project));
+    let bases: Vec<&PathBuf> = bases.first().into_iter().chain(inside).collect();
+    values
+        .iter()
+        .flat_map(|value| bases.iter().flat_map(move |base| folders_of(value, base, project)))
+        .collect()
 }
 
 /// The folders that options name. Installed packages and build output in them need not be bound: an option often names a whole
@@ -130,6 +145,7 @@ fn folders_of(value: &str, work: &Path, project: &Path) -> BTreeSet<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::launch_form::assignments::assignments;
 
     #[test]
     fn binds_folders_of_variables_and_options_but_not_data() {
@@ -143,7 +159,9 @@ mod tests {
                 env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
                 ..StdioSpec::default()
             };
-            !of_variables(&spec, &root, &root).is_empty() || !of_options(&spec, &root, &root).is_empty()
+            let bases = [root.clone()];
+            !of_variables(&assignments(&spec, &[]), &bases, &root).is_empty()
+                || !of_options(&spec, &root, &root).is_empty()
         };
         for name in [
             "HOME",

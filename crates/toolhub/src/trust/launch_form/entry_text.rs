@@ -9,6 +9,11 @@ pub(in crate::trust) fn filled(text: &str) -> String {
     expand(text, &|name| std::env::var(name).ok()).unwrap_or_else(|_| text.to_owned())
 }
 
+/// Replaces `$PWD`, the initial folder of a shell, by `.`.
+pub(in crate::trust) fn without_folder_variable(text: &str) -> String {
+    text.replace("${PWD}", ".").replace("$PWD", ".")
+}
+
 /// Removes `.` and `..` lexically, without following links.
 pub(in crate::trust) fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();

@@ -3,6 +3,7 @@
 //! or a shell with such commands. Any other launch may load any file of the project: programs and options that are not on the
 //! lists are not assumed to be harmless.
 
+pub(super) mod assignments;
 mod container_mounts;
 pub(super) mod entry_text;
 mod interpreters;
@@ -13,9 +14,10 @@ pub(super) mod words;
 
 use toolhub_client_config::{StdioSpec, expand, references};
 
-use self::entry_text::filled;
+use self::assignments::{assignment_of, is_assignment};
+use self::entry_text::{filled, without_folder_variable};
 use self::interpreters::form_of;
-use self::loader_variables::is_plain_variable;
+use self::loader_variables::{is_loader, is_plain_variable};
 use self::package_runners::{is_bun, is_container_run, is_deno, is_npx, is_pipx, is_uv, is_uvx};
 use self::programs::{BUILTINS, CONTAINERS, SHELLS, is_task, name_of};
 use self::words::{LaunchContext, MAX_WORD_BYTES, PLAIN, Started, are_plain, is_plain_word};
@@ -62,8 +64,12 @@ pub(super) fn scope_of(spec: &StdioSpec, context: &LaunchContext<'_>) -> Scope {
     }
 }
 
-/// Whether the first line of a script (`#!`) names every file that it starts.
+/// Whether the first line of a script (`#!`) names every file that it starts. Not if it sets variables: systems split such a line
+/// in different ways.
 pub(super) fn is_narrow_first_line(words: &[String], context: &LaunchContext<'_>) -> bool {
+    if words.iter().any(|word| is_assignment(word)) {
+        return false;
+    }
     let mut launch: Vec<String> = words.to_vec();
     let is_env = launch.first().is_some_and(|word| name_of(word) == "env");
     if is_env && launch.get(1).is_some_and(|word| ["-S", "--split-string"].contains(&word.as_str())) {
@@ -76,8 +82,11 @@ pub(super) fn is_narrow_first_line(words: &[String], context: &LaunchContext<'_>
 /// Whether an entry runs tasks that files of the project define: these run whatever they like in the project.
 fn runs_tasks(words: &[String], context: &LaunchContext<'_>) -> bool {
     let is_env = words.first().is_some_and(|word| word == "env");
-    let skipped =
-        words.iter().skip(usize::from(is_env)).take_while(|word| is_env && is_assignment(word)).count();
+    let assigned = words.iter().skip(usize::from(is_env)).take_while(|word| is_env && is_assignment(word));
+    if !assigned.clone().all(|word| is_plain_assignment(word, context)) {
+        return false;
+    }
+    let skipped = assigned.count();
     let Some((command, rest)) = words.get(usize::from(is_env) + skipped..).and_then(<[String]>::split_first)
     else {
         return false;
@@ -116,7 +125,9 @@ fn normalized(text: &str, placeholder: &str) -> String {
 /// Whether the words start programs of known forms only.
 fn is_narrow_launch(words: &[String], context: &LaunchContext<'_>) -> bool {
     let Some((command, rest)) = words.split_first() else { return false };
-    if !is_plain_word(command, context) || command.starts_with('-') || command.contains("://") {
+    // A shell or `env` could take a command with `=` for an assignment.
+    let is_other = command.starts_with('-') || command.contains("://") || command.contains('=');
+    if is_other || !is_plain_word(command, context) {
         return false;
     }
     match context.started(command) {
@@ -169,32 +180,19 @@ fn has_known_form(name: &str, rest: &[String], context: &LaunchContext<'_>) -> b
     }
 }
 
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    })
+/// Whether a launch that makes this assignment can be of a known form.
+fn is_plain_assignment(word: &str, context: &LaunchContext<'_>) -> bool {
+    assignment_of(word).is_some_and(|(name, value)| is_plain_variable(name, value, context))
 }
 
+/// Assignments, and then a command. Options change the folder, the variables or the words of the command, so that it is of no
+/// known form.
 fn has_env_form(rest: &[String], context: &LaunchContext<'_>) -> bool {
-    let mut words = rest;
-    while let Some((word, after)) = words.split_first() {
-        match word.as_str() {
-            "-" | "-i" | "--" | "--ignore-environment" => words = after,
-            "-u" | "-C" | "--chdir" | "--unset" => words = after.get(1..).unwrap_or_default(),
-            _ if word.starts_with("--chdir=") || word.starts_with("--unset=") => words = after,
-            _ if word.starts_with('-') => return false,
-            _ => match word.split_once('=') {
-                Some((name, value)) if is_assignment(word) => {
-                    if !is_plain_variable(name, value, context) {
-                        return false;
-                    }
-                    words = after;
-                }
-                _ => return is_narrow_launch(words, context),
-            },
-        }
-    }
-    true
+    let words = rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest);
+    let assigned = words.iter().take_while(|word| is_assignment(word)).count();
+    let (before, words) = words.split_at(assigned);
+    before.iter().all(|word| is_plain_assignment(word, context))
+        && (words.is_empty() || is_narrow_launch(words, context))
 }
 
 /// Options, and then plain code or a script of the project.
@@ -247,32 +245,41 @@ fn has_powershell_form(rest: &[String]) -> bool {
 
 /// Whether shell code consists of plain commands, each of a known form, joined by `;` and `&&`.
 fn is_plain_code(code: &str, context: &LaunchContext<'_>) -> bool {
-    let code = code.replace("${PWD}", ".").replace("$PWD", ".");
+    let code = without_folder_variable(code);
     if !code.chars().all(|c| c.is_alphanumeric() || PLAIN_CODE.contains(c)) {
         return false;
     }
     let joined = code.replace("&&", ";");
-    !joined.contains('&')
-        && joined.split(';').filter(|command| !command.trim().is_empty()).all(|command| {
-            let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
-            let assigned = words.iter().take_while(|word| is_assignment(word)).count();
-            let (before, mut words) = words.split_at(assigned);
-            let is_plain_assignment = |word: &String| {
-                word.split_once('=').is_some_and(|(name, value)| is_plain_variable(name, value, context))
-            };
-            if words.first().is_some_and(|word| word == "exec") {
-                words = words.get(1..).unwrap_or_default();
-            }
-            let first = words.first().map(String::as_str).unwrap_or_default();
-            let operands = words.get(1..).unwrap_or_default();
-            before.iter().all(is_plain_assignment)
-                && match first {
-                    "cd" => operands.len() == 1 && !operands.iter().any(|word| word.starts_with('-')),
-                    "export" => operands.iter().all(is_plain_assignment),
-                    "true" | "echo" => true,
-                    _ => words.is_empty() || (!BUILTINS.contains(&first) && is_narrow_launch(words, context)),
-                }
-        })
+    let commands: Vec<Vec<String>> = joined
+        .split(';')
+        .map(|command| command.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .filter(|words| !words.is_empty())
+        .collect();
+    // What an assignment means depends on the commands before it, and it applies to those that follow.
+    let is_single = commands.len() == 1;
+    !joined.contains('&') && commands.iter().all(|words| is_plain_command(words, is_single, context))
+}
+
+/// Whether a command of shell code is of a known form.
+fn is_plain_command(words: &[String], is_single: bool, context: &LaunchContext<'_>) -> bool {
+    let accepts = |word: &String| {
+        let is_exact = is_single || assignment_of(word).is_some_and(|(name, _)| !is_loader(name));
+        is_exact && is_plain_assignment(word, context)
+    };
+    let assigned = words.iter().take_while(|word| is_assignment(word)).count();
+    let (before, mut words) = words.split_at(assigned);
+    if words.first().is_some_and(|word| word == "exec") {
+        words = words.get(1..).unwrap_or_default();
+    }
+    let first = words.first().map(String::as_str).unwrap_or_default();
+    let operands = words.get(1..).unwrap_or_default();
+    before.iter().all(accepts)
+        && match first {
+            "cd" => operands.len() == 1 && !operands.iter().any(|word| word.starts_with('-')),
+            "export" => operands.iter().all(accepts),
+            "true" | "echo" => true,
+            _ => words.is_empty() || (!BUILTINS.contains(&first) && is_narrow_launch(words, context)),
+        }
 }
 
 #[cfg(test)]

@@ -2,4 +2,6 @@
 
 pub(super) mod changes;
 pub(super) mod consent_binding;
+mod edit_record;
+pub(super) mod own_edits;
 pub(super) mod trust_list;

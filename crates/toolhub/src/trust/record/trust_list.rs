@@ -8,6 +8,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_private_files::{SyncMode, open_private_file, replace_private};
 use toolhub_store::private_file;
 
+use super::edit_record::{self, OwnEditRecord};
 use crate::trust::files;
 
 /// A trusted folder.
@@ -27,10 +28,13 @@ pub struct TrustRecord {
     pub user_servers: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct TrustFile {
     version: u32,
     folders: BTreeMap<String, TrustRecord>,
+    /// Edits of the owner in folders that are trusted for one run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    own_edits: Vec<OwnEditRecord>,
 }
 
 const VERSION: u32 = 1;
@@ -41,13 +45,24 @@ pub struct TrustList {
     data_dir: PathBuf,
     /// The records by canonical path.
     pub folders: BTreeMap<String, TrustRecord>,
+    own_edits: Vec<OwnEditRecord>,
 }
 
 impl TrustList {
     /// Reads the list of a data folder. A list that is unreadable, or that another user owns or can write to, counts as empty.
     pub fn read(data_dir: &Path) -> Self {
-        let folders = stored_folders(data_dir).unwrap_or_default();
-        Self { data_dir: data_dir.to_owned(), folders }
+        let TrustFile { folders, own_edits, .. } = stored_file(data_dir).unwrap_or_default();
+        Self { data_dir: data_dir.to_owned(), folders, own_edits }
+    }
+
+    /// Records an edit of the owner.
+    pub(super) fn add_own_edit(&mut self, edit: OwnEditRecord) -> Result<(), LocalizedText> {
+        self.write(|stored| edit_record::add(&mut stored.own_edits, edit))
+    }
+
+    /// Whether edits of the owner lead from one state of a folder's config files to another.
+    pub(in crate::trust) fn has_own_edits(&self, folder: &Path, before: &str, after: &str) -> bool {
+        folder.to_str().is_some_and(|folder| edit_record::connect(&self.own_edits, folder, before, after))
     }
 
     /// Changes the list under an advisory lock and writes it. A list that cannot be read is not replaced.
@@ -55,6 +70,10 @@ impl TrustList {
         &mut self,
         edit: impl FnOnce(&mut BTreeMap<String, TrustRecord>),
     ) -> Result<(), LocalizedText> {
+        self.write(|stored| edit(&mut stored.folders))
+    }
+
+    fn write(&mut self, edit: impl FnOnce(&mut TrustFile)) -> Result<(), LocalizedText> {
         let failed = |error: std::io::Error| {
             let file = self.data_dir.join("trust.json");
             let file = file.display();
@@ -71,26 +90,26 @@ impl TrustList {
         let mut options = std::fs::OpenOptions::new();
         let lock = open_private_file(&lock, options.create(true).truncate(false).write(true));
         let _lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
-        let mut folders = stored_folders(&self.data_dir)?;
-        edit(&mut folders);
-        let stored = TrustFile { version: VERSION, folders };
+        let mut stored = TrustFile { version: VERSION, ..stored_file(&self.data_dir)? };
+        edit(&mut stored);
         let text = serde_json::to_vec_pretty(&stored).map_err(|error| failed(error.into()))?;
         replace_private(&self.data_dir.join("trust.json"), &text, SyncMode::File).map_err(failed)?;
         self.folders = stored.folders;
+        self.own_edits = stored.own_edits;
         Ok(())
     }
 }
 
-/// The stored records. Empty if there is no list, and for a list that is damaged, or that another user owns or can write to. Fails
+/// The stored list. Empty if there is none, and for a list that is damaged, or that another user owns or can write to. Fails
 /// if the list cannot be read.
-fn stored_folders(data_dir: &Path) -> Result<BTreeMap<String, TrustRecord>, LocalizedText> {
+fn stored_file(data_dir: &Path) -> Result<TrustFile, LocalizedText> {
     let file = data_dir.join("trust.json");
     let stored = files::read(&file)?;
     let mine = stored.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
     let mine = mine.filter(|_| is_mine(data_dir));
     let stored = mine.and_then(|(bytes, _)| serde_json::from_slice::<TrustFile>(&bytes).ok());
     let stored = stored.filter(|stored| stored.version == VERSION);
-    Ok(stored.map(|stored| stored.folders).unwrap_or_default())
+    Ok(stored.unwrap_or_default())
 }
 
 /// Whether the folder belongs to the current user and others cannot write to it.

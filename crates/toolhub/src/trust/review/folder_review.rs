@@ -12,6 +12,7 @@ use super::{Address, Program, Review, ReviewedSkill, calling_skills, suspicious}
 use crate::settings::Settings;
 use crate::trust::TrustStatus;
 use crate::trust::launch_form::Scope;
+use crate::trust::launch_form::assignments::{Assignment, assignments};
 use crate::trust::record::consent_binding::same;
 use crate::trust::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
 use crate::trust::user_servers::binding::UserServerLaunch;
@@ -97,25 +98,38 @@ fn program(purpose: &str, spec: &StdioSpec, scan: &Scan, settings: &Settings) ->
     reads.extend(extras.iter().flat_map(|extras| extras.env_pass.clone()));
     reads.sort();
     reads.dedup();
-    let launch = scan.launches.iter().find(|known| same(&known.spec, spec));
+    let launch = scan.launches.iter().find(|known| same(&known.spec, spec)).map(|known| &known.loaded);
     Program {
         purpose: purpose.to_owned(),
         command: [&spec.command].into_iter().chain(&spec.args).cloned().collect(),
         resolved: scan.site().program(spec),
         folder: cwd.map_or_else(|| scan.location.folder.clone(), |cwd| scan.location.folder.join(cwd)),
         reads,
-        sets: spec.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        sets: launch.map_or_else(|| shown(&assignments(spec, &[])), |launch| shown(&launch.assignments)),
         files: launch.map(|launch| launch.files.keys().cloned().collect()).unwrap_or_default(),
         scope: launch.map_or(Scope::Project, |launch| launch.scope),
         sandboxed: extras.is_some_and(|extras| extras.sandbox.policy(Path::new(CONFIG)).is_some()),
     }
 }
 
+/// The variables that a review shows, with their values before expansion, each once.
+fn shown(assignments: &[Assignment]) -> Vec<(String, String)> {
+    let mut sets: Vec<(String, String)> = Vec::new();
+    for assignment in assignments.iter().filter(|assignment| assignment.is_shown) {
+        let pair = (assignment.name.clone(), assignment.written.clone());
+        if !sets.contains(&pair) {
+            sets.push(pair);
+        }
+    }
+    sets
+}
+
 /// A server of the owner; `None` if what it loads cannot be bound.
 fn user_server_program(launch: &UserServerLaunch, scan: &Scan) -> Option<Program> {
-    let (files, scope) = launch.files.as_ref().ok()?;
-    let shown = program(launch.id.as_str(), &launch.spec, scan, &Settings::default());
-    Some(Program { files: files.keys().cloned().collect(), scope: *scope, ..shown })
+    let loaded = launch.loaded.as_ref().ok()?;
+    let program = program(launch.id.as_str(), &launch.spec, scan, &Settings::default());
+    let files = loaded.files.keys().cloned().collect();
+    Some(Program { files, scope: loaded.scope, sets: shown(&loaded.assignments), ..program })
 }
 
 /// The variables that these texts refer to, each once.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
 use toolhub_client_config::{StdioSpec, TransportSpec};
 use toolhub_core::ServerId;
 use toolhub_core::hex;
@@ -12,9 +11,8 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::parse_servers;
 
 use crate::settings::Settings;
-use crate::trust::files::{self, FileState};
-use crate::trust::launch::LaunchSite;
-use crate::trust::launch_form::Scope;
+use crate::trust::files;
+use crate::trust::launch::{LaunchFiles, LaunchSite};
 use crate::trust::location::FolderLocation;
 use crate::trust::record::trust_list::TrustList;
 use crate::trust::scan::CONFIG;
@@ -44,7 +42,7 @@ impl UserServerBinding {
             return false;
         };
         let site = LaunchSite::of(&self.location);
-        site.user_server_files(spec).is_ok_and(|(files, _)| digest_of(&files) == *known)
+        site.user_server_files(spec).is_ok_and(|loaded| files::digest_of(&loaded.files) == *known)
     }
 }
 
@@ -53,7 +51,7 @@ impl UserServerBinding {
 pub(in crate::trust) struct UserServerLaunch {
     pub(in crate::trust) id: ServerId,
     pub(in crate::trust) spec: StdioSpec,
-    pub(in crate::trust) files: Result<(BTreeMap<PathBuf, FileState>, Scope), LocalizedText>,
+    pub(in crate::trust) loaded: Result<LaunchFiles, LocalizedText>,
 }
 
 /// The stdio servers of a file of the owner, with the variables that the settings beside it pass to them.
@@ -81,8 +79,8 @@ pub(in crate::trust) fn launches(
 ) -> Vec<UserServerLaunch> {
     let site = LaunchSite::of(location);
     let launch = |(id, spec): (ServerId, StdioSpec)| {
-        let files = site.user_server_files(&spec);
-        UserServerLaunch { id, spec, files }
+        let loaded = site.user_server_files(&spec);
+        UserServerLaunch { id, spec, loaded }
     };
     servers.into_iter().map(launch).collect()
 }
@@ -90,7 +88,7 @@ pub(in crate::trust) fn launches(
 impl UserServerLaunch {
     /// Why what it loads cannot be bound, and what to do; `None` if it can be.
     pub(in crate::trust) fn problem(&self) -> Option<LocalizedText> {
-        let why = self.files.as_ref().err()?;
+        let why = self.loaded.as_ref().err()?;
         let (id, en, zh) = (&self.id, why.localize(Lang::En), why.localize(Lang::Zh));
         Some(LocalizedText::new(
             format!(
@@ -106,8 +104,8 @@ impl UserServerLaunch {
 /// The entries and the digests of their files, for the record of the folder. What cannot be bound is left out.
 pub(in crate::trust) fn record_of(launches: &[UserServerLaunch]) -> BTreeMap<String, String> {
     let bound = launches.iter().filter_map(|launch| {
-        let (files, _) = launch.files.as_ref().ok()?;
-        Some((key_of(&launch.spec), digest_of(files)))
+        let loaded = launch.loaded.as_ref().ok()?;
+        Some((key_of(&launch.spec), files::digest_of(&loaded.files)))
     });
     bound.collect()
 }
@@ -117,15 +115,4 @@ fn key_of(spec: &StdioSpec) -> String {
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes());
     let entry = serde_json::json!([spec.command, spec.args, spec.env, cwd]);
     hex::sha256(entry.to_string().as_bytes())
-}
-
-fn digest_of(files: &BTreeMap<PathBuf, FileState>) -> String {
-    let mut all = Sha256::new();
-    for (path, state) in files {
-        files::add_to_digest(path, state, &mut |bytes| {
-            all.update((bytes.len() as u64).to_le_bytes());
-            all.update(bytes);
-        });
-    }
-    hex::encode(&all.finalize())
 }

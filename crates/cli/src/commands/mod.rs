@@ -121,7 +121,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Cluster(args)) => match args.command {
             crate::args::cluster::ClusterCommand::Status => cluster::status::run(app).await,
         },
-        Some(Command::Console(args)) => console::run(app, args).await,
+        Some(Command::Console(args)) => Box::pin(console::run(app, args)).await,
         Some(Command::Trust(args)) => trust::run(app, &args).await,
         Some(Command::Doctor(args)) => doctor::run(app, &args).await,
         Some(Command::Completions(args)) => completions::run(app, &args),

@@ -36,7 +36,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let narrow_request = narrowed(request);
     let request = plain(request);
     let mut plan = assembly::assemble::assemble(&request, candidates, today);
-    safety::change_guard::check(&narrow_request, &mut plan);
+    safety::change_guard::check(&narrow_request, &request, &mut plan);
     let refused = || Plan { problems: vec![assembly::problem::no_order(request.trim())], ..Plan::default() };
     let mut tools = plan.steps.iter().filter_map(|step| step.tool.as_ref());
     if let Some(denied) = &denied

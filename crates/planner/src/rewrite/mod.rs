@@ -1,5 +1,6 @@
 //! Rewrites a request into plain imperatives: idioms, passives, wishes, remarks, reasons and references to earlier requests.
 
+pub(crate) mod address;
 pub(crate) mod cell_rewrite;
 pub(crate) mod colloquial;
 pub(crate) mod coreference;

@@ -4,6 +4,7 @@
 use crate::lexer::literal::{Literal, LiteralSpan};
 use crate::lexer::literal_scanner;
 use crate::lexer::token::{Kind, Token, tokens};
+use crate::rewrite::address;
 use crate::rewrite::colloquial;
 use crate::rewrite::coreference;
 use crate::rewrite::idiom_rewrite;
@@ -20,7 +21,8 @@ use crate::values::nested_path;
 /// Applies all rewriting steps to the request.
 pub(crate) fn rephrase(text: &str) -> String {
     let mut text = text.to_owned();
-    let steps: [fn(&str) -> Option<String>; 17] = [
+    let steps: [fn(&str) -> Option<String>; 18] = [
+        address::remove,
         colloquial::plain,
         coreference::resolve,
         reason_clause::remove,

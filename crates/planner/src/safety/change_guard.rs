@@ -6,8 +6,10 @@ use toolhub_core::lang::LocalizedText;
 
 use crate::lexer::labels;
 use crate::plan::{Plan, Slot, Step, UnprovenStep};
+use crate::safety::bare_change;
 use crate::safety::mood::{self, Mood};
 use crate::safety::number_mismatch::{self, NumberMismatch};
+use crate::safety::reported_order;
 use crate::safety::request_check::own_words;
 use crate::values::parameter::words;
 
@@ -58,9 +60,11 @@ const PARTS: [(&str, &[&str]); 12] = [
 ];
 
 /// Marks every change that must not be run for this request, and assigns source and destination to their parameters.
-pub(crate) fn check(request: &str, plan: &mut Plan) {
+/// `rewritten` is the request as it was planned.
+pub(crate) fn check(request: &str, rewritten: &str, plan: &mut Plan) {
     let lower = request.to_lowercase();
     let own = own_words(&lower);
+    let plain = own_words(&rewritten.to_lowercase());
     let changing = plan.changing.clone();
     for step in plan.steps.iter_mut().filter(|step| changing.contains(&step.id)) {
         set_ends(&lower, step);
@@ -72,14 +76,19 @@ pub(crate) fn check(request: &str, plan: &mut Plan) {
         .flat_map(|step| step.arguments.iter().filter_map(|(_, slot)| number(slot)))
         .collect();
     let mood = mood::first(&own);
+    let steps: Vec<&Step> = plan.steps.iter().filter(|step| changing.contains(&step.id)).collect();
+    let frame = if steps.is_empty() { None } else { reported_order::find(request, &steps) };
     for step in plan.steps.iter().filter(|step| changing.contains(&step.id)) {
         let mut reasons: Vec<LocalizedText> = mood.map(no_order).into_iter().collect();
+        reasons.extend(frame.as_deref().map(reported));
+        reasons.extend(unordered(&own, &plain, step));
         reasons.extend(retracted(&own));
         reasons.extend(other_object(&own, step));
         reasons.extend(unclear_ends(&lower, step));
         for (name, slot) in &step.arguments {
             let mismatch =
                 number(slot).and_then(|value| number_mismatch::mismatch(&own, name, value, &numbers));
+            let mismatch = mismatch.or_else(|| number_mismatch::bound_of_text(&own, name, &text(slot)?));
             reasons.extend(mismatch.map(|number_mismatch| not_whole(name, number_mismatch)));
         }
         if reasons.is_empty() {
@@ -90,6 +99,16 @@ pub(crate) fn check(request: &str, plan: &mut Plan) {
             None => plan.unproven.push(UnprovenStep { step: step.id.clone(), reasons }),
         }
     }
+}
+
+/// `He said: delete the file X`: the reason not to run an order that may only be reported.
+fn reported(head: &str) -> LocalizedText {
+    LocalizedText::new(
+        format!(
+            "nothing was run: `{head}` may mean that the order is only reported, labelled or rejected; write only the order"
+        ),
+        format!("没有执行：“{head}”可能表示后面只是转述、标题或已被拒绝的内容；请只写要做的事"),
+    )
 }
 
 /// Phrases that take the order beside them back.
@@ -140,6 +159,26 @@ fn value(slot: &Slot) -> Option<Value> {
 
 fn number(slot: &Slot) -> Option<f64> {
     value(slot)?.as_f64()
+}
+
+/// The text of an argument.
+fn text(slot: &Slot) -> Option<String> {
+    value(slot)?.as_str().map(str::to_owned)
+}
+
+/// `delete this`: the reason not to run a tool without values that the request does not order by its verb and object.
+fn unordered(own: &str, plain: &str, step: &Step) -> Option<LocalizedText> {
+    let tool = step.tool.as_ref()?.as_str();
+    let example = words(tool).join(" ");
+    let is_open = bare_change::is_bare(step) && !bare_change::is_ordered(own, plain, tool);
+    is_open.then(|| {
+        LocalizedText::new(
+            format!(
+                "nothing was run: `{tool}` takes no values from the request, so write it as an instruction that names its object, such as `{example}`"
+            ),
+            format!("没有执行：`{tool}` 不从请求中取值，请用动词写成指令，并写出对象，例如 `{example}`"),
+        )
+    })
 }
 
 /// `rename A to B`: the value after the preposition is the new one, regardless of the parameter names.
@@ -302,6 +341,9 @@ fn not_whole(parameter: &str, number_mismatch: NumberMismatch) -> LocalizedText 
             ("is a difference in the request, and not a value", "在请求中是增减量，而不是数值")
         }
         NumberMismatch::Negative => ("is negative", "是负数"),
+        NumberMismatch::Bound => {
+            ("is a bound or an approximation in the request", "在请求中是界限或约数，而不是确切的值")
+        }
     };
     LocalizedText::new(
         format!("the number for `{parameter}` {en}: write it as `{parameter} = …`"),

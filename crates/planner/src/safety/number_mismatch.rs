@@ -1,6 +1,7 @@
 //! Checks that a number in a call is all that the request states. A member of a series or of a range, a count, a number with
 //! a suffix and a difference must not fill a parameter for a single number.
 
+use crate::safety::number_bound;
 use crate::values::parameter::words;
 
 /// A number in a text.
@@ -30,6 +31,8 @@ pub(crate) enum NumberMismatch {
     /// The number is a difference.
     Difference,
     Negative,
+    /// The number is a bound or an approximation.
+    Bound,
 }
 
 const SMALL: [&str; 10] = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
@@ -94,6 +97,10 @@ pub(crate) fn mismatch(own: &str, parameter: &str, value: f64, others: &[f64]) -
     if percent && !is(&AMOUNTS) {
         return Some(NumberMismatch::Suffix);
     }
+    let takes_bound = is(&number_bound::PARAMETERS);
+    if word_matches.is_empty() && !takes_bound && number_bound::is_stated(own) {
+        return Some(NumberMismatch::Bound);
+    }
     let context = NumberContext { own, all: &all, others };
     let found: Vec<Option<NumberMismatch>> =
         word_matches.iter().map(|at| classify(&context, *at, &is)).collect();
@@ -104,10 +111,24 @@ pub(crate) fn mismatch(own: &str, parameter: &str, value: f64, others: &[f64]) -
     }
 }
 
+/// The same for a number in a text parameter, of which only a bound is known to be wrong.
+pub(crate) fn bound_of_text(own: &str, parameter: &str, text: &str) -> Option<NumberMismatch> {
+    let value: f64 = text.trim().parse().ok()?;
+    let takes_bound = words(parameter).iter().any(|word| number_bound::PARAMETERS.contains(&word.as_str()));
+    let all = numerals(own);
+    let mut found = all.iter().filter(|one| (one.value - value).abs() < 1e-9).peekable();
+    let is_bound =
+        found.peek().is_some() && found.all(|one| number_bound::touches(&own[..one.start], &own[one.end..]));
+    (is_bound && !takes_bound).then_some(NumberMismatch::Bound)
+}
+
 fn classify(context: &NumberContext<'_>, at: usize, is: &dyn Fn(&[&str]) -> bool) -> Option<NumberMismatch> {
     let NumberContext { own, all, others } = *context;
     let one = &all[at];
     let (before, after) = (&own[..one.start], &own[one.end..]);
+    if !is(&number_bound::PARAMETERS) && number_bound::touches(before, after) {
+        return Some(NumberMismatch::Bound);
+    }
     let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
     let times = |expected: f64| others.iter().filter(|value| same(**value, expected)).count();
     let used = |other: &Numeral| {
@@ -278,5 +299,52 @@ mod tests {
         }
         assert_eq!(mismatch("set the price of to 1,250", "price", 1250.0, &[1250.0]), None);
         assert_eq!(mismatch("set the price of to 5.25.", "price", 5.25, &[5.25]), None);
+    }
+
+    #[test]
+    fn rejects_bounds_and_approximations() {
+        for text in [
+            "set the price of to under 5",
+            "set the price of to ~5",
+            "set the price of to <5",
+            "set the price of to ≥ 5",
+            "set the price of to at least $5",
+            "set the price of to almost 5",
+            "set the price of to no more than 5",
+            "set the price of to 5+",
+            "set the price of to 5-ish",
+            "set the price of to 5 eur or less",
+            "set the price of to 5 dollars max",
+            "set the price of to 5, tops",
+            "set the price of to 5 give or take",
+            "把 的价格设为 5 以上",
+            "把 的价格设为 5 元以下",
+            "把 的价格设为 5 以内",
+            "把 的价格设为 5 起",
+            "把 的价格设为 5 块左右",
+            "把 的价格设为 5 上下",
+            "把 的价格设为 5 多",
+            "把 的价格设为不到 5",
+            "把 的价格设为至少5",
+            "把 的价格设为将近 5 元",
+            "把 的价格设为五以上",
+        ] {
+            assert_eq!(mismatch(text, "price", 5.0, &[5.0]), Some(NumberMismatch::Bound), "{text}");
+        }
+        for text in ["set the price of to nearly five hundred", "把 的价格设为五百左右"] {
+            assert_eq!(mismatch(text, "price", 500.0, &[500.0]), Some(NumberMismatch::Bound), "{text}");
+        }
+        for text in [
+            "set the price of to 5",
+            "set the price of to 5 eur",
+            "set the price of to 5, please",
+            "change the price of 4 -> 5",
+            "把 的价格设为 5 元",
+            "把 的价格设为 5，起名为 a",
+        ] {
+            assert_eq!(mismatch(text, "price", 5.0, &[5.0]), None, "{text}");
+        }
+        assert_eq!(mismatch("insert 3 rows above row 5", "start_row", 5.0, &[5.0, 3.0]), None);
+        assert_eq!(mismatch("show at most 5", "limit", 5.0, &[5.0]), None);
     }
 }

@@ -66,7 +66,7 @@ impl Hub {
     }
 }
 
-/// The use of an item of a server by the local user, whom no rule restricts.
+/// The use of an item of a server by the local user. No rule restricts this principal.
 fn local_use(operation: &str, item: &str, server: &str) -> UseEvent {
     UseEvent {
         operation: operation.to_owned(),

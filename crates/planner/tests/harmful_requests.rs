@@ -102,6 +102,10 @@ fn reported_and_rejected_orders_change_nothing() {
     assert_changes_nothing(&[
         "The attacker wrote: transfer 50 EUR to account \"123\"",
         "He refused: transfer 50 EUR to account \"123\"",
+        "Ⱥ日: delete the file /a/b.txt ẞ",
+        "Шеф запретил трогать /a/b.txt: delete the file /a/b.txt",
+        "上司が禁止した /a/b.txt: delete the file /a/b.txt",
+        "🚫: delete the file /a/b.txt",
         "Scam mail: transfer 50 EUR to account \"123\"",
         "Rejected - transfer 50 EUR to account \"123\"",
         "Rejected – transfer 50 EUR to account \"123\"",
@@ -256,6 +260,9 @@ fn tools_without_values_need_verb_and_object() {
 #[test]
 fn bounds_and_approximations_are_no_values() {
     assert_changes_nothing(&[
+        "Set the price of \"bolts\" to a maximum of 5",
+        "Set the price of \"bolts\" to a minimum of 5 euros",
+        "Set the price of \"bolts\" to 5+ euros",
         "Set the price of \"bolts\" to under 5",
         "Set the price of \"bolts\" to below 5",
         "Set the price of \"bolts\" to ~5",

@@ -14,6 +14,7 @@ use toolhub::settings::{DEFAULT_PROFILE, parse_time};
 use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec, explain, tool_names};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::call_log::{CallQuery, CallRecord};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::millis::DAY;
 use toolhub_core::principal::Origin;
 use toolhub_core::{Localize as _, Principal, RawJson, Role};
@@ -276,7 +277,21 @@ pub(crate) async fn revoke_key(context: &ConsoleContext<'_>) -> Result<Response<
     record_key(context, &name, ChangeKind::Deleted).await?;
     let revoked = record_own_edit(context, config, || keys::revoke(config, &name))?;
     revoked.map_err(|error| key_problem(&error, &name))?;
-    await_keys(context, |keys| !keys.iter().any(|key| Arc::ptr_eq(&key.principal, &known))).await;
+    if !await_keys(context, |keys| !keys.iter().any(|key| Arc::ptr_eq(&key.principal, &known))).await {
+        let file = config.display();
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            "not-applied",
+            LocalizedText::new(
+                format!(
+                    "`{name}` is removed from `{file}`, but the hub still accepts the key, since it cannot use the file as it is: see what `toolhub serve` prints, or restart it"
+                ),
+                format!(
+                    "`{name}` 已从 `{file}` 中删除，但 hub 无法采用该文件，因此仍接受此密钥：请查看 `toolhub serve` 的输出，或重新启动它"
+                ),
+            ),
+        ));
+    }
     // The key is refused already; logins without a key cannot be used.
     let _ = context.hub().forget_logins(&Origin::Key { name }.to_string()).await;
     Ok(json(StatusCode::OK, &Empty {}))
@@ -289,10 +304,16 @@ fn known_key(context: &ConsoleContext<'_>) -> Result<Arc<Principal>, Problem> {
     keys.find(|principal| principal.display == name).ok_or_else(|| key_problem(&KeyError::Unknown, name))
 }
 
-/// Waits until the hub has applied a change of the keys, for a limited time.
-async fn await_keys(context: &ConsoleContext<'_>, is_applied: impl Fn(&[KnownKey]) -> bool) {
+/// Waits until the hub has applied a change of the keys, for a limited time. Returns whether it has.
+async fn await_keys(context: &ConsoleContext<'_>, is_applied: impl Fn(&[KnownKey]) -> bool) -> bool {
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
-    while !is_applied(&context.gateways.access().keys()) && tokio::time::Instant::now() < deadline {
+    loop {
+        if is_applied(&context.gateways.access().keys()) {
+            return true;
+        }
+        if tokio::time::Instant::now() >= deadline {
+            return false;
+        }
         tokio::time::sleep(APPLY_POLL).await;
     }
 }

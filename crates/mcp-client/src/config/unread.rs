@@ -64,7 +64,10 @@ mod tests {
         assert_eq!(unread_members(all), []);
         let read = |text: &str| {
             let servers = super::super::parse_servers(std::path::Path::new("m"), text).unwrap();
-            servers.iter().map(|spec| format!("{:?} {}", spec.transport, spec.enabled)).collect::<String>()
+            servers
+                .iter()
+                .map(|spec| format!("{} {}", spec.transport_json(), spec.enabled))
+                .collect::<String>()
         };
         for member in ENTRY_MEMBERS {
             let without = all.replace(&format!("\"{member}\""), &format!("\"un{member}\""));

@@ -220,6 +220,8 @@ pub(crate) fn is_stated(own: &str) -> bool {
 
 fn bounds_before(before: &str) -> bool {
     let lead = before.trim_end_matches(CURRENCIES);
+    // `a maximum of 5`
+    let lead = lead.strip_suffix(" of").unwrap_or(lead);
     // `3~5` is a range, and `4 -> 5` a change.
     let bare = lead.trim_end_matches(SIGNS_BEFORE);
     let is_range = bare.trim_end().ends_with(|c: char| c.is_ascii_digit()) && lead.ends_with(['~', '～']);
@@ -237,11 +239,9 @@ fn bounds_before(before: &str) -> bool {
 }
 
 fn bounds_after(after: &str) -> bool {
-    // `5+3` is a calculation.
-    let mut letters = after.chars();
-    if letters.next().is_some_and(|c| SIGNS_AFTER.contains(&c))
-        && !letters.next().is_some_and(|c| c.is_ascii_digit() || c.is_whitespace())
-    {
+    // `5+3` and `5 + 3` are calculations.
+    let signs = after.trim_start_matches(SIGNS_AFTER);
+    if signs.len() < after.len() && !signs.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
         return true;
     }
     let rest = after.trim_start();

@@ -355,9 +355,7 @@ impl Used {
 /// `steps` are its changing steps.
 pub(crate) fn find(request: &str, steps: &[&Step]) -> Option<String> {
     let used = Used::of(steps);
-    let lower = request.to_lowercase();
-    // Byte offsets have to be valid in all versions of the text.
-    let lower = if lower.len() == request.len() { lower } else { request.to_ascii_lowercase() };
+    let lower = lowercase_of_same_length(request);
     let literals = literal_scanner::find(request);
     let masked = masked(request, &literals);
     let until = free_text(&masked);
@@ -424,7 +422,7 @@ fn is_harmless(head: &str, lower: &str, used: &Used) -> bool {
         return true;
     }
     PLACES.contains(&head)
-        || is_address(head)
+        || head.contains(|c: char| c.is_alphanumeric()) && is_address(head)
         || is_period(head)
         || is_circumstance(head)
         || is_used(lower, used)
@@ -459,6 +457,15 @@ fn is_circumstance(head: &str) -> bool {
     let own_log = |word: &str| own && ["log", "page", "report", "manual", "ticket"].contains(&word);
     let clean = !english_words(head).any(|word| reports(word) && !own_log(word));
     clean && (own || STATES.iter().any(|state| padded.contains(state)))
+}
+
+/// The text in lower case. Characters whose other case has another length stay, so that offsets are valid in both texts.
+fn lowercase_of_same_length(text: &str) -> String {
+    let lower = |c: char| {
+        let mut lower = c.to_lowercase();
+        lower.next().filter(|one| lower.len() == 0 && one.len_utf8() == c.len_utf8()).unwrap_or(c)
+    };
+    text.chars().map(lower).collect()
 }
 
 /// `In /srv/a, sheet May`: whether a head contains a value of a changing step, or its tool's verb, and no unknown word.
@@ -500,6 +507,10 @@ fn is_used(lower: &str, used: &Used) -> bool {
             || word.bytes().all(|c| c.is_ascii_digit())
             || KNOWN_WORDS.contains(&word)
     };
+    // What the tables of words do not cover is not known.
+    if rest.chars().any(|c| c.is_alphabetic() && !c.is_ascii() && !is_han(c)) {
+        return false;
+    }
     let mut latin =
         rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
     latin.all(is_known_word) && is_known_han(&rest, used)

@@ -62,7 +62,8 @@ pub(super) fn has_one_reading(uri: &str) -> bool {
 pub(super) fn has_dot_dot_segment(uri: &str) -> bool {
     let mut bytes = uri.as_bytes().to_vec();
     for _ in 0..=MAX_DECODINGS {
-        let is_separator = |byte: &u8| matches!(byte, b'/' | b'\\' | b'?' | b'#' | b';');
+        let is_separator =
+            |byte: &u8| matches!(byte, b'/' | b'\\' | b'?' | b'#' | b';' | b':' | b'=' | b'&' | b',');
         if bytes.split(is_separator).any(is_dot_dot) {
             return true;
         }
@@ -365,6 +366,9 @@ mod tests {
             "doc://ok/%e6%97%a5/%2e%2e/hid",
             "../hid",
             "..",
+            "files:../root/secret/a",
+            "doc://read?path=../base/hid",
+            "doc://read?a=1&path=%2e%2e/base",
         ] {
             assert!(has_dot_dot_segment(uri), "{uri:?}");
         }

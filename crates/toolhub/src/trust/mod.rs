@@ -477,6 +477,12 @@ impl Workspace {
     /// Keeps the current folder trusted after a command of the owner changed `edited`, if nothing else changed.
     pub fn keep_trust(&self, edited: &[&Path]) -> Result<(), LocalizedText> {
         if let Some(state) = self.config_state.as_ref().filter(|state| state.is_run_trusted) {
+            if holds(&state.folder, &self.data, self.home_dir.as_deref()) {
+                return Err(LocalizedText::new(
+                    "a running `toolhub serve` that trusts this folder for its run only does not use this change, since the data folder lies in it: restart `toolhub serve`",
+                    "正在运行的 `toolhub serve` 只在本次运行中信任此文件夹，而数据文件夹位于其中，因此不会采用此改动：请重新启动 `toolhub serve`",
+                ));
+            }
             return OwnEdit::new(&state.folder, &self.data, state.files.clone()).finish(edited);
         }
         let Some(folder) = self.here().filter(|folder| folder.status == TrustStatus::Trusted) else {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use toolhub::Hub;
 use toolhub::settings::{Settings, load_servers};
 use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
 use toolhub_core::audit::ChangeKind;
@@ -49,7 +50,7 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     app.keep_trust(&paths, &[&paths.servers]);
     for (action, entry) in actions.iter().zip(&entries) {
         let change = if *action == "added" { ChangeKind::Created } else { ChangeKind::Updated };
-        record(app, &entry.id, change, action).await?;
+        record(app, &entry.id, change, action).await;
     }
     let added = || actions.iter().zip(entries.iter().map(|entry| entry.id.as_str()));
     if args.no_test || !app.screen.json {
@@ -159,8 +160,8 @@ pub(crate) async fn remove(app: &App, args: ServerIdArgs) -> anyhow::Result<Exit
         return Err(unknown(app, hub, &args.id).into());
     };
     remove_server(&server.spec.origin, &args.id)?;
-    record(app, &args.id, ChangeKind::Deleted, "removed").await?;
     app.keep_trust(hub.paths(), &[&server.spec.origin]);
+    record_in(app, hub, &args.id, ChangeKind::Deleted, "removed").await;
     // A server without a login has nothing to revoke.
     let _ = hub.logout(&args.id).await;
     hub.forget_server(&args.id).await;
@@ -175,10 +176,11 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
         return Err(unknown(app, hub, id).into());
     };
     let action = if on { "enabled" } else { "disabled" };
-    if set_enabled(&server.spec.origin, id, on)? {
-        record(app, id, ChangeKind::Updated, action).await?;
-    }
+    let is_changed = set_enabled(&server.spec.origin, id, on)?;
     app.keep_trust(hub.paths(), &[&server.spec.origin]);
+    if is_changed {
+        record_in(app, hub, id, ChangeKind::Updated, action).await;
+    }
     report_change(app, action, id, &server.spec.origin);
     if hub.settings().servers.iter().any(|extras| extras.id == id && extras.enabled == Some(!on)) {
         let file = hub.paths().config.display();
@@ -192,17 +194,27 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
 
 /// Appends a change of a server by the local user to the audit log, if it is on. The change is already made: a failure is reported
 /// and does not undo it.
-pub(crate) async fn record(app: &App, id: &str, change: ChangeKind, action: &str) -> anyhow::Result<()> {
-    let paths = app.paths()?;
-    let settings = Settings::read(&paths)?;
-    if settings.audit.options(&settings.auth, &paths).is_none() {
-        return Ok(());
+pub(crate) async fn record(app: &App, id: &str, change: ChangeKind, action: &str) {
+    let is_on = || -> anyhow::Result<bool> {
+        let paths = app.paths()?;
+        let settings = Settings::read(&paths)?;
+        Ok(settings.audit.options(&settings.auth, &paths).is_some())
+    };
+    match is_on() {
+        Ok(false) => {}
+        Ok(true) => match app.hub().await {
+            Ok(hub) => record_in(app, hub, id, change, action).await,
+            Err(error) => app.screen.warn(&error.localize(app.lang())),
+        },
+        Err(error) => app.screen.warn(&error.to_string()),
     }
-    let hub = app.hub().await?;
+}
+
+/// Like [`record`], with a hub that was built before the change.
+async fn record_in(app: &App, hub: &Hub, id: &str, change: ChangeKind, action: &str) {
     if let Err(error) = hub.record_server_change(&Arc::from(LOCAL), id, change, action).await {
         app.screen.warn(&error.localize(app.lang()));
     }
-    Ok(())
 }
 
 fn change(action: &str, id: &str, file: &Path) -> RawObject {

@@ -54,7 +54,7 @@ pub(crate) async fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     drop((own, settings));
     let written = reports.iter().flat_map(|report| &report.rows).filter(|row| row.is_written());
     for row in written.filter(|_| !import.dry_run) {
-        record(app, &row.outcome.id, ChangeKind::Updated, "imported").await?;
+        record(app, &row.outcome.id, ChangeKind::Updated, "imported").await;
     }
     Ok(reports.iter().map(Report::exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
 }

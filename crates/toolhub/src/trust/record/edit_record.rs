@@ -25,20 +25,19 @@ pub(super) fn add(edits: &mut Vec<OwnEditRecord>, edit: OwnEditRecord) {
     edits.drain(..excess);
 }
 
-/// Whether a sequence of recorded edits of a folder leads from one state of its config files to another.
+/// Whether recorded edits of a folder lead, in their order, from one state of its config files to another. Edits from before the
+/// last one that led to the first state do not count: otherwise a file could be put back to an earlier state.
 pub(super) fn connect(edits: &[OwnEditRecord], folder: &str, before: &str, after: &str) -> bool {
+    let of_folder = || edits.iter().filter(|edit| edit.folder == folder);
+    let led_here = of_folder().enumerate().filter(|(_, edit)| edit.after == before).last();
+    let older = led_here.map_or(0, |(at, _)| at + 1);
     let mut reached = BTreeSet::from([before]);
-    loop {
-        let next = edits.iter().find(|edit| {
-            edit.folder == folder
-                && reached.contains(edit.before.as_str())
-                && !reached.contains(edit.after.as_str())
-        });
-        match next {
-            Some(edit) => drop(reached.insert(&edit.after)),
-            None => return reached.contains(after),
+    for edit in of_folder().skip(older) {
+        if reached.contains(edit.before.as_str()) {
+            reached.insert(&edit.after);
         }
     }
+    reached.contains(after)
 }
 
 #[cfg(test)]
@@ -51,9 +50,18 @@ mod tests {
 
     #[test]
     fn connects_states_by_recorded_edits_of_the_same_folder() {
-        let edits = [edit("/a", "2", "3"), edit("/a", "1", "2"), edit("/a", "2", "1"), edit("/b", "1", "4")];
-        assert!(connect(&edits, "/a", "1", "3") && connect(&edits, "/a", "2", "1"));
-        assert!(!connect(&edits, "/a", "3", "1") && !connect(&edits, "/a", "1", "4"));
+        let edits = [edit("/a", "1", "2"), edit("/a", "2", "3"), edit("/b", "3", "4")];
+        assert!(connect(&edits, "/a", "1", "3") && connect(&edits, "/a", "2", "3"));
+        assert!(!connect(&edits, "/a", "3", "1") && !connect(&edits, "/a", "3", "4"));
+    }
+
+    #[test]
+    fn earlier_edits_do_not_put_back_a_state() {
+        let mut edits = vec![edit("/a", "1", "2"), edit("/a", "2", "1")];
+        assert!(!connect(&edits, "/a", "1", "2"), "both were made before the run");
+        add(&mut edits, edit("/a", "1", "2"));
+        assert!(connect(&edits, "/a", "1", "2"));
+        assert!(!connect(&edits, "/a", "2", "1"), "the owner has not made it since");
     }
 
     #[test]

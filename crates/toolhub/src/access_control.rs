@@ -135,7 +135,7 @@ pub struct AccessControl {
     /// Fetches of keys of identity providers.
     tasks: TaskTracker,
     /// Logins and refusals for the audit log.
-    pub(crate) pending_events: PendingEvents,
+    pub(crate) pending_events: Arc<PendingEvents>,
     /// The principals that have logged in since the last change of the configuration.
     logged_in: Mutex<HashSet<Arc<str>>>,
     deleted_keys: DeletedKeys,
@@ -157,7 +157,7 @@ impl AccessControl {
             version: AtomicU64::new(1),
             required: AtomicBool::new(auth.is_required()),
             daily_budgets: DailyBudgets::default(),
-            pending_events: PendingEvents::default(),
+            pending_events: Arc::default(),
             logged_in: Mutex::default(),
             deleted_keys: DeletedKeys::default(),
         })

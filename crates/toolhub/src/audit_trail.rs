@@ -85,9 +85,18 @@ impl PendingEvents {
         self.lock().push(event);
     }
 
-    /// Appends the events to the log. Those that cannot be appended, or whose append is cancelled, stay for the next time: a
-    /// failing log stops calls, and what was refused before stays refused.
-    pub(crate) async fn drain(&self, audit: &dyn AuditLog) {
+    /// Appends the events to the log. Those that cannot be appended stay for the next time: a failing log stops calls, and what was
+    /// refused before stays refused.
+    ///
+    /// The work is done in a task of its own, which a cancellation of this future does not stop: an event whose append has begun
+    /// would be appended again by the next drain.
+    pub(crate) async fn drain<L: AuditLog + ?Sized + 'static>(self: &Arc<Self>, audit: &Arc<L>) {
+        let (events, audit) = (Arc::clone(self), Arc::clone(audit));
+        // The task ends early only with the runtime.
+        let _ = tokio::spawn(async move { events.append_all(&*audit).await }).await;
+    }
+
+    async fn append_all(&self, audit: &(impl AuditLog + ?Sized)) {
         let _turn = self.draining.lock().await;
         self.lock().add_summaries();
         let mut failed = 0;
@@ -321,7 +330,7 @@ mod tests {
 
     use super::*;
 
-    /// A log that rejects events of the principal `bad`, and the first `failures` events.
+    /// A log that is slow, and rejects events of the principal `bad` and the first `failures` events.
     #[derive(Default)]
     struct FakeLog {
         failures: AtomicUsize,
@@ -331,6 +340,7 @@ mod tests {
     impl AuditLog for FakeLog {
         fn append(&self, event: AuditEvent) -> BoxFuture<'_, Result<(), StoreError>> {
             Box::pin(async move {
+                tokio::task::yield_now().await;
                 let fails = self
                     .failures
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
@@ -345,7 +355,7 @@ mod tests {
 
     #[tokio::test]
     async fn failed_append_keeps_the_event_and_does_not_stop_the_others() {
-        let (pending, log) = (PendingEvents::default(), FakeLog::default());
+        let (pending, log) = (Arc::new(PendingEvents::default()), Arc::new(FakeLog::default()));
         for number in 0..200 {
             let principal = if number == 70 { "bad".to_owned() } else { number.to_string() };
             pending.push(login(&Arc::from(principal), "key", None));
@@ -354,7 +364,7 @@ mod tests {
         assert_eq!(log.appended.lock().unwrap().len(), 199);
         assert_eq!(pending.lock().events.len(), 1);
         // A log that fails as a whole keeps everything until it works again.
-        let log = FakeLog { failures: AtomicUsize::new(1_000), ..FakeLog::default() };
+        let log = Arc::new(FakeLog { failures: AtomicUsize::new(1_000), ..FakeLog::default() });
         for number in 0..200 {
             pending.push(login(&Arc::from(number.to_string()), "key", None));
         }
@@ -369,7 +379,7 @@ mod tests {
 
     #[tokio::test]
     async fn flood_of_refusals_hides_no_record_of_another_principal() {
-        let (pending, log) = (PendingEvents::default(), FakeLog::default());
+        let (pending, log) = (Arc::new(PendingEvents::default()), Arc::new(FakeLog::default()));
         let refused = |principal: &str| {
             let principal = Arc::from(principal);
             pending.push(refusal(&principal, "tool", &RefusalReason::Rule(None), ""));
@@ -397,8 +407,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn cancelled_drain_appends_no_event_twice() {
+        let (pending, log) = (Arc::new(PendingEvents::default()), Arc::new(FakeLog::default()));
+        for number in 0..100 {
+            pending.push(login(&Arc::from(number.to_string()), "key", None));
+        }
+        for _ in 0..5 {
+            // Polled once, then dropped.
+            tokio::select! {
+                biased;
+                () = pending.drain(&log) => {}
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        pending.drain(&log).await;
+        assert_eq!(log.appended.lock().unwrap().len(), 100);
+    }
+
+    #[tokio::test]
     async fn summaries_count_what_found_no_room() {
-        let (pending, log) = (PendingEvents::default(), FakeLog::default());
+        let (pending, log) = (Arc::new(PendingEvents::default()), Arc::new(FakeLog::default()));
         for _ in 0..MAX_LISTED_LOGINS + 5 {
             pending.push_refused_login(login(&Arc::from("unknown"), "key", Some("unknown key")));
         }

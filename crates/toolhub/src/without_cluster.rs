@@ -55,7 +55,6 @@ impl ClusterWorker {
     }
 
     /// Works until `stop` is cancelled.
-    #[expect(clippy::unused_async, reason = "as with PostgreSQL")]
     pub async fn run(self, _: CancellationToken) {
         match self.0 {}
     }

@@ -377,7 +377,7 @@ impl Gateways {
         self.record_start().await;
         loop {
             tokio::time::sleep(AUDIT_INTERVAL).await;
-            self.access.pending_events.drain(&**audit).await;
+            self.access.pending_events.drain(audit).await;
         }
     }
 
@@ -454,7 +454,7 @@ impl Gateways {
         futures_util::future::join_all(closing).await;
         self.ended_scripts.drain(&self.hub).await;
         if let Some(audit) = self.hub.audit() {
-            self.access.pending_events.drain(&**audit).await;
+            self.access.pending_events.drain(audit).await;
         }
     }
 }

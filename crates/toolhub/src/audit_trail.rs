@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 use sha2::{Digest as _, Sha256};
+use tokio_util::task::TaskTracker;
 use toolhub_audit::AuditStore;
 use toolhub_core::audit::{
     AuditAction, AuditEvent, AuditLog, ChangeEvent, ChangeKind, ChangedObject, HeldCallDecision,
@@ -43,6 +44,8 @@ pub(crate) struct PendingEvents {
     pending: Mutex<Pending>,
     /// Taken by [`PendingEvents::drain`], so that no event is appended twice.
     draining: tokio::sync::Mutex<()>,
+    /// The drains that run.
+    tasks: TaskTracker,
 }
 
 #[derive(Debug, Default)]
@@ -93,7 +96,7 @@ impl PendingEvents {
     pub(crate) async fn drain<L: AuditLog + ?Sized + 'static>(self: &Arc<Self>, audit: &Arc<L>) {
         let (events, audit) = (Arc::clone(self), Arc::clone(audit));
         // The task ends early only with the runtime.
-        let _ = tokio::spawn(async move { events.append_all(&*audit).await }).await;
+        let _ = self.tasks.spawn(async move { events.append_all(&*audit).await }).await;
     }
 
     async fn append_all(&self, audit: &(impl AuditLog + ?Sized)) {
@@ -330,9 +333,10 @@ mod tests {
 
     use super::*;
 
-    /// A log that is slow, and rejects events of the principal `bad` and the first `failures` events.
+    /// A log that rejects events of the principal `bad` and the first `failures` events.
     #[derive(Default)]
     struct FakeLog {
+        is_slow: bool,
         failures: AtomicUsize,
         appended: Mutex<Vec<Arc<str>>>,
     }
@@ -340,7 +344,9 @@ mod tests {
     impl AuditLog for FakeLog {
         fn append(&self, event: AuditEvent) -> BoxFuture<'_, Result<(), StoreError>> {
             Box::pin(async move {
-                tokio::task::yield_now().await;
+                if self.is_slow {
+                    tokio::task::yield_now().await;
+                }
                 let fails = self
                     .failures
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
@@ -408,7 +414,8 @@ mod tests {
 
     #[tokio::test]
     async fn cancelled_drain_appends_no_event_twice() {
-        let (pending, log) = (Arc::new(PendingEvents::default()), Arc::new(FakeLog::default()));
+        let (pending, log) =
+            (Arc::new(PendingEvents::default()), Arc::new(FakeLog { is_slow: true, ..FakeLog::default() }));
         for number in 0..100 {
             pending.push(login(&Arc::from(number.to_string()), "key", None));
         }

@@ -4,7 +4,7 @@ mod http;
 mod pages;
 mod streams;
 
-use std::{fs, process::Command};
+use std::{fs, path::absolute, process::Command};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use self::http::Browser;
 use super::gateway::{Programs, RunningServer};
 use crate::{
+    commands::unknown,
     run::{self, program},
     workspace::Workspace,
 };
@@ -23,8 +24,14 @@ const HISTORY_SCRIPT: &str = include_str!("console/history.py");
 /// The folder of the configuration and the data of the hub, in the folder of the benchmark.
 const HUB: &str = "hub";
 
-pub(super) fn run(workspace: &Workspace) -> Result<()> {
-    let programs = Programs::without_peers(workspace, "console")?;
+pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
+    let programs = match args {
+        [] => Programs::without_peers(workspace, "console")?,
+        [flag, programs] if flag == "--programs" => {
+            Programs::in_folder(workspace, &absolute(programs)?, "console")
+        }
+        [other, ..] => return Err(unknown("argument", other, ["--programs"])),
+    };
     if programs.folder.exists() {
         fs::remove_dir_all(&programs.folder)?;
     }

@@ -162,6 +162,17 @@ impl Programs {
         })
     }
 
+    /// Like [`Programs::without_peers`], with the programs in a folder.
+    pub(super) fn in_folder(workspace: &Workspace, programs: &Path, folder: &str) -> Self {
+        Self {
+            toolhub: programs.join("toolhub"),
+            load: programs.join("gateway-load"),
+            rmcp: None,
+            folder: workspace.target.join("bench").join(folder),
+            peers: Vec::new(),
+        }
+    }
+
     /// Stateless calls to a gateway by this many callers.
     pub(super) fn call(&self, gateway: &RunningServer, callers: usize) -> Result<Measurement> {
         load_with(&self.load, gateway, callers, &[])

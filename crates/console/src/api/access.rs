@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -22,12 +22,14 @@ use toolhub_engine::Entry;
 
 use super::overview::usable_profiles;
 use super::own_edit::record_own_edit;
-use super::server_edit::{APPLY_POLL, APPLY_TIMEOUT, check_editable};
+use super::server_edit::{APPLY_POLL, check_editable};
 use super::{Empty, Page, timestamp};
 use crate::problem::Problem;
 use crate::request::{ConsoleContext, bounded};
 use crate::route::json;
 
+/// How long a request waits until the hub has applied a change of the keys. A revocation fails then: the key is still accepted.
+const KEYS_TIMEOUT: Duration = Duration::from_secs(8);
 /// Maximum number of recorded calls in a simulation.
 const MAX_SIMULATED_CALLS: usize = 20_000;
 /// Maximum number of listed calls in its result.
@@ -306,7 +308,7 @@ fn known_key(context: &ConsoleContext<'_>) -> Result<Arc<Principal>, Problem> {
 
 /// Waits until the hub has applied a change of the keys, for a limited time. Returns whether it has.
 async fn await_keys(context: &ConsoleContext<'_>, is_applied: impl Fn(&[KnownKey]) -> bool) -> bool {
-    let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
+    let deadline = tokio::time::Instant::now() + KEYS_TIMEOUT;
     loop {
         if is_applied(&context.gateways.access().keys()) {
             return true;

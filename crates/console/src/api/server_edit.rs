@@ -24,7 +24,7 @@ use crate::request::ConsoleContext;
 use crate::route::json;
 
 /// How long a request waits until the hub has applied a change.
-pub(super) const APPLY_TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often it looks whether that has happened.
 pub(super) const APPLY_POLL: Duration = Duration::from_millis(50);
 

@@ -1,5 +1,6 @@
 //! `search`: the tools that fit a request in natural language, among those that the principal may see.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -7,7 +8,6 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub::OfferedTool;
-use toolhub_core::finder::SearchHit;
 use toolhub_core::{Role, Roles};
 use toolhub_engine::Entry;
 
@@ -93,24 +93,23 @@ async fn find_hits(context: &ConsoleContext<'_>, request: &SearchRequest) -> Res
     let limit = request.limit.map_or(DEFAULT_HITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let limit = bounded("limit", limit, MAX_SEARCH_HITS)?;
     let offered = offered(context, request.profile.as_deref())?;
-    let find = |hit: &SearchHit| {
-        let is_hit =
-            |own: &&OfferedTool| own.tool == *hit.tool.name() && own.sources.contains(&hit.tool.source);
-        offered.iter().find(is_hit)
+    let mut by_name: HashMap<&str, Vec<&OfferedTool>> = HashMap::with_capacity(offered.len());
+    for tool in &offered {
+        by_name.entry(tool.tool.as_str()).or_default().push(tool);
+    }
+    let find = |tool: &toolhub_core::Tool| {
+        let same_name = by_name.get(tool.name().as_str())?;
+        same_name.iter().find(|offered| offered.sources.contains(&tool.source)).copied()
     };
     // Scores and confidence depend on all tools that are searched: hidden ones are left out before.
-    let is_visible = |entry: &Entry| {
-        let is_own =
-            |own: &OfferedTool| own.tool == *entry.tool.name() && own.sources.contains(&entry.tool.source);
-        offered.iter().any(is_own)
-    };
+    let is_visible = |entry: &Entry| find(&entry.tool).is_some();
     let visible = Arc::new(context.hub().catalog().filtered(is_visible));
     let mut depth = limit.saturating_mul(DEPTH_FACTOR);
     loop {
         let found = context.hub().search_among(&request.query, depth, Arc::clone(&visible)).await;
         let mut hits: Vec<Hit> = Vec::new();
         for hit in if request.all { found.hits.as_slice() } else { found.fitting() } {
-            let tool = find(hit);
+            let tool = find(&hit.tool);
             let Some(tool) = tool.filter(|tool| hits.iter().all(|known| known.tool.name != tool.name)) else {
                 continue;
             };

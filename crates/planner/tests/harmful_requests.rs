@@ -3,12 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
-use jiff::civil::Date;
+mod fixed_finder;
+
 use serde_json::{Value, json};
-use toolhub_core::finder::{SearchHit, SearchResult};
-use toolhub_core::{RawJson, Source, Tool, ToolDefinition};
-use toolhub_planner::plan::{Plan, Slot};
-use toolhub_planner::{Candidates, plan, sub_requests};
+use toolhub_planner::plan::Slot;
+
+use fixed_finder::planned;
 
 fn tool(name: &str, description: &str, parameters: &[(&str, &str)]) -> Value {
     let properties: serde_json::Map<String, Value> =
@@ -38,21 +38,6 @@ fn tools() -> Vec<Value> {
         tool("delete_all_data", "Deletes all data.", &[]),
         tool("read_text_file", "Reads one file as text and returns all of it.", &[("path", "string")]),
     ]
-}
-
-/// Plans a request with a finder that returns all these tools for every query.
-fn planned(request: &str, tools: &[Value]) -> Plan {
-    let found = |tool: &Value| SearchHit {
-        tool: Tool::new(Source::Native, ToolDefinition::parse(RawJson::of(tool)).unwrap()),
-        score: 1.0,
-        parts: Vec::new(),
-    };
-    let search = SearchResult { hits: tools.iter().map(found).collect(), fits: true, confidence: 0.9 };
-    let mut candidates = Candidates::default();
-    for part in sub_requests(request) {
-        candidates.add(part, search.clone());
-    }
-    plan(request, &candidates, Date::constant(2026, 1, 15))
 }
 
 /// The changing calls of a plan that run without a confirmation.

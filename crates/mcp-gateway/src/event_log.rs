@@ -24,7 +24,7 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(crate) const KEEP_ALIVE_COMMENT: &str = ":\n\n";
 
 #[derive(Debug, Default)]
-struct State {
+struct EventLogState {
     events: VecDeque<(u64, String, Option<Permit>)>,
     bytes: usize,
     count: u64,
@@ -36,7 +36,7 @@ struct State {
     read_until: Option<Instant>,
 }
 
-impl State {
+impl EventLogState {
     fn drop_oldest(&mut self) {
         if let Some((_, event, _)) = self.events.pop_front() {
             self.bytes -= event.len();
@@ -69,7 +69,7 @@ pub(crate) struct EventLog {
     stream: StreamId,
     /// The principal whose budget the events count towards.
     principal: PrincipalHandle,
-    state: Mutex<State>,
+    state: Mutex<EventLogState>,
     changed: Notify,
     readers: watch::Sender<usize>,
 }
@@ -84,7 +84,7 @@ impl EventLog {
         log
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EventLogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -40,12 +40,12 @@ pub(crate) struct Session {
     pub(crate) info: ClientInfo,
     /// Cancelled when the session ends.
     pub(crate) closing: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     streams: AtomicU64,
 }
 
 #[derive(Debug)]
-struct State {
+struct SessionState {
     last_used: Instant,
     /// The requests in progress, by an internal number. There are rarely many; the id of the client is compared only on
     /// cancellation.
@@ -55,7 +55,7 @@ struct State {
     logs: HashMap<u64, Arc<EventLog>>,
 }
 
-impl State {
+impl SessionState {
     fn is_idle(&self, now: Instant) -> bool {
         let has_reader = |log: &Arc<EventLog>| log.unread_for().is_some_and(|silence| silence < IDLE_TIMEOUT);
         now.duration_since(self.last_used) >= IDLE_TIMEOUT && !self.logs.values().any(has_reader)
@@ -75,7 +75,7 @@ pub(crate) struct NewSession {
 impl Session {
     pub(crate) fn new(new: NewSession) -> Self {
         let NewSession { id, stamp, epoch, principal, version, info } = new;
-        let state = State {
+        let state = SessionState {
             last_used: Instant::now(),
             in_flight: Vec::new(),
             request_count: 0,
@@ -91,7 +91,7 @@ impl Session {
         self.epoch != 0
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -14,7 +14,7 @@ use crate::record::Record;
 use crate::registration::Redirect;
 use crate::renew::{Renewal, UserlessGrant};
 use crate::token::TokenEndpoint;
-use crate::token_manager::{CredentialOwner, Inner, RenewalReason, TokenManager};
+use crate::token_manager::{CredentialOwner, RenewalReason, TokenManager, TokenManagerInner};
 
 /// How long the user may take in the browser.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -100,7 +100,7 @@ async fn revoke_token(context: &LoginContext, record: &Record) -> Result<(), OAu
 }
 
 async fn login_in_browser(
-    inner: &Arc<Inner>,
+    inner: &Arc<TokenManagerInner>,
     context: LoginContext,
     before: Option<&Record>,
     show: Show<'_>,
@@ -116,7 +116,7 @@ async fn login_in_browser(
     }
 }
 
-impl Inner {
+impl TokenManagerInner {
     /// Stores a new login.
     pub(crate) async fn save_login(
         &self,

@@ -17,11 +17,11 @@ use crate::registration::{ClientRequirements, Redirect, client_for};
 use crate::scopes::{OFFLINE, ScopeSelection, Scopes};
 use crate::store::TokenStore;
 use crate::token::{Field, TokenEndpoint};
-use crate::token_manager::Inner;
+use crate::token_manager::TokenManagerInner;
 
 /// A login that waits for the response of the browser.
 pub struct PendingLogin {
-    inner: Arc<Inner>,
+    inner: Arc<TokenManagerInner>,
     context: LoginContext,
     found: Discovery,
     client: Client,
@@ -41,7 +41,7 @@ impl std::fmt::Debug for PendingLogin {
 impl PendingLogin {
     /// Finds the authorization server, and registers a client there if necessary.
     pub(crate) async fn begin(
-        inner: &Arc<Inner>,
+        inner: &Arc<TokenManagerInner>,
         context: LoginContext,
         before: Option<&Record>,
         redirect: Redirect<'_>,

@@ -18,12 +18,12 @@ use crate::resource::Resource;
 use crate::scopes::{ScopeSelection, Scopes};
 use crate::store::{LoginName, TokenStore};
 use crate::token::{Field, TokenEndpoint};
-use crate::token_manager::{CredentialOwner, Endpoint, Inner, RenewalReason};
+use crate::token_manager::{CredentialOwner, Endpoint, RenewalReason, TokenManagerInner};
 
 /// The type of an access token in an exchange (RFC 8693 §3).
 const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
 
-impl Inner {
+impl TokenManagerInner {
     pub(super) fn context(&self) -> Result<LoginContext, OAuthError> {
         let Endpoint { url, headers, mut spec } = self.endpoint.resolve()?;
         if matches!(self.owner, CredentialOwner::Principal { .. }) {

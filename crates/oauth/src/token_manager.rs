@@ -20,10 +20,10 @@ use crate::store::{StoreVersion, TokenStore};
 
 /// The login of one server.
 pub struct TokenManager {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<TokenManagerInner>,
 }
 
-pub(super) struct Inner {
+pub(super) struct TokenManagerInner {
     pub(super) server: ServerId,
     /// Whose credentials it holds.
     pub(super) owner: CredentialOwner,
@@ -32,13 +32,13 @@ pub(super) struct Inner {
     pub(super) store: Arc<TokenStore>,
     events: Arc<dyn EventSink>,
     tasks: TaskTracker,
-    state: Mutex<State>,
+    state: Mutex<TokenManagerState>,
 }
 
 type Renewal = Shared<BoxFuture<'static, Result<Option<Secret>, McpError>>>;
 
 #[derive(Default)]
-struct State {
+struct TokenManagerState {
     cached_login: CachedLogin,
     /// The version of the store that the login was loaded from or saved to.
     store_version: Option<StoreVersion>,
@@ -148,7 +148,9 @@ impl TokenManager {
     ) -> Self {
         let TokenManagerContext { store, events, tasks } = context;
         let (owner, state) = (CredentialOwner::Hub, Mutex::default());
-        Self { inner: Arc::new(Inner { server, owner, endpoint, spec, store, events, tasks, state }) }
+        Self {
+            inner: Arc::new(TokenManagerInner { server, owner, endpoint, spec, store, events, tasks, state }),
+        }
     }
 
     /// The token manager of the same server with the credentials of another owner. They share nothing but the configuration.
@@ -156,7 +158,7 @@ impl TokenManager {
     pub fn of_owner(&self, owner: CredentialOwner) -> Self {
         let inner = &self.inner;
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(TokenManagerInner {
                 server: inner.server.clone(),
                 owner,
                 endpoint: Arc::clone(&inner.endpoint),
@@ -175,8 +177,8 @@ impl TokenManager {
     }
 }
 
-impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl TokenManagerInner {
+    fn state(&self) -> MutexGuard<'_, TokenManagerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -316,7 +318,7 @@ impl Inner {
 }
 
 /// Clears the renewal on drop.
-struct RenewalGuard<'a>(&'a Inner);
+struct RenewalGuard<'a>(&'a TokenManagerInner);
 
 impl Drop for RenewalGuard<'_> {
     fn drop(&mut self) {

@@ -7,7 +7,7 @@ use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, Value};
 use toolhub_core::suggest::{MAX_SUGGESTIONS, similar_names};
 use toolhub_script::protocol::{HostError, HostErrorKind, LogLevel};
 
-use crate::state::{Refusal, State};
+use crate::state::{Refusal, ScriptState};
 use crate::{hints, position};
 
 /// Names listed if none is similar.
@@ -16,7 +16,7 @@ const MAX_LISTED_NAMES: usize = 20;
 /// What the functions of the host share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
-    pub(crate) state: Rc<RefCell<State>>,
+    pub(crate) state: Rc<RefCell<ScriptState>>,
     /// Lines before the script in its source text.
     pub(crate) skipped_lines: Rc<Cell<u32>>,
     pub(crate) memory: MemoryFailures,
@@ -159,7 +159,7 @@ fn thrown(error: &Object<'_>, skipped_lines: u32) -> Result<HostError> {
 }
 
 /// The message about a member of `tools` that does not exist.
-fn unknown_tool(state: &State, path: &str, key: &str) -> String {
+fn unknown_tool(state: &ScriptState, path: &str, key: &str) -> String {
     let mut names: Vec<&str> = match path.strip_prefix("tools.") {
         None => {
             let members = state.tools.iter().filter_map(|tool| tool.member.as_ref());

@@ -18,7 +18,7 @@ use toolhub_script::protocol::{
 
 use crate::bindings::{MemoryFailures, Shared, host_object};
 use crate::position::{self, FILE_NAME};
-use crate::state::{self, State};
+use crate::state::{self, ScriptState};
 use crate::{cpu_time, hints};
 
 /// The script's part of the stack of its thread; the rest is for the engine's own functions.
@@ -109,7 +109,7 @@ impl CpuLimit {
 pub(crate) fn serve(mut input: impl BufRead, started: &SyncSender<Duration>) {
     let limits = HostLimits { cpu_ms: 0, memory: 0, calls: 0, output: 0, log: 0, arguments: 0 };
     let shared = Shared {
-        state: Rc::new(RefCell::new(State::new(limits, Vec::new(), 0, 0))),
+        state: Rc::new(RefCell::new(ScriptState::new(limits, Vec::new(), 0, 0))),
         skipped_lines: Rc::new(Cell::new(0)),
         memory: MemoryFailures::default(),
     };
@@ -229,7 +229,7 @@ impl Script {
         self.shared.memory.begin(&code);
         let prepared =
             self.enter(|inside| inside.prepare(&tools, given.get()).map_err(|error| inside.failed(error)));
-        *self.shared.state.borrow_mut() = State::new(limits, tools, seed, clock);
+        *self.shared.state.borrow_mut() = ScriptState::new(limits, tools, seed, clock);
         let mut main = match prepared.and_then(|()| self.enter(|inside| inside.evaluate(&code))) {
             Ok(main) => Some(main),
             Err(end) => return end,

@@ -22,7 +22,7 @@ pub(crate) struct Refusal {
 
 /// The state of the script.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ScriptState {
     pub(crate) limits: HostLimits,
     pub(crate) tools: Vec<ToolPath>,
     /// Milliseconds since 1970. Moves only when a sleep ends.
@@ -43,7 +43,7 @@ pub(crate) struct State {
     value: Option<Finish>,
 }
 
-impl State {
+impl ScriptState {
     pub(crate) fn new(limits: HostLimits, tools: Vec<ToolPath>, seed: u64, clock: i64) -> Self {
         Self {
             limits,
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn random_numbers_are_those_of_the_seed() {
         let limits = HostLimits { cpu_ms: 0, memory: 0, calls: 0, output: 0, log: 0, arguments: 0 };
-        let mut state = State::new(limits, Vec::new(), 1234567, 0);
+        let mut state = ScriptState::new(limits, Vec::new(), 1234567, 0);
         // The first output of SplitMix64 for this seed is 6457827717110365317.
         assert_eq!(state.random(), (6_457_827_717_110_365_317_u64 >> 11) as f64 / (1_u64 << 53) as f64);
     }

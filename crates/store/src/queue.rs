@@ -54,7 +54,7 @@ pub(crate) enum Next {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     pending: VecDeque<PendingWrite>,
     /// When finished calls are to be written; `None` if there are none.
     due: Option<Instant>,
@@ -89,7 +89,7 @@ impl WriterWaker {
 /// The queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     capacity: Arc<Semaphore>,
     recorder: Recorder,
     pub(crate) waker: WriterWaker,
@@ -269,7 +269,7 @@ impl Queue {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         lock(&self.state)
     }
 }
@@ -279,7 +279,7 @@ fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
     guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl State {
+impl QueueState {
     fn take(&mut self) -> Vec<PendingWrite> {
         let count = self.pending.len().min(MAX_GROUP_WRITES);
         self.pending.drain(..count).collect()

@@ -21,7 +21,7 @@ struct Running {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LiveState {
     steps: BTreeMap<String, Running>,
     model: Option<Running>,
     /// Whether the answer is being printed: then no status line may be drawn.
@@ -32,7 +32,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Live {
     screen: Arc<Screen>,
-    state: Mutex<State>,
+    state: Mutex<LiveState>,
 }
 
 impl Live {
@@ -44,7 +44,7 @@ impl Live {
         !self.screen.quiet && !self.screen.json && std::io::stderr().is_terminal()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

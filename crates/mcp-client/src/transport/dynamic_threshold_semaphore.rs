@@ -30,7 +30,7 @@ impl PrincipalPermits {
     }
 }
 
-struct State {
+struct SemaphoreState {
     free: usize,
     /// An entry keeps its index while it is in use.
     holders: Vec<PrincipalPermits>,
@@ -40,7 +40,7 @@ struct State {
     next: usize,
 }
 
-impl State {
+impl SemaphoreState {
     /// The index of a principal's entry.
     fn index(&mut self, principal: Option<&str>) -> usize {
         let known = self.holders.iter().position(|holder| holder.principal.as_deref() == principal);
@@ -94,14 +94,14 @@ impl State {
 }
 
 /// The permits of one connection. The limit of a principal depends on the number of free permits.
-pub(super) struct DynamicThresholdSemaphore(Mutex<State>);
+pub(super) struct DynamicThresholdSemaphore(Mutex<SemaphoreState>);
 
 impl DynamicThresholdSemaphore {
     pub(super) fn new(count: usize) -> Self {
-        Self(Mutex::new(State { free: count, holders: Vec::new(), waiting: 0, next: 0 }))
+        Self(Mutex::new(SemaphoreState { free: count, holders: Vec::new(), waiting: 0, next: 0 }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SemaphoreState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -27,7 +27,7 @@ enum WriterState<W> {
     Closed,
 }
 
-struct State<W> {
+struct PipeWriterState<W> {
     writer: WriterState<W>,
     /// The queued bytes: complete lines, except that the first may be partly written.
     queued: Vec<u8>,
@@ -38,7 +38,7 @@ struct State<W> {
 
 /// Writes lines to one pipe.
 pub(super) struct PipeWriter<W> {
-    state: Mutex<State<W>>,
+    state: Mutex<PipeWriterState<W>>,
     /// Wakes `drive`.
     handed_over: Notify,
 }
@@ -53,11 +53,12 @@ pub(super) enum WriteError {
 
 impl<W: AsyncWrite + Unpin> PipeWriter<W> {
     pub(super) fn new(pipe: W) -> Self {
-        let state = State { writer: WriterState::Idle(pipe), queued: Vec::new(), lines: 0, closed: false };
+        let state =
+            PipeWriterState { writer: WriterState::Idle(pipe), queued: Vec::new(), lines: 0, closed: false };
         Self { state: Mutex::new(state), handed_over: Notify::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<W>> {
+    fn state(&self) -> MutexGuard<'_, PipeWriterState<W>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,7 +112,7 @@ impl<W: AsyncWrite + Unpin> PipeWriter<W> {
     }
 
     /// Releases the pipe when nothing is queued.
-    fn release(&self, state: &mut State<W>, pipe: W) {
+    fn release(&self, state: &mut PipeWriterState<W>, pipe: W) {
         if state.closed {
             state.writer = WriterState::Closed;
             // Lets `drive` return.

@@ -20,12 +20,12 @@ pub(super) enum CallerKey {
 /// A semaphore with a fixed limit per caller. Clones share its slots.
 #[derive(Debug, Clone)]
 pub(super) struct PerCallerSemaphore {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SemaphoreState>>,
     per_caller: usize,
 }
 
 #[derive(Debug)]
-struct State {
+struct SemaphoreState {
     free: usize,
     /// Slots held per caller; callers without slots are absent.
     held: HashMap<CallerKey, usize>,
@@ -43,7 +43,7 @@ pub(super) struct Slot {
 impl PerCallerSemaphore {
     /// Creates a semaphore with a limit per caller and a total limit.
     pub(super) fn new(per_caller: usize, total: usize) -> Self {
-        let state = State { free: total, held: HashMap::new(), waiting: VecDeque::new() };
+        let state = SemaphoreState { free: total, held: HashMap::new(), waiting: VecDeque::new() };
         Self { state: Arc::new(Mutex::new(state)), per_caller }
     }
 
@@ -81,7 +81,7 @@ impl PerCallerSemaphore {
         }
         // Skips waiters whose future has been dropped.
         let (caller, turn) = loop {
-            let State { held, waiting, .. } = &mut *state;
+            let SemaphoreState { held, waiting, .. } = &mut *state;
             let may = |caller: &CallerKey| held.get(caller).copied().unwrap_or_default() < self.per_caller;
             let index = waiting.iter().position(|(caller, _)| may(caller))?;
             let (caller, mut list) = waiting.remove(index)?;
@@ -99,7 +99,7 @@ impl PerCallerSemaphore {
         Some((turn, Slot { slots: self.clone(), caller }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SemaphoreState> {
         // The state is consistent after every statement, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

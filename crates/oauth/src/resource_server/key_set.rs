@@ -32,20 +32,20 @@ const MAX_CANDIDATE_KEYS: usize = 4;
 /// The keys of one issuer.
 #[derive(Clone)]
 pub(super) struct KeySet {
-    inner: Arc<Inner>,
+    inner: Arc<KeySetInner>,
 }
 
-struct Inner {
+struct KeySetInner {
     provider: Arc<Provider>,
     clock: Arc<dyn Clock>,
     tasks: TaskTracker,
-    state: Mutex<State>,
+    state: Mutex<KeySetState>,
     /// Changes whenever a fetch ends.
     fetches: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct State {
+struct KeySetState {
     keys: Arc<Vec<Jwk>>,
     /// Changes whenever a key is removed, so that tokens verified before are verified again.
     revision: KeyRevision,
@@ -79,7 +79,7 @@ enum Lookup {
 impl KeySet {
     pub(super) fn new(provider: Arc<Provider>, clock: Arc<dyn Clock>, tasks: TaskTracker) -> Self {
         let (fetches, _) = watch::channel(0);
-        Self { inner: Arc::new(Inner { provider, clock, tasks, state: Mutex::default(), fetches }) }
+        Self { inner: Arc::new(KeySetInner { provider, clock, tasks, state: Mutex::default(), fetches }) }
     }
 
     /// Finds the keys that may have signed the token. Waits for a fetch only if none is known.
@@ -152,7 +152,7 @@ impl KeySet {
 
 /// Ends a fetch when it is dropped, also if its task was dropped or panicked.
 struct FetchGuard {
-    inner: Arc<Inner>,
+    inner: Arc<KeySetInner>,
 }
 
 impl Drop for FetchGuard {
@@ -174,8 +174,8 @@ async fn load(provider: &Provider, location: Option<Url>) -> Result<(Url, Vec<Jw
     Ok((location, keys))
 }
 
-impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl KeySetInner {
+    fn state(&self) -> MutexGuard<'_, KeySetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -212,7 +212,7 @@ impl Inner {
     }
 }
 
-impl State {
+impl KeySetState {
     fn is_usable(&self, now: Instant) -> bool {
         self.fetched.is_some_and(|fetched| now.saturating_duration_since(fetched) < MAX_KEY_AGE)
     }

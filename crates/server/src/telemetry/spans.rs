@@ -32,13 +32,13 @@ struct OpenCall {
 }
 
 #[derive(Default)]
-struct State {
+struct OpenSpans {
     calls: HashMap<CallId, OpenCall>,
     /// The span ids of requests with a failed call, and the errors; the newest last.
     failed: VecDeque<(u64, String)>,
 }
 
-impl State {
+impl OpenSpans {
     /// Places the span of a call below that of its parent, if the parent has one.
     fn nest(&mut self, call: &CallId, at: SystemTime, parent: &CallId) {
         let Some(outer) = self.calls.get(parent) else { return };
@@ -60,7 +60,7 @@ impl State {
 pub(super) struct Spans {
     queue: Sender<Span>,
     lost: Arc<AtomicU64>,
-    state: Mutex<State>,
+    state: Mutex<OpenSpans>,
 }
 
 impl std::fmt::Debug for Spans {
@@ -82,7 +82,7 @@ impl Spans {
         }
     }
 
-    fn record_request(&self, state: &mut State, at: SystemTime, request: AccessRecord) {
+    fn record_request(&self, state: &mut OpenSpans, at: SystemTime, request: AccessRecord) {
         let place = request.trace.as_ref().and_then(|trace| trace.own.is_sampled().then_some(trace));
         let Some(trace) = place else { return };
         let began = at.checked_sub(request.took).unwrap_or(at);
@@ -128,7 +128,7 @@ impl Spans {
     }
 
     /// Ends a call, and with it its unfinished attempts.
-    fn finish_call(&self, state: &mut State, call: &CallId, at: SystemTime, end: End) {
+    fn finish_call(&self, state: &mut OpenSpans, call: &CallId, at: SystemTime, end: End) {
         let Some(OpenCall { mut span, request, attempts, failure, .. }) = state.calls.remove(call) else {
             return;
         };
@@ -150,7 +150,7 @@ impl Spans {
         self.export(span, at);
     }
 
-    fn handle_call_event(&self, state: &mut State, call: &CallId, at: SystemTime, kind: EventKind) {
+    fn handle_call_event(&self, state: &mut OpenSpans, call: &CallId, at: SystemTime, kind: EventKind) {
         match kind {
             EventKind::Traced { source: None, trace } => {
                 if trace.is_sampled() && state.calls.len() < MAX_TRACKED_CALLS {

@@ -67,7 +67,7 @@ impl List {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OfferCacheState {
     lists: HashMap<ListKey, List>,
     /// Requests that wait to be sent.
     queue: Vec<(Arc<Server>, Offer)>,
@@ -83,7 +83,7 @@ struct State {
 #[derive(Debug)]
 pub(super) struct OfferCache {
     hub: Arc<Hub>,
-    state: Mutex<State>,
+    state: Mutex<OfferCacheState>,
     /// Set once the stored lists have been read.
     loaded: OnceCell<()>,
     queued: Notify,
@@ -102,7 +102,7 @@ impl OfferCache {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OfferCacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -24,7 +24,7 @@ const MAX_SERVERS: usize = 12;
 const MAX_SUGGESTED_STEPS: usize = 3;
 
 /// The displayed state.
-struct State {
+struct HubOverview {
     servers: Vec<ServerView>,
     native: usize,
     of_skills: usize,
@@ -37,7 +37,7 @@ struct State {
     is_set_up: bool,
 }
 
-impl State {
+impl HubOverview {
     async fn of(hub: &Hub) -> Self {
         let catalog = hub.catalog();
         let count =
@@ -139,7 +139,7 @@ async fn running_hubs(_: &Hub) -> usize {
 
 pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    let state = State::of(hub).await;
+    let state = HubOverview::of(hub).await;
     match app.screen.json {
         true => app.screen.json(&as_json(app, hub, &state).into_raw()),
         false => show(app, hub, &state),
@@ -147,7 +147,7 @@ pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn as_json(app: &App, hub: &Hub, state: &State) -> RawObject {
+fn as_json(app: &App, hub: &Hub, state: &HubOverview) -> RawObject {
     let lang = app.lang();
     let servers: Vec<RawObject> =
         state.servers.iter().map(|server| ServerReport::new(hub, server, lang).as_json()).collect();
@@ -171,7 +171,7 @@ fn as_json(app: &App, hub: &Hub, state: &State) -> RawObject {
         .with("next", RawJson::of(&state.next(app)))
 }
 
-fn show(app: &App, hub: &Hub, state: &State) {
+fn show(app: &App, hub: &Hub, state: &HubOverview) {
     let (lang, screen) = (app.lang(), &app.screen);
     let (version, config) = (env!("CARGO_PKG_VERSION"), hub.paths().config.display());
     screen.line(&format!("{BOLD}toolhub{BOLD:#} {version}  {DIM}{config}{DIM:#}"));

@@ -15,7 +15,7 @@ use toolhub_mcp_wire::jsonrpc::{self, Incoming, MessageError};
 use toolhub_oauth::{ResponseTo, is_unprocessed};
 use url::Url;
 
-use super::Inner;
+use super::HttpInner;
 use super::client::{lost, record_mismatch};
 use crate::transport::{Listener, MAX_RESULT_BYTES, Repeat, progress_token};
 
@@ -69,7 +69,7 @@ impl Received {
     }
 }
 
-impl Inner {
+impl HttpInner {
     /// Reads the answer from a complete body.
     pub(super) fn parse_answer(self: &Arc<Self>, awaited: AwaitedRequest<'_>, body: &Bytes) -> Received {
         self.receive(body, Some(awaited))
@@ -254,7 +254,7 @@ impl Cursor {
     }
 }
 
-impl Inner {
+impl HttpInner {
     /// Opens the stream after the event with this id.
     async fn resume(&self, last: &str) -> Result<Response, McpError> {
         let request = self.client()?.get(self.url.clone()).header(ACCEPT, "text/event-stream");

@@ -43,12 +43,12 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The transport to an HTTP endpoint.
 pub(crate) struct Http {
-    inner: Arc<Inner>,
+    inner: Arc<HttpInner>,
     /// Cancels the background tasks on drop.
     _closing: DropGuard,
 }
 
-struct Inner {
+struct HttpInner {
     url: Url,
     direct: Option<Arc<DirectClient>>,
     headers: HeaderMap,
@@ -83,8 +83,17 @@ impl Http {
         let drain_permits = Arc::new(Semaphore::new(MAX_DRAINING_STREAMS));
         let direct = DirectClient::to(&url).map(Arc::new);
         let request_head = ArcSwap::from_pointee(RequestHead::new(direct.as_deref(), &headers));
-        let inner =
-            Inner { url, direct, headers, authorizer, request_head, inbox, tasks, closing, drain_permits };
+        let inner = HttpInner {
+            url,
+            direct,
+            headers,
+            authorizer,
+            request_head,
+            inbox,
+            tasks,
+            closing,
+            drain_permits,
+        };
         Ok(Self { inner: Arc::new(inner), _closing: guard })
     }
 
@@ -207,7 +216,7 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-impl Inner {
+impl HttpInner {
     fn is_modern(&self) -> bool {
         self.request_head.load().is_modern()
     }

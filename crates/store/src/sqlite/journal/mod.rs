@@ -51,7 +51,7 @@ struct Work {
     jobs: Vec<Job>,
 }
 
-struct State {
+struct JournalState {
     work: Work,
     /// Must be taken to append; `None` while another thread is appending.
     appender: Option<Appender>,
@@ -60,12 +60,12 @@ struct State {
 
 /// State shared with the appender thread.
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
     wakeup: Condvar,
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JournalState> {
         // The lists are consistent between any two statements, so that a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +143,7 @@ impl Journal {
             queue: Arc::clone(&store.queue),
             tail: Tail::new(Arc::clone(&store.journals), Kind::Intents, store.options.durability),
         };
-        let state = State { work: Work::default(), appender: Some(appender), closed: false };
+        let state = JournalState { work: Work::default(), appender: Some(appender), closed: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), wakeup: Condvar::new() });
         let appending = Arc::clone(&shared);
         let thread = super::spawn("store-journal", move || appending.append_on())?;

@@ -75,7 +75,7 @@ pub(in crate::sqlite) enum MoveStep {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PendingEntriesState {
     running: HashMap<RecordId, Running>,
     /// Running calls that the database may lack, oldest first.
     begun: VecDeque<RecordId>,
@@ -91,7 +91,7 @@ struct State {
 /// Entries to be moved.
 #[derive(Debug)]
 pub(in crate::sqlite) struct PendingEntries {
-    state: Mutex<State>,
+    state: Mutex<PendingEntriesState>,
     pub(super) capacity: Arc<Semaphore>,
 }
 
@@ -212,13 +212,13 @@ impl PendingEntries {
         running.chain(ended).for_each(|held| held.segment.keep_for_replay());
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PendingEntriesState> {
         // The lists are consistent between any two statements, so that a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PendingEntriesState {
     /// Takes ended calls, and running calls that started before `before`.
     fn take(&mut self, before: Instant) -> Batch {
         let ended: Vec<_> = self.ended.drain(..self.ended.len().min(MAX_BATCH_CALLS)).collect();

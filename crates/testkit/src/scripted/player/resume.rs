@@ -35,11 +35,11 @@ impl Streams {
 #[derive(Debug)]
 pub(super) struct StreamLog {
     number: usize,
-    state: watch::Sender<State>,
+    state: watch::Sender<StreamLogState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StreamLogState {
     sent: Vec<Bytes>,
     /// The index before which each connection was aborted.
     disconnects: Vec<usize>,

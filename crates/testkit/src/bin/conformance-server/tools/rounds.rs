@@ -61,14 +61,14 @@ pub(super) const FIXTURES: &[Fixture] = &[
 
 /// The state between rounds, sealed and carried by the client.
 #[derive(Debug, Serialize, Deserialize)]
-enum State {
+enum RoundState {
     Confirming,
     AskingEverything,
     AskingName,
     AskingColor { name: String },
 }
 
-impl State {
+impl RoundState {
     fn seal(&self, exchange: &Exchange) -> Result<String, ErrorData> {
         let sealed = exchange.server_state.seal.seal_json(self);
         sealed.map_err(|error| ErrorData::internal_error(error.to_string(), None))
@@ -89,7 +89,7 @@ fn text_field(exchange: &Exchange, key: &str, field: &str) -> Result<Option<Stri
 fn ask_with<const N: usize>(
     exchange: &Exchange,
     requested: [(&str, Value); N],
-    state: &State,
+    state: &RoundState,
 ) -> Result<Step<Outcome>, ErrorData> {
     Ok(Step::Ask(InputRequiredResult::new(Some(input_requests(requested)?), Some(state.seal(exchange)?))))
 }
@@ -116,17 +116,22 @@ fn ask_roots(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
 }
 
 fn confirm(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
-    match (State::open(exchange)?, exchange.field("confirm", "ok")?) {
-        (Some(State::Confirming), Some(ok)) => done(text_content(format!("state-ok, confirmed: {ok}"))),
-        _ => ask_with(exchange, [("confirm", field("Please confirm", "ok", "boolean"))], &State::Confirming),
+    match (RoundState::open(exchange)?, exchange.field("confirm", "ok")?) {
+        (Some(RoundState::Confirming), Some(ok)) => done(text_content(format!("state-ok, confirmed: {ok}"))),
+        _ => ask_with(
+            exchange,
+            [("confirm", field("Please confirm", "ok", "boolean"))],
+            &RoundState::Confirming,
+        ),
     }
 }
 
 fn ask_everything(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
-    let state = State::open(exchange)?;
+    let state = RoundState::open(exchange)?;
     let name = text_field(exchange, "user_name", "name")?;
     let answers = (name, exchange.sampled("greeting"), exchange.roots("client_roots"));
-    if let (Some(State::AskingEverything), (Some(name), Some(greeting), Some(roots))) = (state, answers) {
+    if let (Some(RoundState::AskingEverything), (Some(name), Some(greeting), Some(roots))) = (state, answers)
+    {
         return done(text_content(format!("{greeting} {name}, you work in {}", roots.join(", "))));
     }
     let requested = [
@@ -134,23 +139,25 @@ fn ask_everything(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
         ("greeting", prompt("Generate a greeting")),
         ("client_roots", roots()),
     ];
-    ask_with(exchange, requested, &State::AskingEverything)
+    ask_with(exchange, requested, &RoundState::AskingEverything)
 }
 
 fn ask_twice(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let color = |name: String| {
         let requested = field("Step 2: What is your favorite color?", "color", "string");
-        ask_with(exchange, [("step2", requested)], &State::AskingColor { name })
+        ask_with(exchange, [("step2", requested)], &RoundState::AskingColor { name })
     };
-    match State::open(exchange)? {
-        Some(State::AskingColor { name }) => match text_field(exchange, "step2", "color")? {
+    match RoundState::open(exchange)? {
+        Some(RoundState::AskingColor { name }) => match text_field(exchange, "step2", "color")? {
             Some(text) => done(text_content(format!("{name} likes {text}"))),
             None => color(name),
         },
-        Some(State::AskingName) if let Some(name) = text_field(exchange, "step1", "name")? => color(name),
+        Some(RoundState::AskingName) if let Some(name) = text_field(exchange, "step1", "name")? => {
+            color(name)
+        }
         _ => {
             let requested = field("Step 1: What is your name?", "name", "string");
-            ask_with(exchange, [("step1", requested)], &State::AskingName)
+            ask_with(exchange, [("step1", requested)], &RoundState::AskingName)
         }
     }
 }

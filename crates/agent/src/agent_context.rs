@@ -16,7 +16,7 @@ use toolhub_core::{
     ToolError, ToolName,
 };
 use toolhub_engine::brief::OutputLimits;
-use toolhub_engine::{Catalog, Entry, Policy};
+use toolhub_engine::{Catalog, CatalogEntry, Policy};
 
 use crate::absolute_path::{absolute_path, hint_absolute_path};
 use crate::allowlist::ToolAllowlist;
@@ -138,7 +138,7 @@ impl AgentContext<'_> {
     }
 
     /// The first tool of that name, or of `server__tool`.
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Entry>> {
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<CatalogEntry>> {
         self.servers().tool(name).map(|(entry, _)| Arc::clone(entry))
     }
 
@@ -190,7 +190,7 @@ impl AgentContext<'_> {
         let Some(arguments) = absolute_path(&outcome, &call.arguments, &self.folder) else { return outcome };
         let servers = self.servers();
         let tools = servers.reachable(call);
-        let may_repeat_unasked = |entry: &&Arc<Entry>| {
+        let may_repeat_unasked = |entry: &&Arc<CatalogEntry>| {
             entry.tool.hints().may_repeat() && entry.tool.hints().destructive != Some(true)
         };
         let may_repeat =

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use toolhub_core::{BoxFuture, NestedCall, NestedTool, NestedToolList, Outcome, ToolCall, ToolError};
-use toolhub_engine::{Entry, NestedResult, run_with_nested};
+use toolhub_engine::{CatalogEntry, NestedResult, run_with_nested};
 
 use crate::agent_context::AgentContext;
 
@@ -38,7 +38,7 @@ impl AgentContext<'_> {
     }
 
     /// The entry as a script sees it.
-    fn script_tool(&self, entry: &Entry) -> Option<AgentTool> {
+    fn script_tool(&self, entry: &CatalogEntry) -> Option<AgentTool> {
         let (source, name) = (&entry.tool.source, entry.tool.name().as_str());
         let has_rivals = !self.servers().rivals(name).is_empty();
         let unique = if has_rivals { format!("{source}__{name}") } else { name.to_owned() };

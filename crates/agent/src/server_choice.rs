@@ -9,7 +9,7 @@ use std::sync::Arc;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::shell;
 use toolhub_core::{CallBy, RawJson, Source, ToolCall, ToolName};
-use toolhub_engine::{Catalog, Entry, Policy, SourceFilter};
+use toolhub_engine::{Catalog, CatalogEntry, Policy, SourceFilter};
 
 use crate::call_tool;
 use toolhub_planner::plan::{Plan, Step, UnprovenStep};
@@ -67,10 +67,10 @@ pub(crate) struct NamedServer {
 
 impl<'a> ServerChoice<'a> {
     /// The tools of different servers that share a name; empty if only one server, or only equivalent servers, offer it.
-    pub(crate) fn rivals(&self, tool: &str) -> Vec<&'a Arc<Entry>> {
+    pub(crate) fn rivals(&self, tool: &str) -> Vec<&'a Arc<CatalogEntry>> {
         let servers = self.catalog.named(tool).filter(|entry| matches!(entry.tool.source, Source::Server(_)));
-        let servers: Vec<&Arc<Entry>> = servers.collect();
-        let differs = |pair: &[&Arc<Entry>]| {
+        let servers: Vec<&Arc<CatalogEntry>> = servers.collect();
+        let differs = |pair: &[&Arc<CatalogEntry>]| {
             let [one, other] = pair else { return false };
             !self.policy.are_equivalent(&one.tool.source, &other.tool.source)
         };
@@ -115,9 +115,10 @@ impl<'a> ServerChoice<'a> {
     }
 
     /// The tools that a call may reach.
-    pub(crate) fn reachable(&self, call: &ToolCall) -> Vec<&'a Arc<Entry>> {
+    pub(crate) fn reachable(&self, call: &ToolCall) -> Vec<&'a Arc<CatalogEntry>> {
         let only = self.only(call);
-        let admitted = |entry: &&Arc<Entry>| only.as_ref().is_none_or(|only| entry.tool.source == *only);
+        let admitted =
+            |entry: &&Arc<CatalogEntry>| only.as_ref().is_none_or(|only| entry.tool.source == *only);
         match call.by {
             CallBy::Name => self.catalog.named(call.tool.as_str()).filter(admitted).collect(),
             CallBy::Capability => {
@@ -128,7 +129,7 @@ impl<'a> ServerChoice<'a> {
     }
 
     /// The first tool of that name, or of `server__tool`, with the server that the name includes.
-    pub(crate) fn tool(&self, name: &str) -> Option<(&'a Arc<Entry>, Option<String>)> {
+    pub(crate) fn tool(&self, name: &str) -> Option<(&'a Arc<CatalogEntry>, Option<String>)> {
         let call = ToolCall::new(name, RawJson::empty_object());
         match self.prefix(&call) {
             None => self.catalog.named(name).next().map(|entry| (entry, None)),

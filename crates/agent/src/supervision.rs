@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, Outcome, ToolCall};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 
 /// A call that the agent is about to make.
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +13,7 @@ pub struct SupervisedCall<'a> {
     /// The call.
     pub call: &'a ToolCall,
     /// The tools that it can reach. Never empty.
-    pub tools: &'a [&'a Arc<Entry>],
+    pub tools: &'a [&'a Arc<CatalogEntry>],
 }
 
 impl SupervisedCall<'_> {

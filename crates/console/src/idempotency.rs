@@ -28,7 +28,7 @@ enum Progress {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct KeyState {
     /// The SHA-256 of the request.
     request: String,
     began: Instant,
@@ -44,7 +44,7 @@ struct OwnedKey {
 
 /// The keys that were used.
 #[derive(Debug, Default)]
-pub(crate) struct IdempotencyKeys(Mutex<HashMap<OwnedKey, Entry>>);
+pub(crate) struct IdempotencyKeys(Mutex<HashMap<OwnedKey, KeyState>>);
 
 /// What to do with a request.
 pub(crate) enum Turn<'a> {
@@ -144,7 +144,7 @@ impl IdempotencyKeys {
             };
             keys.remove(&oldest);
         }
-        keys.insert(id.clone(), Entry { request, began: Instant::now(), progress: Progress::Running });
+        keys.insert(id.clone(), KeyState { request, began: Instant::now(), progress: Progress::Running });
         Ok(Turn::First(FirstRequest { keys: self, id: Some(id) }))
     }
 
@@ -154,7 +154,7 @@ impl IdempotencyKeys {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedKey, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedKey, KeyState>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,7 +17,7 @@ const QUALIFIED_RUN_SCRIPT: &str = "native__run_script";
 
 /// A tool in the catalog. Its schema is compiled on first use.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// The tool.
     pub tool: Tool,
     /// Boxed, because most schemas are never compiled.
@@ -27,7 +27,7 @@ pub struct Entry {
     findings: OnceLock<Vec<Finding>>,
 }
 
-impl Entry {
+impl CatalogEntry {
     fn new(tool: Tool, tagger: &Arc<Tagger>) -> Self {
         let (schema, tags, findings) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Self { tool, schema, tagger: Arc::clone(tagger), tags, findings }
@@ -70,7 +70,7 @@ impl Entry {
     }
 }
 
-impl Entry {
+impl CatalogEntry {
     /// Whether the schema declares all given arguments. A tool chosen by capability should not receive arguments that
     /// it would ignore.
     pub fn declares_all(&self, arguments: &RawJson) -> bool {
@@ -104,7 +104,7 @@ pub enum Projection {
 /// All tools at one moment.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<CatalogEntry>>,
     by_name: FastMap<ToolName, Vec<usize>>,
     /// Built on first use; most processes never need it.
     by_tag: OnceLock<HashMap<String, Vec<Group>>>,
@@ -120,11 +120,11 @@ impl Catalog {
     /// A catalog of these tools, in this order.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
         let tagger = Arc::default();
-        let entries = tools.into_iter().map(|tool| Arc::new(Entry::new(tool, &tagger))).collect();
+        let entries = tools.into_iter().map(|tool| Arc::new(CatalogEntry::new(tool, &tagger))).collect();
         Self::of(entries, tagger)
     }
 
-    fn of(entries: Vec<Arc<Entry>>, tagger: Arc<Tagger>) -> Self {
+    fn of(entries: Vec<Arc<CatalogEntry>>, tagger: Arc<Tagger>) -> Self {
         let mut by_name: FastMap<ToolName, Vec<usize>> = FastMap::default();
         by_name.reserve(entries.len());
         for (index, entry) in entries.iter().enumerate() {
@@ -138,30 +138,30 @@ impl Catalog {
     #[must_use]
     pub fn with_source(&self, source: &Source, tools: Vec<Tool>) -> Self {
         let others = self.entries.iter().filter(|entry| entry.tool.source != *source).cloned();
-        let new = tools.into_iter().map(|tool| Arc::new(Entry::new(tool, &self.tagger)));
+        let new = tools.into_iter().map(|tool| Arc::new(CatalogEntry::new(tool, &self.tagger)));
         Self::of(others.chain(new).collect(), Arc::clone(&self.tagger))
     }
 
     /// A catalog of some of the tools; the entries are shared.
     #[must_use]
-    pub fn filtered(&self, mut is_kept: impl FnMut(&Entry) -> bool) -> Self {
+    pub fn filtered(&self, mut is_kept: impl FnMut(&CatalogEntry) -> bool) -> Self {
         let kept = self.entries.iter().filter(|entry| is_kept(entry)).cloned();
         Self::of(kept.collect(), Arc::clone(&self.tagger))
     }
 
     /// A catalog of some of the tools, partly with other definitions.
     #[must_use]
-    pub fn projected(&self, mut project: impl FnMut(&Entry) -> Projection) -> Self {
+    pub fn projected(&self, mut project: impl FnMut(&CatalogEntry) -> Projection) -> Self {
         let kept = self.entries.iter().filter_map(|entry| match project(entry) {
             Projection::Omit => None,
             Projection::Keep => Some(Arc::clone(entry)),
-            Projection::Replace(tool) => Some(Arc::new(Entry::new(tool, &self.tagger))),
+            Projection::Replace(tool) => Some(Arc::new(CatalogEntry::new(tool, &self.tagger))),
         });
         Self::of(kept.collect(), Arc::clone(&self.tagger))
     }
 
     /// The tools called `name`, of all sources.
-    pub fn named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Entry>> {
+    pub fn named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<CatalogEntry>> {
         self.by_name.get(name).into_iter().flatten().filter_map(|index| self.entries.get(*index))
     }
 
@@ -169,7 +169,7 @@ impl Catalog {
     pub fn tagged<'a>(
         &'a self,
         capability: &str,
-    ) -> impl Iterator<Item = (&'a Source, usize, impl Iterator<Item = &'a Arc<Entry>>)> {
+    ) -> impl Iterator<Item = (&'a Source, usize, impl Iterator<Item = &'a Arc<CatalogEntry>>)> {
         let groups = self.by_tag().get(capability).into_iter().flatten();
         groups.filter_map(|group| {
             let first = self.entries.get(*group.first()?)?;
@@ -204,7 +204,7 @@ impl Catalog {
     }
 
     /// Every tool.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         self.entries.iter()
     }
 
@@ -221,7 +221,7 @@ impl Catalog {
     }
 
     /// The scripts of skills that a call by this name or capability may reach.
-    pub fn scripts<'a>(&'a self, by: CallBy, tool: &'a str) -> impl Iterator<Item = &'a Arc<Entry>> {
+    pub fn scripts<'a>(&'a self, by: CallBy, tool: &'a str) -> impl Iterator<Item = &'a Arc<CatalogEntry>> {
         let tool = Some(tool).filter(|_| self.has_scripts);
         let (name, capability) = match by {
             CallBy::Name => (tool, None),

@@ -24,7 +24,7 @@ pub mod tags;
 pub mod verify;
 
 pub use brief::OutputLimits;
-pub use catalog::{Catalog, CatalogCell, Entry, Projection};
+pub use catalog::{Catalog, CatalogCell, CatalogEntry, Projection};
 pub use deadlines::Deadlines;
 pub use engine::Engine;
 pub use nested_relay::{NestedResult, run_with_nested};

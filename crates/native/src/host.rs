@@ -17,11 +17,11 @@ use crate::tagged::tags_of;
 #[derive(Default)]
 pub struct NativeHost {
     /// Replaced as a whole, so that readers never block.
-    tools: ArcSwap<BTreeMap<ToolName, Entry>>,
+    tools: ArcSwap<BTreeMap<ToolName, RegisteredTool>>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct RegisteredTool {
     /// The definition at the time of registration.
     tool: Tool,
     code: Arc<dyn NativeTool>,
@@ -41,7 +41,7 @@ impl NativeHost {
     pub fn add(&self, code: Arc<dyn NativeTool>) -> Option<Arc<dyn NativeTool>> {
         let definition = code.definition();
         let tags = tags_of(&definition);
-        let entry = Entry { tool: Tool { tags, ..Tool::new(Source::Native, definition) }, code };
+        let entry = RegisteredTool { tool: Tool { tags, ..Tool::new(Source::Native, definition) }, code };
         let name = entry.tool.name().clone();
         let before = self.tools.rcu(|tools| {
             let mut tools = BTreeMap::clone(tools);

@@ -32,7 +32,7 @@ const MIN_SIMILARITY: f32 = 0.35;
 const BLOCK: usize = 512;
 
 /// A stem and its forms in input order.
-struct Entry {
+struct StemEntry {
     stem: String,
     forms: Vec<String>,
 }
@@ -71,16 +71,16 @@ fn is_word(word: &str) -> bool {
     LENGTHS.contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-fn entries(words: &[String]) -> Vec<Entry> {
+fn entries(words: &[String]) -> Vec<StemEntry> {
     let stemmer = Stemmer::create(Algorithm::English);
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<StemEntry> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for word in words {
         let stem =
             if word.len() < MIN_STEMMED_CHARS { word.clone() } else { stemmer.stem(word).into_owned() };
         let index = *places.entry(stem.clone()).or_insert(entries.len());
         if index == entries.len() {
-            entries.push(Entry { stem, forms: Vec::new() });
+            entries.push(StemEntry { stem, forms: Vec::new() });
         }
         if let Some(entry) = entries.get_mut(index).filter(|entry| entry.forms.len() < MAX_FORMS) {
             entry.forms.push(word.clone());
@@ -90,7 +90,7 @@ fn entries(words: &[String]) -> Vec<Entry> {
 }
 
 /// One row per stem: the mean of its forms, normalized to length 1. The first form, the most frequent one, counts twice.
-fn vectors(model: &SentenceEncoder, entries: &[Entry]) -> Result<Array2<f32>> {
+fn vectors(model: &SentenceEncoder, entries: &[StemEntry]) -> Result<Array2<f32>> {
     let texts: Vec<&str> = entries.iter().flat_map(|entry| &entry.forms).map(String::as_str).collect();
     let mut made = model.embed(&texts)?.into_iter();
     let mut rows = Array2::<f32>::zeros((entries.len(), model.size()));
@@ -125,7 +125,7 @@ fn neighbours(vectors: &Array2<f32>) -> Vec<Vec<(usize, f32)>> {
 }
 
 /// Writes the format described in `data/README.md`, without stems that have no neighbours.
-fn write(target: &str, entries: &[Entry], related: &[Vec<(usize, f32)>]) -> Result<()> {
+fn write(target: &str, entries: &[StemEntry], related: &[Vec<(usize, f32)>]) -> Result<()> {
     let mut places: HashMap<usize, u16> = HashMap::new();
     let with_some = || (0..).zip(entries).zip(related).filter(|(_, neighbours)| !neighbours.is_empty());
     for ((number, _), _) in with_some() {

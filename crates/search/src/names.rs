@@ -43,7 +43,7 @@ pub(crate) struct NameMention {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct IndexedName {
     letters: u64,
     length: u16,
     document: u32,
@@ -53,7 +53,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     by_key: TermMap<Vec<u32>>,
-    entries: Vec<Entry>,
+    entries: Vec<IndexedName>,
 }
 
 impl Names {
@@ -67,7 +67,7 @@ impl Names {
             // Prefixed by the server's name, as gateways write it.
             let qualified = key_of(&document.tool.source.to_string()) + key;
             by_key.entry(Term::of(&qualified)).or_default().push(number);
-            entries.push(Entry { letters: letters_of(key), length: length(key), document: number });
+            entries.push(IndexedName { letters: letters_of(key), length: length(key), document: number });
         }
         Self { by_key, entries }
     }

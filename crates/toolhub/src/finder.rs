@@ -10,7 +10,9 @@ use toolhub_core::ports::HubStore;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{BoxFuture, Event, EventKind, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
-use toolhub_engine::{Catalog, Engine, Entry, MAX_SUGGESTIONS, Request as RouteRequest, similar_names};
+use toolhub_engine::{
+    Catalog, CatalogEntry, Engine, MAX_SUGGESTIONS, Request as RouteRequest, similar_names,
+};
 use toolhub_search::{Hit, Index, Request, SentenceEncoder, Settings, ToolHistory, VectorCache};
 
 /// The number of recent calls that are compared with a request.
@@ -209,7 +211,7 @@ impl Finder {
 /// The sources whose tools differ.
 fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
     let by_source = |catalog: &Catalog| {
-        let mut entries_by_source: HashMap<Source, Vec<*const Entry>> = HashMap::new();
+        let mut entries_by_source: HashMap<Source, Vec<*const CatalogEntry>> = HashMap::new();
         for entry in catalog.iter() {
             entries_by_source.entry(entry.tool.source.clone()).or_default().push(Arc::as_ptr(entry));
         }
@@ -221,7 +223,7 @@ fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
 
 /// Whether a tool can be found. Quarantined tools are not shown to a model, since their texts may be the reason. `use_skill` is
 /// shown separately with the skills: its text describes all of them, and would match every request.
-fn is_visible(entry: &Entry) -> bool {
+fn is_visible(entry: &CatalogEntry) -> bool {
     let tool = &entry.tool;
     let of_skills = tool.source == Source::Skill && tool.name().as_str() == toolhub_core::USE_SKILL;
     // Code mode shows it; its text would match requests for other tools.
@@ -229,7 +231,7 @@ fn is_visible(entry: &Entry) -> bool {
     tool.approval != ApprovalStatus::Quarantined && !of_skills && !of_scripts
 }
 
-fn tagged(entry: &Entry) -> Tool {
+fn tagged(entry: &CatalogEntry) -> Tool {
     Tool { tags: entry.tags().to_vec(), ..entry.tool.clone() }
 }
 

@@ -14,7 +14,7 @@ use toolhub_core::lang::Lang;
 use toolhub_core::model::{OfferedTool, ToolPresentation};
 use toolhub_core::tool::{ApprovalStatus, Tool};
 use toolhub_core::{ControlProperty, ControlTool, RUN_SCRIPT, RawJson, Source, ToolName, USE_SKILL};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 
 pub use tokens::tokens;
 
@@ -133,7 +133,7 @@ pub fn build(
         let rivals = servers.rivals(name).into_iter();
         let rivals =
             rivals.filter(|entry| entry.tool.approval != ApprovalStatus::Quarantined && allowlist.has(name));
-        let named = |entry: &Arc<Entry>| {
+        let named = |entry: &Arc<CatalogEntry>| {
             let name = format!("{}__{name}", entry.tool.source);
             Tool { definition: entry.tool.definition.renamed(&name).into(), ..entry.tool.clone() }
         };

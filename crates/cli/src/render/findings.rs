@@ -2,7 +2,7 @@
 
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 use toolhub_engine::definition_scan::{Finding, escape_invisible};
 
 use crate::app::App;
@@ -10,7 +10,7 @@ use crate::render::screen::{BAD, ODD};
 use crate::render::table::{Cell, fold};
 
 /// A short status of a tool for a list; empty if there is none.
-pub(crate) fn mark(entry: &Entry, lang: Lang) -> Cell {
+pub(crate) fn mark(entry: &CatalogEntry, lang: Lang) -> Cell {
     let mut labels = Vec::new();
     match entry.tool.approval {
         ApprovalStatus::Quarantined => labels.push(lang.choose("held back", "已隔离")),
@@ -64,7 +64,7 @@ pub(crate) fn as_json(findings: &[Finding], lang: Lang) -> RawJson {
 }
 
 /// A tool as JSON, with its findings.
-pub(crate) fn described(entry: &Entry, lang: Lang) -> RawObject {
+pub(crate) fn described(entry: &CatalogEntry, lang: Lang) -> RawObject {
     let mut output = entry.describe();
     if !entry.findings().is_empty() {
         let key = if output.contains("suspicious") { "toolhub/suspicious" } else { "suspicious" };
@@ -74,7 +74,7 @@ pub(crate) fn described(entry: &Entry, lang: Lang) -> RawObject {
 }
 
 /// Names for a warning: the first few, and the number of others.
-pub(crate) fn names<'a>(entries: impl Iterator<Item = &'a Entry>, lang: Lang) -> String {
+pub(crate) fn names<'a>(entries: impl Iterator<Item = &'a CatalogEntry>, lang: Lang) -> String {
     const MAX_LISTED_NAMES: usize = 5;
     let all: Vec<String> = entries
         .map(|entry| format!("`{}` ({})", escape_invisible(entry.tool.name().as_str()), entry.tool.source))

@@ -18,7 +18,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::millis::DAY;
 use toolhub_core::principal::Origin;
 use toolhub_core::{Localize as _, Principal, RawJson, Role};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 
 use super::overview::usable_profiles;
 use super::own_edit::record_own_edit;
@@ -474,7 +474,12 @@ async fn simulate_history(
     Ok(simulation)
 }
 
-fn decide_call(rules: &RuleSet, principal: &Principal, entry: &Entry, record: &CallRecord) -> Decision {
+fn decide_call(
+    rules: &RuleSet,
+    principal: &Principal,
+    entry: &CatalogEntry,
+    record: &CallRecord,
+) -> Decision {
     let names = tool_names(&entry.tool);
     let mut resource =
         Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(DEFAULT_PROFILE);

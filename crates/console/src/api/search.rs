@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub::OfferedTool;
 use toolhub_core::{Role, Roles};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 
 use super::tools::{ListedDefinition, Tool, offered, summary};
 use crate::problem::Problem;
@@ -102,7 +102,7 @@ async fn find_hits(context: &ConsoleContext<'_>, request: &SearchRequest) -> Res
         same_name.iter().find(|offered| offered.sources.contains(&tool.source)).copied()
     };
     // Scores and confidence depend on all tools that are searched: hidden ones are left out before.
-    let is_visible = |entry: &Entry| find(&entry.tool).is_some();
+    let is_visible = |entry: &CatalogEntry| find(&entry.tool).is_some();
     let visible = Arc::new(context.hub().catalog().filtered(is_visible));
     let mut depth = limit.saturating_mul(DEPTH_FACTOR);
     loop {

@@ -11,7 +11,7 @@ use toolhub_access::may_decide_changed_tools;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject, Role, Roles, Source, ToolError};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 
 use super::disabled_tool::disabled_tool;
 use super::overview::{ToolCount, tool_count};
@@ -263,7 +263,7 @@ fn unknown_tool(name: &str) -> Problem {
 }
 
 /// The catalog entry of the first source that serves a tool.
-fn entry_of(context: &ConsoleContext<'_>, tool: &OfferedTool) -> Option<Arc<Entry>> {
+fn entry_of(context: &ConsoleContext<'_>, tool: &OfferedTool) -> Option<Arc<CatalogEntry>> {
     let catalog = context.hub().catalog();
     let mut named = catalog.named(tool.tool.as_str());
     named.find(|entry| tool.sources.contains(&entry.tool.source)).cloned()

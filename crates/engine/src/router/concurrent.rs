@@ -6,7 +6,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
 
 use super::policy::{Policy, Strategy};
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::score::{Score, Scores};
 
 /// Candidates in execution order.
@@ -14,7 +14,7 @@ pub(super) struct OrderedCandidates<'a> {
     pub(super) strategy: Strategy,
     /// Number of leading candidates that start at the same time.
     pub(super) batch: usize,
-    pub(super) entries: Vec<&'a Arc<Entry>>,
+    pub(super) entries: Vec<&'a Arc<CatalogEntry>>,
     /// Scores of the candidates that run concurrently; empty if none do.
     pub(super) scores: Vec<Score>,
 }
@@ -33,7 +33,7 @@ impl CandidateSelection<'_> {
     /// Orders the candidates and selects the strategy. `group` is in routing order.
     pub(super) fn order_candidates<'a>(
         &self,
-        group: Vec<&'a Arc<Entry>>,
+        group: Vec<&'a Arc<CatalogEntry>>,
         reasons: &mut Vec<LocalizedText>,
     ) -> OrderedCandidates<'a> {
         let (safe, other): (Vec<_>, Vec<_>) =
@@ -85,7 +85,7 @@ impl CandidateSelection<'_> {
 
     /// Whether the owner declares sources of this name equivalent: several servers, which are only candidates together if they
     /// are declared, or a server and the native tools. Equal names do not imply equal behaviour.
-    fn are_declared_equivalent(&self, group: &[&Arc<Entry>]) -> bool {
+    fn are_declared_equivalent(&self, group: &[&Arc<CatalogEntry>]) -> bool {
         let servers: Vec<_> =
             group.iter().filter(|entry| entry.tool.source.kind() == SourceKind::Mcp).collect();
         match servers[..] {
@@ -98,7 +98,7 @@ impl CandidateSelection<'_> {
     }
 
     /// Selects race or merge, with the reason.
-    fn strategy(&self, safe: &[&Arc<Entry>]) -> (Strategy, LocalizedText) {
+    fn strategy(&self, safe: &[&Arc<CatalogEntry>]) -> (Strategy, LocalizedText) {
         if self.capability.is_some() && safe.len() <= 2 {
             return (
                 Strategy::Merge,
@@ -135,19 +135,19 @@ impl CandidateSelection<'_> {
     /// capability are shuffled to spread the load; others keep the routing order.
     fn order<'a>(
         &self,
-        mut safe: Vec<&'a Arc<Entry>>,
+        mut safe: Vec<&'a Arc<CatalogEntry>>,
         reasons: &mut Vec<LocalizedText>,
-    ) -> (Vec<&'a Arc<Entry>>, Vec<Score>) {
+    ) -> (Vec<&'a Arc<CatalogEntry>>, Vec<Score>) {
         if self.capability.is_some() {
             fastrand::Rng::with_seed(self.seed).shuffle(&mut safe);
         }
-        let mut scored: Vec<(&Arc<Entry>, Score)> = safe
+        let mut scored: Vec<(&Arc<CatalogEntry>, Score)> = safe
             .into_iter()
             .map(|entry| (entry, self.scores.of(&entry.tool.source, entry.tool.name())))
             .collect();
         let latest = scored.iter().filter_map(|(_, score)| score.last_success).max();
         scored.sort_by(|(left, left_score), (right, right_score)| {
-            let key = |entry: &Arc<Entry>, score: &Score| {
+            let key = |entry: &Arc<CatalogEntry>, score: &Score| {
                 (latest.is_none() || score.last_success != latest, priority(entry))
             };
             key(left, left_score)
@@ -168,7 +168,7 @@ impl CandidateSelection<'_> {
     }
 }
 
-fn priority(entry: &Entry) -> u8 {
+fn priority(entry: &CatalogEntry) -> u8 {
     match entry.tool.source.kind() {
         SourceKind::Native => 0,
         SourceKind::Skill => 1,
@@ -177,13 +177,13 @@ fn priority(entry: &Entry) -> u8 {
 }
 
 /// The tags that all entries share, in the order of the first entry.
-fn shared_tags<'a>(safe: &[&'a Arc<Entry>]) -> Vec<&'a str> {
+fn shared_tags<'a>(safe: &[&'a Arc<CatalogEntry>]) -> Vec<&'a str> {
     let Some((first, others)) = safe.split_first() else { return Vec::new() };
     let shared = first.tags().iter().filter(|tag| others.iter().all(|entry| entry.tags().contains(tag)));
     shared.map(String::as_str).collect()
 }
 
-fn one_by_one(other: &[&Arc<Entry>]) -> LocalizedText {
+fn one_by_one(other: &[&Arc<CatalogEntry>]) -> LocalizedText {
     let names = other.iter().map(|entry| entry.tool.source.to_string()).collect::<Vec<_>>().join(", ");
     if names.is_empty() {
         return LocalizedText::new("one after another", "依次尝试");

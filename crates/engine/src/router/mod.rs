@@ -16,7 +16,7 @@ use toolhub_core::{CallBy, Coercion, Localize as _, RawJson, Source, Tool, ToolE
 use self::concurrent::{CandidateSelection, OrderedCandidates};
 use self::single_candidate::single_candidate;
 use self::unknown_tool::{unknown, unknown_qualified};
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::{Catalog, CatalogEntry};
 use crate::coerce::{Coerced, coerce};
 use crate::schema::{Instance, Steps};
 use crate::score::{Score, Scores};
@@ -66,7 +66,7 @@ impl<'a> Request<'a> {
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// The tool.
-    pub entry: Arc<Entry>,
+    pub entry: Arc<CatalogEntry>,
     /// Reason for its position.
     pub why: LocalizedText,
     /// The coerced arguments, if the call's own did not match the schema.
@@ -184,10 +184,10 @@ fn by_name<'a>(
     Lookup { request, check, only }: Lookup<'_>,
     context: RoutingContext<'a>,
     reasons: &mut Vec<LocalizedText>,
-) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
+) -> Result<Vec<&'a Arc<CatalogEntry>>, ToolError> {
     let named = context.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source));
-    let named: Vec<&Arc<Entry>> = ordered(named, context.policy);
-    let group: Vec<&Arc<Entry>> = match only {
+    let named: Vec<&Arc<CatalogEntry>> = ordered(named, context.policy);
+    let group: Vec<&Arc<CatalogEntry>> = match only {
         Some(only) => named.iter().copied().filter(|entry| entry.tool.source == *only).collect(),
         None => named.clone(),
     };
@@ -209,9 +209,9 @@ fn by_name<'a>(
 }
 
 /// Resolves `source__name`.
-fn qualified<'a>(request: Request<'_>, context: RoutingContext<'a>) -> Option<&'a Arc<Entry>> {
+fn qualified<'a>(request: Request<'_>, context: RoutingContext<'a>) -> Option<&'a Arc<CatalogEntry>> {
     let (source, name) = request.tool.split_once("__")?;
-    let is_meant = |entry: &&Arc<Entry>| {
+    let is_meant = |entry: &&Arc<CatalogEntry>| {
         let place = &entry.tool.source;
         place.to_string() == source && request.admits(place) && context.policy.rank(place).is_some()
     };
@@ -221,15 +221,15 @@ fn qualified<'a>(request: Request<'_>, context: RoutingContext<'a>) -> Option<&'
 /// Removes tools of all servers but the first: equal names do not imply equal behaviour, unless the policy declares
 /// the servers equivalent. Skills and native tools stay, in the configured order.
 fn of_one_server<'a>(
-    mut entries: Vec<&'a Arc<Entry>>,
+    mut entries: Vec<&'a Arc<CatalogEntry>>,
     policy: &Policy,
     reasons: &mut Vec<LocalizedText>,
-) -> Vec<&'a Arc<Entry>> {
-    let is_server = |entry: &Arc<Entry>| matches!(entry.tool.source, Source::Server(_));
+) -> Vec<&'a Arc<CatalogEntry>> {
+    let is_server = |entry: &Arc<CatalogEntry>| matches!(entry.tool.source, Source::Server(_));
     let Some(first) = entries.iter().find(|entry| is_server(entry)).map(|entry| &entry.tool.source) else {
         return entries;
     };
-    let stays = |entry: &Arc<Entry>| {
+    let stays = |entry: &Arc<CatalogEntry>| {
         let place = &entry.tool.source;
         !is_server(entry) || place == first || policy.are_equivalent(place, first)
     };
@@ -250,7 +250,7 @@ fn by_capability<'a>(
     Lookup { request, check, only }: Lookup<'_>,
     context: RoutingContext<'a>,
     reasons: &mut Vec<LocalizedText>,
-) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
+) -> Result<Vec<&'a Arc<CatalogEntry>>, ToolError> {
     // Sorts whole sources, so that the cost does not depend on their number of tools.
     let admitted = |source: &Source| request.admits(source) && only.is_none_or(|only| source == only);
     let tagged = context.catalog.tagged(capability).filter(|(source, ..)| admitted(source));
@@ -260,7 +260,7 @@ fn by_capability<'a>(
     groups.sort_by_key(|(rank, ..)| *rank);
     let have = groups.iter().map(|(_, count, _)| count).sum();
     let group = groups.into_iter().flat_map(|(.., entries)| entries);
-    let fits = |entry: &Arc<Entry>| {
+    let fits = |entry: &Arc<CatalogEntry>| {
         request.arguments.is_none_or(|received| match check.accepts(entry) {
             Ok(_) => {
                 let coerced = check.coerced_for(entry);
@@ -270,7 +270,7 @@ fn by_capability<'a>(
         })
     };
     let mut held_back = None;
-    let mut usable = |entry: &Arc<Entry>| {
+    let mut usable = |entry: &Arc<CatalogEntry>| {
         let usable = entry.tool.approval != ApprovalStatus::Quarantined;
         if !usable {
             held_back.get_or_insert((entry.tool.name().clone(), entry.tool.source.clone()));
@@ -300,8 +300,8 @@ fn by_capability<'a>(
 
 /// Removes state-changing tools of all servers but the first that has one: a change that failed on one server must
 /// not be repeated on another, unless the policy declares the servers equivalent.
-fn of_one_changing_server(entries: &mut Vec<&Arc<Entry>>, policy: &Policy) {
-    let changes = |entry: &Arc<Entry>| {
+fn of_one_changing_server(entries: &mut Vec<&Arc<CatalogEntry>>, policy: &Policy) {
+    let changes = |entry: &Arc<CatalogEntry>| {
         matches!(entry.tool.source, Source::Server(_)) && !entry.tool.hints().may_repeat()
     };
     let Some(first) = entries.iter().find(|entry| changes(entry)).map(|entry| entry.tool.source.clone())
@@ -314,9 +314,9 @@ fn of_one_changing_server(entries: &mut Vec<&Arc<Entry>>, policy: &Policy) {
 
 /// Removes quarantined tools. Returns an error if none is left.
 fn without_quarantined<'a>(
-    group: Vec<&'a Arc<Entry>>,
+    group: Vec<&'a Arc<CatalogEntry>>,
     reasons: &mut Vec<LocalizedText>,
-) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
+) -> Result<Vec<&'a Arc<CatalogEntry>>, ToolError> {
     let mut held_back = None;
     let mut usable_entries = Vec::with_capacity(group.len());
     for entry in group {
@@ -378,7 +378,10 @@ fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -
 }
 
 /// The tools that the policy allows, in its order.
-fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> Vec<&'a Arc<Entry>> {
+fn ordered<'a>(
+    tools: impl Iterator<Item = &'a Arc<CatalogEntry>>,
+    policy: &Policy,
+) -> Vec<&'a Arc<CatalogEntry>> {
     let mut ranked: Vec<_> =
         tools.filter_map(|entry| Some((policy.rank(&entry.tool.source)?, entry))).collect();
     ranked.sort_by_key(|(rank, _)| *rank);
@@ -388,9 +391,9 @@ fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> 
 /// Tools whose schema accepts the arguments. If none does, returns the error of the first one.
 fn fitting<'a>(
     check: &ArgumentCheck<'_>,
-    group: &[&'a Arc<Entry>],
+    group: &[&'a Arc<CatalogEntry>],
     reasons: &mut Vec<LocalizedText>,
-) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
+) -> Result<Vec<&'a Arc<CatalogEntry>>, ToolError> {
     let mut fitting = Vec::with_capacity(group.len());
     let mut complaint = None;
     for entry in group {
@@ -426,12 +429,12 @@ struct ArgumentCheck<'a> {
     arguments: Option<Instance<'a>>,
     coercion: Coercion,
     /// The coerced arguments per candidate.
-    coerced: RefCell<Vec<(Arc<Entry>, Coerced)>>,
+    coerced: RefCell<Vec<(Arc<CatalogEntry>, Coerced)>>,
 }
 
 impl ArgumentCheck<'_> {
     /// Whether a tool accepts the arguments; `Ok(true)` means that they had to be coerced.
-    fn accepts(&self, entry: &Arc<Entry>) -> Result<bool, ToolError> {
+    fn accepts(&self, entry: &Arc<CatalogEntry>) -> Result<bool, ToolError> {
         let coerced = match &self.arguments {
             Some(arguments) => arguments.steps().with_share(|| self.suited(entry, arguments))?,
             None => None,
@@ -442,12 +445,12 @@ impl ArgumentCheck<'_> {
     }
 
     /// The coerced arguments for a tool that accepts them only in this form.
-    fn coerced_for(&self, entry: &Arc<Entry>) -> Option<Coerced> {
+    fn coerced_for(&self, entry: &Arc<CatalogEntry>) -> Option<Coerced> {
         let coerced_entries = self.coerced.borrow();
         coerced_entries.iter().find(|(of, _)| Arc::ptr_eq(of, entry)).map(|(_, coerced)| coerced.clone())
     }
 
-    fn suited(&self, entry: &Entry, arguments: &Instance<'_>) -> Result<Option<Coerced>, ToolError> {
+    fn suited(&self, entry: &CatalogEntry, arguments: &Instance<'_>) -> Result<Option<Coerced>, ToolError> {
         let raw = arguments.raw();
         if entry.certainly_accepts(raw, self.coercion) {
             return Ok(None);
@@ -474,7 +477,7 @@ impl ArgumentCheck<'_> {
     }
 }
 
-fn order_text(policy: &Policy, fitting: &[&Arc<Entry>], offered: usize) -> LocalizedText {
+fn order_text(policy: &Policy, fitting: &[&Arc<CatalogEntry>], offered: usize) -> LocalizedText {
     let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>();
     let (order, order_zh) = (order.join(", "), order.join("、"));
     match fitting {
@@ -506,7 +509,7 @@ enum PositionRule {
 }
 
 fn why(
-    entry: &Arc<Entry>,
+    entry: &Arc<CatalogEntry>,
     place: usize,
     position_rule: PositionRule,
     ordered_candidates: &OrderedCandidates<'_>,

@@ -7,14 +7,14 @@ use toolhub_core::CallBy;
 use toolhub_core::tool::ApprovalStatus;
 
 use super::{Request, RoutingContext};
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 
 /// Returns the only tool of this name if no decision is needed: no other tool has the name, the tool may be used, its
 /// schema certainly accepts the arguments unchanged, and no reasons are requested.
 pub(super) fn single_candidate<'a>(
     request: Request<'_>,
     context: RoutingContext<'a>,
-) -> Option<&'a Arc<Entry>> {
+) -> Option<&'a Arc<CatalogEntry>> {
     if request.with_reasons || request.by != CallBy::Name || request.source.is_some() {
         return None;
     }

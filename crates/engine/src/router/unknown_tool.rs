@@ -7,7 +7,7 @@ use toolhub_core::suggest::{MAX_SUGGESTIONS, similar_names};
 use toolhub_core::{Source, ToolError};
 
 use super::policy::Policy;
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::{Catalog, CatalogEntry};
 
 /// The error for an unknown name; for `server__name`, it states that the server has no such tool.
 pub(super) fn unknown_qualified(tool: &str, policy: &Policy, catalog: &Catalog) -> ToolError {
@@ -16,7 +16,7 @@ pub(super) fn unknown_qualified(tool: &str, policy: &Policy, catalog: &Catalog) 
     let Some((id, name)) = split.and_then(|(prefix, name)| Some((server(prefix)?, name))) else {
         return unknown(tool, None, &[], catalog);
     };
-    let named: Vec<&Arc<Entry>> = catalog.named(name).collect();
+    let named: Vec<&Arc<CatalogEntry>> = catalog.named(name).collect();
     let error = unknown(name, Some(&Source::Server(id.clone())), &named, catalog);
     match error {
         ToolError::UnknownTool(mut unknown) => {
@@ -30,7 +30,7 @@ pub(super) fn unknown_qualified(tool: &str, policy: &Policy, catalog: &Catalog) 
 pub(super) fn unknown(
     tool: &str,
     only: Option<&Source>,
-    named: &[&Arc<Entry>],
+    named: &[&Arc<CatalogEntry>],
     catalog: &Catalog,
 ) -> ToolError {
     let names: Vec<&str> = match only {

@@ -3,7 +3,7 @@
 use security_framework::passwords::{delete_generic_password, get_generic_password, set_generic_password};
 use zeroize::Zeroizing;
 
-use super::Entry;
+use super::KeyringEntry;
 
 const SERVICE: &str = "toolhub";
 
@@ -13,23 +13,23 @@ pub(super) fn is_available() -> bool {
 
 /// The keychain may prompt the user, so it must not block a thread of the runtime.
 async fn with_account<T: Send + 'static>(
-    entry: &Entry,
+    entry: &KeyringEntry,
     work: impl FnOnce(&str) -> Option<T> + Send + 'static,
 ) -> Option<T> {
     let account = format!("{} {}", entry.key, entry.home);
     tokio::task::spawn_blocking(move || work(&account)).await.ok()?
 }
 
-pub(super) async fn read(entry: &Entry) -> Option<Zeroizing<String>> {
+pub(super) async fn read(entry: &KeyringEntry) -> Option<Zeroizing<String>> {
     let bytes = with_account(entry, |account| get_generic_password(SERVICE, account).ok()).await?;
     String::from_utf8(bytes).ok().map(Zeroizing::new)
 }
 
-pub(super) async fn write(entry: &Entry, text: &str) -> Option<()> {
+pub(super) async fn write(entry: &KeyringEntry, text: &str) -> Option<()> {
     let text = Zeroizing::new(text.to_owned());
     with_account(entry, move |account| set_generic_password(SERVICE, account, text.as_bytes()).ok()).await
 }
 
-pub(super) async fn remove(entry: &Entry) -> Option<()> {
+pub(super) async fn remove(entry: &KeyringEntry) -> Option<()> {
     with_account(entry, |account| delete_generic_password(SERVICE, account).ok()).await
 }

@@ -16,7 +16,7 @@ const KEYRING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The attributes of a keyring entry.
 #[cfg_attr(windows, expect(dead_code, reason = "Windows has no keyring support"))]
-struct Entry {
+struct KeyringEntry {
     home: String,
     key: String,
 }
@@ -48,8 +48,8 @@ impl Keyring {
         answer.ok().flatten()
     }
 
-    fn entry(&self, key: &str) -> Entry {
-        Entry { home: self.home.clone(), key: key.to_owned() }
+    fn entry(&self, key: &str) -> KeyringEntry {
+        KeyringEntry { home: self.home.clone(), key: key.to_owned() }
     }
 
     /// Reads the text stored under a key.

@@ -3,20 +3,20 @@
 
 use zeroize::Zeroizing;
 
-use super::Entry;
+use super::KeyringEntry;
 
 pub(super) fn is_available() -> bool {
     false
 }
 
-pub(super) async fn read(_: &Entry) -> Option<Zeroizing<String>> {
+pub(super) async fn read(_: &KeyringEntry) -> Option<Zeroizing<String>> {
     None
 }
 
-pub(super) async fn write(_: &Entry, _: &str) -> Option<()> {
+pub(super) async fn write(_: &KeyringEntry, _: &str) -> Option<()> {
     None
 }
 
-pub(super) async fn remove(_: &Entry) -> Option<()> {
+pub(super) async fn remove(_: &KeyringEntry) -> Option<()> {
     None
 }

@@ -8,7 +8,7 @@ use tokio::process::Command;
 use toolhub_core::system_program;
 use zeroize::Zeroizing;
 
-use super::Entry;
+use super::KeyringEntry;
 
 /// Only in a desktop session: otherwise no prompt can unlock it.
 pub(super) fn is_available() -> bool {
@@ -17,21 +17,21 @@ pub(super) fn is_available() -> bool {
 }
 
 /// The command; `None` if the program is not installed.
-fn secret_tool(verb: &[&str], entry: &Entry) -> Option<Command> {
+fn secret_tool(verb: &[&str], entry: &KeyringEntry) -> Option<Command> {
     let mut command = Command::new(system_program("secret-tool")?);
     command.args(verb).args(["service", "toolhub", "home", &entry.home, "login", &entry.key]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     Some(command)
 }
 
-pub(super) async fn read(entry: &Entry) -> Option<Zeroizing<String>> {
+pub(super) async fn read(entry: &KeyringEntry) -> Option<Zeroizing<String>> {
     let child = secret_tool(&["lookup"], entry)?.stdout(Stdio::piped()).spawn().ok()?;
     let output = child.wait_with_output().await.ok()?;
     let text = String::from_utf8(output.stdout).ok().map(Zeroizing::new)?;
     (output.status.success() && !text.is_empty()).then_some(text)
 }
 
-pub(super) async fn write(entry: &Entry, text: &str) -> Option<()> {
+pub(super) async fn write(entry: &KeyringEntry, text: &str) -> Option<()> {
     let label = format!("--label=toolhub: {}", entry.key);
     // The text is passed through a pipe: command lines are visible to other users.
     let mut child = secret_tool(&["store", &label], entry)?.stdin(Stdio::piped()).spawn().ok()?;
@@ -41,6 +41,6 @@ pub(super) async fn write(entry: &Entry, text: &str) -> Option<()> {
     child.wait().await.ok()?.success().then_some(())
 }
 
-pub(super) async fn remove(entry: &Entry) -> Option<()> {
+pub(super) async fn remove(entry: &KeyringEntry) -> Option<()> {
     secret_tool(&["clear"], entry)?.status().await.ok()?.success().then_some(())
 }

@@ -25,11 +25,11 @@ pub(super) struct TokenCache<V> {
 }
 
 struct Generations<V> {
-    young: HashMap<TokenDigest, Entry<V>>,
-    old: HashMap<TokenDigest, Entry<V>>,
+    young: HashMap<TokenDigest, CachedToken<V>>,
+    old: HashMap<TokenDigest, CachedToken<V>>,
 }
 
-struct Entry<V> {
+struct CachedToken<V> {
     value: V,
     until: Instant,
 }
@@ -57,7 +57,7 @@ impl<V: Clone> TokenCache<V> {
     pub(super) fn insert(&self, digest: TokenDigest, value: V, until: Instant) {
         let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         generations.old.remove(&digest);
-        generations.insert(digest, Entry { value, until }, self.capacity);
+        generations.insert(digest, CachedToken { value, until }, self.capacity);
     }
 
     #[cfg(test)]
@@ -68,7 +68,7 @@ impl<V: Clone> TokenCache<V> {
 }
 
 impl<V> Generations<V> {
-    fn insert(&mut self, digest: TokenDigest, entry: Entry<V>, capacity: usize) {
+    fn insert(&mut self, digest: TokenDigest, entry: CachedToken<V>, capacity: usize) {
         if self.young.len() >= capacity && !self.young.contains_key(&digest) {
             self.old = std::mem::take(&mut self.young);
         }

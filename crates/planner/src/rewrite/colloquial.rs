@@ -23,14 +23,14 @@ enum EntryKind {
     Anywhere,
 }
 
-struct Entry {
+struct PhraseEntry {
     kind: EntryKind,
     plain: &'static str,
     phrase: String,
 }
 
 /// Sorted by length, longest first.
-static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+static ENTRIES: LazyLock<Vec<PhraseEntry>> = LazyLock::new(|| {
     let mut entries = Vec::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
         let mut columns = line.split('\t');
@@ -43,7 +43,7 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         };
         let plain = columns.next().unwrap_or_default();
         let phrases = columns.next().unwrap_or_default().split_whitespace();
-        entries.extend(phrases.map(|phrase| Entry { kind, plain, phrase: phrase.replace('_', " ") }));
+        entries.extend(phrases.map(|phrase| PhraseEntry { kind, plain, phrase: phrase.replace('_', " ") }));
     }
     entries.sort_by_key(|entry| {
         std::cmp::Reverse((entry.phrase.len(), entry.kind == EntryKind::VerbWithDestination))
@@ -105,7 +105,7 @@ pub(crate) fn plain(text: &str) -> Option<String> {
 }
 
 /// The text with the first applicable occurrence of an entry replaced.
-fn replaced(text: &str, entry: &Entry) -> Option<String> {
+fn replaced(text: &str, entry: &PhraseEntry) -> Option<String> {
     // Fast path: most phrases do not occur, and finding literals is expensive.
     if !text.to_ascii_lowercase().replace('’', "'").contains(&entry.phrase)
         || text.contains('’') && entry.phrase.contains('\'')
@@ -164,7 +164,7 @@ fn is_whole(text: &str, start: usize, end: usize) -> bool {
     !letter(text[..start].chars().next_back()) && !letter(text[end..].chars().next())
 }
 
-fn applies(masked: &str, start: usize, end: usize, entry: &Entry) -> bool {
+fn applies(masked: &str, start: usize, end: usize, entry: &PhraseEntry) -> bool {
     let before = &masked[..start];
     let is_verb = || before.trim().is_empty() || BEFORE_VERBS.iter().any(|word| before.ends_with(word));
     match entry.kind {

@@ -31,7 +31,7 @@ const TARGETS: [&str; 12] = [
 ];
 
 #[derive(Debug, Clone)]
-enum Entry {
+enum TestEntry {
     Program,
     Script,
     Text,
@@ -39,13 +39,13 @@ enum Entry {
     Link(usize),
 }
 
-fn entry() -> impl Strategy<Value = Entry> {
+fn entry() -> impl Strategy<Value = TestEntry> {
     prop_oneof![
-        3 => Just(Entry::Program),
-        1 => Just(Entry::Script),
-        1 => Just(Entry::Text),
-        2 => Just(Entry::Folder),
-        3 => (0..TARGETS.len()).prop_map(Entry::Link),
+        3 => Just(TestEntry::Program),
+        1 => Just(TestEntry::Script),
+        1 => Just(TestEntry::Text),
+        2 => Just(TestEntry::Folder),
+        3 => (0..TARGETS.len()).prop_map(TestEntry::Link),
     ]
 }
 
@@ -58,7 +58,7 @@ fn path() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(part, 1..5)
 }
 
-fn build(root: &Path, entries: &[(usize, usize, Entry)]) {
+fn build(root: &Path, entries: &[(usize, usize, TestEntry)]) {
     for folder in FOLDERS {
         fs::create_dir_all(root.join(folder)).unwrap();
         fs::write(root.join(folder).join("secret"), "s").unwrap();
@@ -74,11 +74,11 @@ fn build(root: &Path, entries: &[(usize, usize, Entry)]) {
             continue;
         }
         match entry {
-            Entry::Program => program(b"\x7fELF"),
-            Entry::Script => program(b"#!/bin/sh\n"),
-            Entry::Text => fs::write(&at, "text").unwrap(),
-            Entry::Folder => fs::create_dir(&at).unwrap(),
-            Entry::Link(target) => symlink(TARGETS[*target], &at).unwrap(),
+            TestEntry::Program => program(b"\x7fELF"),
+            TestEntry::Script => program(b"#!/bin/sh\n"),
+            TestEntry::Text => fs::write(&at, "text").unwrap(),
+            TestEntry::Folder => fs::create_dir(&at).unwrap(),
+            TestEntry::Link(target) => symlink(TARGETS[*target], &at).unwrap(),
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Tensors<'a> {
 
 /// The header entry of a tensor; its offsets are relative to the start of the tensor data.
 #[derive(Deserialize)]
-struct Entry {
+struct TensorEntry {
     dtype: String,
     shape: Vec<usize>,
     data_offsets: (u64, u64),
@@ -84,7 +84,7 @@ impl<'a> Tensors<'a> {
 
     fn numbers(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbeddingError> {
         let value = self.entries.get(name).ok_or_else(|| self.wrong(name, "is missing"))?;
-        let entry = Entry::deserialize(value).map_err(|error| self.wrong(name, &error.to_string()))?;
+        let entry = TensorEntry::deserialize(value).map_err(|error| self.wrong(name, &error.to_string()))?;
         let number = FloatType::named(&entry.dtype)
             .ok_or_else(|| self.wrong(name, &format!("has `{}`, expected F32, F16 or BF16", entry.dtype)))?;
         if entry.shape != shape {

@@ -19,7 +19,7 @@ const MAX_LIST_ITEMS: u64 = 100_000;
 
 /// A decoded call. `end.output` is `None`; `output_bytes` is the length of the output, if the call has one.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct BlockEntry {
     pub(crate) start: CallStart,
     pub(crate) end: CallEnd,
     pub(crate) output_bytes: Option<usize>,
@@ -67,7 +67,7 @@ pub(crate) fn encode(start: &CallStart, end: &CallEnd, audit: bool, out: &mut Ve
 }
 
 /// Decodes one call. Returns `None` if the bytes are not a whole entry.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<BlockEntry> {
     let mut reader = Reader { bytes };
     let version = reader.byte()?;
     if ![ENCODING_VERSION, VERSION_WITHOUT_PARENT, VERSION_WITHOUT_AUTHORIZATION].contains(&version) {
@@ -131,7 +131,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         parent,
     };
     let end = CallEnd { record, status, took, error, sources, attempts, output: None };
-    Some(Entry { start, end, output_bytes, audit })
+    Some(BlockEntry { start, end, output_bytes, audit })
 }
 
 fn put_number(out: &mut Vec<u8>, mut number: u64) {
@@ -344,7 +344,7 @@ mod tests {
     fn encodes_calls_without_a_parent_as_before() {
         // Bytes of the version without parents, written out: a change of the encoder cannot change them.
         let fixed = b"\x02\x02r1\x02c1\x01t\x05first\x00\x03hi\x06key:ci\x07rule 1\x00\x03\xe8\x07\x01\x05\x00\x01\x06native\x00\x00\x02{}\x00";
-        let Entry { start, end, audit, .. } = decode(fixed).unwrap();
+        let BlockEntry { start, end, audit, .. } = decode(fixed).unwrap();
         assert_eq!((start.record.as_str(), &start.parent), ("r1", &None));
         assert_eq!(start.authorization, authorization_of("key:ci", Some("rule 1"), None));
         assert!(start.may_change && audit);

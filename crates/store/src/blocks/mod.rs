@@ -11,7 +11,7 @@ use toolhub_audit::PendingRecords;
 use toolhub_core::Source;
 use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
 
-use self::entry::{Entry, status_code};
+use self::entry::{BlockEntry, status_code};
 use crate::audit::rows::push_call;
 use crate::journal::JournalRange;
 use crate::pending_statistics::PendingStatistics;
@@ -165,7 +165,7 @@ impl Block {
     /// The calls of a block that is stored as rows.
     pub(crate) fn finished_calls(&self) -> Vec<FinishedCall> {
         let mut outputs = self.outputs.as_slice();
-        let with_output = |mut entry: Entry| {
+        let with_output = |mut entry: BlockEntry| {
             if let Some(length) = entry.output_bytes {
                 let (output, rest) = outputs.split_at_checked(length)?;
                 entry.end.output = Some(json(String::from_utf8(output.to_vec()).ok()?));
@@ -178,7 +178,7 @@ impl Block {
 }
 
 /// Decodes the entries of a block. Stops at the first damaged one.
-pub(crate) fn decode_all(entries: &[u8]) -> impl Iterator<Item = Entry> + '_ {
+pub(crate) fn decode_all(entries: &[u8]) -> impl Iterator<Item = BlockEntry> + '_ {
     let mut rest = entries;
     std::iter::from_fn(move || {
         let (length, after) = rest.split_first_chunk::<4>()?;

@@ -3,7 +3,7 @@
 use toolhub_core::CallId;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
-use super::entry::{Entry, status_code};
+use super::entry::{BlockEntry, status_code};
 use super::{decode_all, sources_of};
 use crate::folded_text::folded_contains;
 use crate::query::{Conditions, Dialect, Value};
@@ -122,7 +122,7 @@ impl Scan {
     }
 
     /// Whether a call matches, by the same rules as the statement for rows.
-    fn is_match(&self, entry: &Entry) -> bool {
+    fn is_match(&self, entry: &BlockEntry) -> bool {
         let (query, start, end) = (&self.query, &entry.start, &entry.end);
         query.tool.as_deref().is_none_or(|tool| tool == start.tool.as_str())
             && query.status.is_none_or(|status| status == end.status)
@@ -151,8 +151,8 @@ impl Scan {
     }
 }
 
-fn record_of(entry: Entry) -> CallRecord {
-    let Entry { start, end, .. } = entry;
+fn record_of(entry: BlockEntry) -> CallRecord {
+    let BlockEntry { start, end, .. } = entry;
     CallRecord {
         start,
         status: end.status,

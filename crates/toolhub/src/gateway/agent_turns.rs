@@ -13,7 +13,7 @@ use toolhub_core::{
     BoxFuture, CallBy, CallerHandle, Coercion, Event, EventKind, EventSink, Lang, Outcome, Principal,
     RUN_SCRIPT, RawJson, RawObject, Source, Tool, ToolCall, ToolError, ToolName, ToolOutput,
 };
-use toolhub_engine::{Catalog, Entry, MAX_SUGGESTIONS, similar_names};
+use toolhub_engine::{Catalog, CatalogEntry, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 
 use super::Gateways;
@@ -189,7 +189,7 @@ impl<'a> PrincipalTools<'a> {
     fn new(backend: &'a HubBackend, turn: &AgentTurn<'_>) -> Self {
         let view = backend.view(&backend.access_of(turn.principal));
         // The model and the checks of its calls see the definitions that clients see, not those of the servers.
-        let is_selected = |entry: &Entry| (turn.selection)(&entry.tool);
+        let is_selected = |entry: &CatalogEntry| (turn.selection)(&entry.tool);
         let catalog = Arc::new(view.shown_catalog().filtered(is_selected));
         let caller = silent_caller(Arc::clone(turn.principal));
         Self { backend, catalog, view, caller }
@@ -206,7 +206,7 @@ impl<'a> PrincipalTools<'a> {
     fn target(&self, call: &ToolCall) -> Option<(&str, Target)> {
         let source = call.source.as_deref();
         let is_admitted =
-            |entry: &&Arc<Entry>| source.is_none_or(|source| entry.tool.source.to_string() == source);
+            |entry: &&Arc<CatalogEntry>| source.is_none_or(|source| entry.tool.source.to_string() == source);
         let entry = match call.by {
             CallBy::Name => self.catalog.named(call.tool.as_str()).find(is_admitted),
             CallBy::Capability => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toolhub_core::json::canonical;
 use toolhub_core::{ControlProperty, ControlTool, RUN_SCRIPT, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
-use toolhub_engine::{Catalog, Entry, Policy};
+use toolhub_engine::{Catalog, CatalogEntry, Policy};
 
 use super::name_holders::{HeldNameBudget, NameHolders};
 use super::overrides::{AwaitedOverride, BoundOverrides, OverrideInputs, ToolId, id_of};
@@ -46,7 +46,7 @@ fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
 }
 
 /// Whether the settings of a profile admit a tool, whatever its state and principal.
-pub(super) fn would_offer(profile: &ProfileSettings, entry: &Entry) -> bool {
+pub(super) fn would_offer(profile: &ProfileSettings, entry: &CatalogEntry) -> bool {
     let tags = if profile.tags.is_empty() { &[] } else { entry.tags() };
     !denied(&entry.tool, profile)
         && profile.has_source(&entry.tool.source.to_string())
@@ -71,15 +71,15 @@ pub(super) struct NameInputs<'a> {
 impl NameInputs<'_> {
     /// Whether tools with the same name are offered as one: the owner declared their sources equivalent, each tool is
     /// read-only or idempotent, and their arguments are equal.
-    fn is_shared(&self, group: &[&Arc<Entry>]) -> bool {
-        let repeatable = |entry: &&Arc<Entry>| {
+    fn is_shared(&self, group: &[&Arc<CatalogEntry>]) -> bool {
+        let repeatable = |entry: &&Arc<CatalogEntry>| {
             let hints = entry.tool.hints();
             hints.read_only == Some(true) || hints.idempotent == Some(true)
         };
         let declared = |sources: &Vec<String>| {
             group.iter().all(|entry| sources.contains(&entry.tool.source.to_string()))
         };
-        let schema = |entry: &Arc<Entry>| canonical(entry.tool.definition.input_schema().get());
+        let schema = |entry: &Arc<CatalogEntry>| canonical(entry.tool.definition.input_schema().get());
         group.iter().all(repeatable)
             && self.policy.equivalent.iter().any(declared)
             && group.first().is_some_and(|first| group.iter().all(|entry| schema(entry) == schema(first)))
@@ -93,21 +93,21 @@ impl NameInputs<'_> {
 
     /// The tools that the profile admits, grouped by name. The tools of a group are in routing order; groups are ordered by their
     /// first tool. Tools whose definitions are held back are among them: another tool must not take their names.
-    fn groups(&self, catalog: &Catalog) -> Vec<Vec<Arc<Entry>>> {
+    fn groups(&self, catalog: &Catalog) -> Vec<Vec<Arc<CatalogEntry>>> {
         let Self { policy, profile, .. } = self;
-        let admitted = |entry: &&Arc<Entry>| {
+        let admitted = |entry: &&Arc<CatalogEntry>| {
             (!is_owner_tool(&entry.tool) || profile.names_tool(entry.tool.name().as_str()))
                 && (!is_script_tool(&entry.tool) || profile.names_tool(RUN_SCRIPT))
                 && would_offer(profile, entry)
         };
-        let mut entries: Vec<((usize, usize), &Arc<Entry>)> = catalog
+        let mut entries: Vec<((usize, usize), &Arc<CatalogEntry>)> = catalog
             .iter()
             .filter(admitted)
             .filter_map(|entry| Some((policy.rank(&entry.tool.source)?, entry)))
             .collect();
         entries.sort_by_key(|(rank, _)| *rank);
         let mut places: HashMap<&ToolName, usize> = HashMap::new();
-        let mut groups: Vec<Vec<Arc<Entry>>> = Vec::new();
+        let mut groups: Vec<Vec<Arc<CatalogEntry>>> = Vec::new();
         for (_, entry) in entries {
             let order = *places.entry(entry.tool.name()).or_insert_with(|| {
                 groups.push(Vec::new());
@@ -118,7 +118,7 @@ impl NameInputs<'_> {
         groups
     }
 
-    fn bind(&self, groups: &[Vec<Arc<Entry>>]) -> BoundOverrides {
+    fn bind(&self, groups: &[Vec<Arc<CatalogEntry>>]) -> BoundOverrides {
         let none = HashMap::new();
         BoundOverrides::bind(&OverrideInputs {
             profile: self.profile,
@@ -142,7 +142,7 @@ impl NameInputs<'_> {
 pub(super) struct NamedTool {
     pub(super) name: String,
     /// The tools that may serve it: one, or those of sources that the owner declared equivalent.
-    pub(super) entries: Vec<Arc<Entry>>,
+    pub(super) entries: Vec<Arc<CatalogEntry>>,
     /// The key of its override in the profile.
     override_key: Option<String>,
     /// Whether it is offered only in a mode that needs it: the profile's allow list omits it.
@@ -309,7 +309,7 @@ fn assign(named: Vec<NamedTool>, profile: &ProfileSettings) -> Vec<NamedTool> {
 /// declared several equivalent. A native tool keeps its name; the others with that name get `source__name`. So do those of a source that
 /// holds too many names.
 fn named_tools(
-    group: Vec<Arc<Entry>>,
+    group: Vec<Arc<CatalogEntry>>,
     bound: &BoundOverrides,
     inputs: &NameInputs<'_>,
     budget: &mut HeldNameBudget<'_, Source>,
@@ -320,16 +320,16 @@ fn named_tools(
     for entry in &group {
         budget.admits(&qualified(&entry.tool.source, &name), &entry.tool.source);
     }
-    let key = |entry: &Arc<Entry>| bound.key_of(&id_of(entry)).map(str::to_owned);
+    let key = |entry: &Arc<CatalogEntry>| bound.key_of(&id_of(entry)).map(str::to_owned);
     let first_key = group.first().and_then(&key);
-    let members: Vec<&Arc<Entry>> = group.iter().collect();
+    let members: Vec<&Arc<CatalogEntry>> = group.iter().collect();
     let has_one_override = || members.iter().all(|entry| key(entry) == first_key);
     if members.len() > 1 && has_one_override() && inputs.is_shared(&members) {
         let override_key = first_key.clone();
         return vec![NamedTool { name, entries: group, override_key, is_mode_only: false }];
     }
     let is_alone = group.len() == 1;
-    let mut name_of = |entry: &Arc<Entry>| {
+    let mut name_of = |entry: &Arc<CatalogEntry>| {
         let source = &entry.tool.source;
         let may_hold = is_alone && inputs.may_hold(&name, source) && budget.admits(&name, source);
         let keeps = may_hold || *source == Source::Native;
@@ -349,10 +349,10 @@ fn named_tools(
 /// The tools of modes that the profile's allow list omits: without them the other tools could not be found. They reach only the
 /// tools of the profile.
 fn mode_tools(
-    groups: &[Vec<Arc<Entry>>],
+    groups: &[Vec<Arc<CatalogEntry>>],
     catalog: &Catalog,
     profile: &ProfileSettings,
-) -> Vec<Vec<Arc<Entry>>> {
+) -> Vec<Vec<Arc<CatalogEntry>>> {
     let is_mode_tool = |tool: &Tool| {
         ControlTool::of(tool).is_some_and(|control| {
             control.has(ControlProperty::SearchMode) || control.has(ControlProperty::CodeMode)

@@ -10,7 +10,7 @@ use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{
     BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, Source, ToolError, ToolName,
 };
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 
 use super::Gateways;
@@ -132,7 +132,7 @@ impl Gateways {
 
     /// The tools whose definitions are held back and that a profile would offer to the principal otherwise. A principal that
     /// neither profiles nor rules restrict gets all of them.
-    pub fn held_back_tools(&self, principal: &Arc<Principal>) -> Vec<Arc<Entry>> {
+    pub fn held_back_tools(&self, principal: &Arc<Principal>) -> Vec<Arc<CatalogEntry>> {
         let usable: Vec<(&Arc<HubBackend>, ProfileAccess)> = self
             .profiles
             .iter()
@@ -143,7 +143,7 @@ impl Gateways {
             principal.profiles.is_none() && usable.iter().all(|(_, access)| access.permissions().is_none());
         let catalog = self.hub().catalog();
         let held_back = catalog.iter().filter(|entry| entry.tool.approval == ApprovalStatus::Quarantined);
-        let is_offered = |entry: &&Arc<Entry>| {
+        let is_offered = |entry: &&Arc<CatalogEntry>| {
             usable
                 .iter()
                 .any(|(backend, access)| would_offer(&backend.profile, entry) && access.sees_tool(entry))

@@ -8,14 +8,14 @@ use std::sync::{Arc, OnceLock};
 use toolhub_core::source::SOURCE_SEPARATOR;
 use toolhub_core::{Source, ToolName};
 use toolhub_engine::reserved::hashed;
-use toolhub_engine::{Entry, Policy};
+use toolhub_engine::{CatalogEntry, Policy};
 
 use crate::settings::ProfileSettings;
 
 /// A tool: its source, and its name in the catalog.
 pub(super) type ToolId = (Source, ToolName);
 
-pub(super) fn id_of(entry: &Entry) -> ToolId {
+pub(super) fn id_of(entry: &CatalogEntry) -> ToolId {
     (entry.tool.source.clone(), entry.tool.name().clone())
 }
 
@@ -23,9 +23,9 @@ pub(super) fn id_of(entry: &Entry) -> ToolId {
 pub(super) struct OverrideInputs<'a> {
     pub(super) profile: &'a ProfileSettings,
     /// The tools that the profile admits, grouped by name and in routing order.
-    pub(super) groups: &'a [Vec<Arc<Entry>>],
+    pub(super) groups: &'a [Vec<Arc<CatalogEntry>>],
     /// Whether tools of one name are offered as one tool.
-    pub(super) is_shared: &'a dyn Fn(&[&Arc<Entry>]) -> bool,
+    pub(super) is_shared: &'a dyn Fn(&[&Arc<CatalogEntry>]) -> bool,
     /// The ids of the configured sources, enabled or not.
     pub(super) sources: &'a [String],
     /// The sources to which overrides without a source were bound before.
@@ -107,9 +107,9 @@ impl BoundOverrides {
     /// Binds an override without a source: to the native tool of that name, or to one server. That is the one to which it was bound
     /// before, as long as it is configured, or the first one in the configured order. A server that was never listed may offer the tool:
     /// if one comes before all others, there is no holder yet, however long it takes to answer.
-    fn bind_bare(&mut self, key: &str, group: &[Arc<Entry>], inputs: &OverrideInputs<'_>) {
+    fn bind_bare(&mut self, key: &str, group: &[Arc<CatalogEntry>], inputs: &OverrideInputs<'_>) {
         let Some(overridden) = inputs.profile.overrides.get(key) else { return };
-        let mut candidates: Vec<&Arc<Entry>> = group.iter().collect();
+        let mut candidates: Vec<&Arc<CatalogEntry>> = group.iter().collect();
         candidates.retain(|entry| !self.keys.contains_key(&id_of(entry)));
         let is_configured = |source: &&Source| inputs.sources.contains(&source.to_string());
         let before = self.holders.get(key).filter(is_configured).cloned();
@@ -138,7 +138,7 @@ impl BoundOverrides {
         if !is_awaited {
             self.holders.insert(key.to_owned(), holder.clone());
         }
-        let (holder_entries, others): (Vec<&Arc<Entry>>, Vec<&Arc<Entry>>) =
+        let (holder_entries, others): (Vec<&Arc<CatalogEntry>>, Vec<&Arc<CatalogEntry>>) =
             candidates.into_iter().partition(|entry| entry.tool.source == holder);
         self.keys.extend(holder_entries.into_iter().map(|entry| (id_of(entry), key.to_owned())));
         if others.is_empty() {
@@ -185,23 +185,23 @@ enum Reading {
 #[derive(Default)]
 struct SourceTools<'a> {
     /// By the name in the catalog.
-    by_name: HashMap<&'a str, &'a Arc<Entry>>,
+    by_name: HashMap<&'a str, &'a Arc<CatalogEntry>>,
     /// By the original name at the source.
-    by_wire_name: HashMap<&'a str, &'a Arc<Entry>>,
+    by_wire_name: HashMap<&'a str, &'a Arc<CatalogEntry>>,
 }
 
 /// The tools of a profile, by the names that keys of overrides use.
 struct ToolIndex<'a> {
-    groups: &'a [Vec<Arc<Entry>>],
-    by_name: HashMap<&'a str, &'a [Arc<Entry>]>,
+    groups: &'a [Vec<Arc<CatalogEntry>>],
+    by_name: HashMap<&'a str, &'a [Arc<CatalogEntry>]>,
     by_source: HashMap<String, SourceTools<'a>>,
     /// By the qualified name with a hash. Computed only if a key looks like one, since it needs a digest of each tool.
-    by_hash: OnceLock<HashMap<String, &'a Arc<Entry>>>,
+    by_hash: OnceLock<HashMap<String, &'a Arc<CatalogEntry>>>,
 }
 
 impl<'a> ToolIndex<'a> {
-    fn new(groups: &'a [Vec<Arc<Entry>>]) -> Self {
-        let mut by_name: HashMap<&str, &[Arc<Entry>]> = HashMap::new();
+    fn new(groups: &'a [Vec<Arc<CatalogEntry>>]) -> Self {
+        let mut by_name: HashMap<&str, &[Arc<CatalogEntry>]> = HashMap::new();
         let mut by_source: HashMap<&Source, SourceTools<'a>> = HashMap::new();
         for group in groups {
             if let Some(first) = group.first() {
@@ -218,18 +218,18 @@ impl<'a> ToolIndex<'a> {
     }
 
     /// The tools with this name in the catalog.
-    fn group(&self, name: &str) -> &'a [Arc<Entry>] {
+    fn group(&self, name: &str) -> &'a [Arc<CatalogEntry>] {
         self.by_name.get(name).copied().unwrap_or_default()
     }
 
     /// The tool with this qualified name with a hash. If several have it, the one of the source with the longest id is meant.
-    fn with_hash(&self, key: &str) -> Option<&'a Arc<Entry>> {
+    fn with_hash(&self, key: &str) -> Option<&'a Arc<CatalogEntry>> {
         if !has_hash(key) {
             return None;
         }
         let by_hash = self.by_hash.get_or_init(|| {
-            let mut by_hash: HashMap<String, &Arc<Entry>> = HashMap::new();
-            let length = |entry: &Entry| entry.tool.source.to_string().len();
+            let mut by_hash: HashMap<String, &Arc<CatalogEntry>> = HashMap::new();
+            let length = |entry: &CatalogEntry| entry.tool.source.to_string().len();
             for entry in self.groups.iter().flatten() {
                 match by_hash.entry(hashed(&entry.tool.source, entry.tool.name().as_str())) {
                     MapEntry::Vacant(vacant) => {
@@ -281,7 +281,7 @@ mod tests {
     const SERVERS: [&str; 3] = ["a", "a__b", "c_"];
 
     /// The tool that a key means, found by comparing it with the names of every tool.
-    fn scan(key: &str, groups: &[Vec<Arc<Entry>>], sources: &[String]) -> Reading {
+    fn scan(key: &str, groups: &[Vec<Arc<CatalogEntry>>], sources: &[String]) -> Reading {
         let entries = || groups.iter().flatten();
         let with_hash =
             entries().filter(|entry| hashed(&entry.tool.source, entry.tool.name().as_str()) == key);
@@ -308,7 +308,7 @@ mod tests {
                 let definition = ToolDefinition::parse(RawJson::from(json!({ "name": name }))).unwrap();
                 Tool::new(Source::Server(ServerId::new(SERVERS[*index])), definition)
             });
-            let groups: Vec<Vec<Arc<Entry>>> =
+            let groups: Vec<Vec<Arc<CatalogEntry>>> =
                 Catalog::new(tools).iter().map(|entry| vec![Arc::clone(entry)]).collect();
             let sources = SERVERS.map(str::to_owned);
             let index = ToolIndex::new(&groups);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolhub_access::{Action, Decision, ItemKind, Permissions, Resource, tool_names};
 use toolhub_core::{Principal, RawJson, ServerId, Source};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 use toolhub_mcp_wire::Offer;
 
 use super::assigned_names::ToolNames;
@@ -53,7 +53,7 @@ impl ProfileAccess {
     }
 
     /// All names of a tool: rules may also use the one that the owner assigned to this tool of this source.
-    fn names<'a>(&'a self, entry: &'a Entry) -> Vec<&'a str> {
+    fn names<'a>(&'a self, entry: &'a CatalogEntry) -> Vec<&'a str> {
         let [own, wire] = tool_names(&entry.tool);
         let assigned_name = self.names.as_ref().and_then(|names| names.given_name(&entry.tool));
         [own, wire].into_iter().chain(assigned_name).collect()
@@ -69,7 +69,7 @@ impl ProfileAccess {
     }
 
     /// Whether a tool of the catalog is visible.
-    pub(super) fn sees_tool(&self, entry: &Entry) -> bool {
+    pub(super) fn sees_tool(&self, entry: &CatalogEntry) -> bool {
         let Some(permissions) = &self.permissions else { return true };
         let names = self.names(entry);
         let resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags());
@@ -78,7 +78,7 @@ impl ProfileAccess {
 
     /// Whether a rule forbids a tool, whatever its arguments. The tools that find other tools need no rule that allows
     /// them: they reach only what is visible.
-    pub(super) fn forbids_finder(&self, entry: &Entry) -> bool {
+    pub(super) fn forbids_finder(&self, entry: &CatalogEntry) -> bool {
         let Some(permissions) = &self.permissions else { return false };
         let names = self.names(entry);
         let resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags());
@@ -92,7 +92,7 @@ impl ProfileAccess {
     }
 
     /// Decides about a call with the arguments that will be sent.
-    pub(super) fn decide_call(&self, entry: &Entry, arguments: &RawJson) -> Decision {
+    pub(super) fn decide_call(&self, entry: &CatalogEntry, arguments: &RawJson) -> Decision {
         let Some(permissions) = &self.permissions else { return Decision::Allow { rule: None } };
         let names = self.names(entry);
         let resource =
@@ -201,7 +201,7 @@ impl ProfileAccess {
     }
 
     /// The input schema of a tool, narrowed by rules about arguments.
-    pub(super) fn narrow_schema(&self, entry: &Entry, schema: &RawJson) -> Option<RawJson> {
+    pub(super) fn narrow_schema(&self, entry: &CatalogEntry, schema: &RawJson) -> Option<RawJson> {
         let permissions = self.permissions.as_ref()?;
         let names = self.names(entry);
         let resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags());

@@ -3,7 +3,7 @@
 use toolhub_agent::ToolAllowlist;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{ControlProperty, ControlTool, RawJson, Source, ToolError};
-use toolhub_engine::{Entry, MAX_SUGGESTIONS, similar_names};
+use toolhub_engine::{CatalogEntry, MAX_SUGGESTIONS, similar_names};
 use toolhub_mcp_gateway::{PortabilityError, portable};
 
 use super::assigned_names::NameInputs;
@@ -76,7 +76,7 @@ impl Hub {
     }
 }
 
-fn not_offered(entry: &Entry, why: &LocalizedText) -> LocalizedText {
+fn not_offered(entry: &CatalogEntry, why: &LocalizedText) -> LocalizedText {
     let (name, source) = (entry.tool.name(), &entry.tool.source);
     let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
     let (call_en, call_zh) = match accepts_arguments(entry) {
@@ -94,7 +94,7 @@ fn not_offered(entry: &Entry, why: &LocalizedText) -> LocalizedText {
 }
 
 /// Whether the tool's schema can accept any arguments: it compiles and its root admits an object.
-fn accepts_arguments(entry: &Entry) -> bool {
+fn accepts_arguments(entry: &CatalogEntry) -> bool {
     match entry.check(&RawJson::empty_object()) {
         Ok(()) => true,
         Err(ToolError::InvalidArguments { problems, .. }) => {

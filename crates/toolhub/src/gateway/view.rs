@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use toolhub_core::json::folded;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{ControlProperty, ControlTool, FastMap, RawJson, RawObject, Source, Tool, ToolName};
-use toolhub_engine::{Catalog, Entry, Projection};
+use toolhub_engine::{Catalog, CatalogEntry, Projection};
 use toolhub_mcp_gateway::{ToolList, portable};
 use toolhub_skills::use_skill_definition;
 
@@ -71,7 +71,7 @@ pub(super) struct ViewOptions<'a> {
 
 impl ViewOptions<'_> {
     /// Whether the principal may see a tool and use its definition.
-    fn shows(&self, entry: &Entry) -> bool {
+    fn shows(&self, entry: &CatalogEntry) -> bool {
         let is_visible = match TargetKind::of(&entry.tool) {
             TargetKind::Plain | TargetKind::SkillScript => self.access.sees_tool(entry),
             TargetKind::Search | TargetKind::Describe | TargetKind::Call | TargetKind::RunScript => {
@@ -89,12 +89,13 @@ impl ViewOptions<'_> {
 /// A tool under its offered name, with those of its sources that the principal sees.
 struct VisibleTool<'a> {
     tool: &'a NamedTool,
-    entries: Vec<&'a Arc<Entry>>,
+    entries: Vec<&'a Arc<CatalogEntry>>,
 }
 
 impl<'a> VisibleTool<'a> {
     fn of(tool: &'a NamedTool, options: &ViewOptions<'_>) -> Option<Self> {
-        let entries: Vec<&Arc<Entry>> = tool.entries.iter().filter(|entry| options.shows(entry)).collect();
+        let entries: Vec<&Arc<CatalogEntry>> =
+            tool.entries.iter().filter(|entry| options.shows(entry)).collect();
         (!entries.is_empty()).then_some(Self { tool, entries })
     }
 }
@@ -292,7 +293,7 @@ fn skills_offered(tool: &Tool, options: &ViewOptions<'_>) -> Option<RawJson> {
 /// The definition as offered: unchanged unless there is an override, a new name, or a rule about its arguments. Returns `None` if it
 /// cannot be offered.
 fn offered(
-    entry: &Entry,
+    entry: &CatalogEntry,
     name: &str,
     overridden: Option<&Override>,
     options: &ViewOptions<'_>,

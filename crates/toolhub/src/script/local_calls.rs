@@ -12,7 +12,7 @@ use toolhub_core::{
     RawJson, Source, Tool, ToolCall, ToolError, ToolName,
 };
 use toolhub_engine::reserved::qualified;
-use toolhub_engine::{Entry, NestedResult, run_with_nested};
+use toolhub_engine::{CatalogEntry, NestedResult, run_with_nested};
 
 use super::journals::{ReopenError, RunJournal};
 use crate::hub::Hub;
@@ -245,7 +245,7 @@ impl Hub {
 
     fn local_tools(&self) -> Vec<LocalTool> {
         let catalog = self.catalog();
-        let local = |entry: &Arc<Entry>| {
+        let local = |entry: &Arc<CatalogEntry>| {
             let (source, name) = (&entry.tool.source, entry.tool.name());
             let is_alone = catalog.named(name.as_str()).nth(1).is_none();
             // The bare name of a native tool means that tool, whose definition scripts see.

@@ -12,7 +12,7 @@ use toolhub::settings::folder_note;
 use toolhub::{Hub, Lang, free_bytes};
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 
 use crate::app::App;
 use crate::args::DoctorArgs;
@@ -245,7 +245,7 @@ fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
 /// Reports approved, changed and suspicious tools.
 fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
     let (lang, catalog) = (app.lang(), hub.catalog());
-    let names_of = |test: fn(&Entry) -> bool| {
+    let names_of = |test: fn(&CatalogEntry) -> bool| {
         let mut found = catalog.iter().map(AsRef::as_ref).filter(move |entry| test(entry)).peekable();
         found.peek().is_some().then(|| findings::names(found, lang))
     };

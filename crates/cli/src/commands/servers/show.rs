@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolhub_client_config::TransportSpec;
 use toolhub_core::{RawJson, RawObject};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 
 use crate::app::App;
 use crate::commands::servers::report::ServerReport;
@@ -21,7 +21,7 @@ pub(crate) async fn run(app: &App, id: &str) -> anyhow::Result<Exit> {
     let mut view = view.ok_or_else(|| unknown(app, hub, id))?;
     live::add_live_states(app, hub, std::slice::from_mut(&mut view)).await;
     let catalog = hub.catalog();
-    let tools: Vec<Arc<Entry>> =
+    let tools: Vec<Arc<CatalogEntry>> =
         catalog.iter().filter(|entry| entry.tool.source.to_string() == id).cloned().collect();
     let described = DescribedServer {
         report: ServerReport::new(hub, &view, lang),
@@ -38,7 +38,7 @@ pub(crate) struct DescribedServer {
     pub(crate) report: ServerReport,
     pub(crate) is_enabled: bool,
     pub(crate) reached_by: String,
-    pub(crate) tools: Vec<Arc<Entry>>,
+    pub(crate) tools: Vec<Arc<CatalogEntry>>,
 }
 
 impl DescribedServer {
@@ -73,7 +73,7 @@ impl DescribedServer {
 }
 
 /// Prints the tools as a table, with suspicious findings.
-pub(crate) fn show_tools<'a>(app: &App, entries: impl Iterator<Item = &'a Entry>) {
+pub(crate) fn show_tools<'a>(app: &App, entries: impl Iterator<Item = &'a CatalogEntry>) {
     let lang = app.lang();
     let entries: Vec<_> = entries.collect();
     if entries.is_empty() {

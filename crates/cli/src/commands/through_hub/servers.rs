@@ -136,7 +136,7 @@ pub(crate) async fn list(app: &App, api: &HubApi) -> anyhow::Result<Exit> {
 pub(crate) async fn show(app: &App, api: &HubApi, id: &str) -> anyhow::Result<Exit> {
     let server = find(app, api, id).await?;
     let tools = catalog(api, Some(id)).await?;
-    let is_own = |entry: &&std::sync::Arc<toolhub_engine::Entry>| entry.tool.source.to_string() == id;
+    let is_own = |entry: &&std::sync::Arc<toolhub_engine::CatalogEntry>| entry.tool.source.to_string() == id;
     let described = DescribedServer {
         report: server.report(stderr(api, id).await?),
         is_enabled: server.is_enabled(),

@@ -10,7 +10,7 @@ use toolhub_core::principal::LOCAL;
 use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::app::App;
@@ -75,7 +75,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
 }
 
 /// Prints which tools were approved and which were not.
-fn report(app: &App, approved: usize, left: &[Arc<Entry>]) -> Exit {
+fn report(app: &App, approved: usize, left: &[Arc<CatalogEntry>]) -> Exit {
     let lang = app.lang();
     if approved > 0 || left.is_empty() {
         app.screen.note(&lang.choose(
@@ -95,7 +95,11 @@ fn report(app: &App, approved: usize, left: &[Arc<Entry>]) -> Exit {
 }
 
 /// The selected tools; only tools of servers are approved.
-async fn selected(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Result<Vec<Arc<Entry>>, Exit>> {
+async fn selected(
+    app: &App,
+    hub: &Hub,
+    args: &ApproveArgs,
+) -> anyhow::Result<Result<Vec<Arc<CatalogEntry>>, Exit>> {
     let lang = app.lang();
     if let Some(tool) = &args.tool {
         let show_args = ShowArgs { tool: tool.clone(), source: args.source.clone() };
@@ -121,7 +125,7 @@ async fn selected(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Re
     } else {
         listing(app, hub, hub.list_missing()).await?;
     }
-    let meant = |entry: &&Arc<Entry>| match (&entry.tool.source, &args.server) {
+    let meant = |entry: &&Arc<CatalogEntry>| match (&entry.tool.source, &args.server) {
         (Source::Server(id), Some(only)) => id.as_str() == only,
         (Source::Server(_), None) => true,
         _ => false,
@@ -130,14 +134,14 @@ async fn selected(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Re
 }
 
 /// Of several tools with the same name, the one that changed since its approval; otherwise `--source` is required.
-fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, UsageError> {
+fn one_of(app: &App, tool: &str, found: &[Arc<CatalogEntry>]) -> Result<Arc<CatalogEntry>, UsageError> {
     let lang = app.lang();
-    let of_servers: Vec<&Arc<Entry>> =
+    let of_servers: Vec<&Arc<CatalogEntry>> =
         found.iter().filter(|entry| matches!(entry.tool.source, Source::Server(_))).collect();
-    let is_changed = |entry: &&&Arc<Entry>| {
+    let is_changed = |entry: &&&Arc<CatalogEntry>| {
         matches!(entry.tool.approval, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
     };
-    let changed: Vec<&Arc<Entry>> = of_servers.iter().filter(is_changed).copied().collect();
+    let changed: Vec<&Arc<CatalogEntry>> = of_servers.iter().filter(is_changed).copied().collect();
     match (&of_servers[..], &changed[..]) {
         ([], _) if found.iter().any(|entry| entry.tool.source == Source::Skill) => {
             Err(UsageError(lang.choose(
@@ -166,7 +170,7 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
 }
 
 /// The changes since the last approval; empty without changes or without an approval.
-fn change(hub: &Hub, entry: &Entry) -> String {
+fn change(hub: &Hub, entry: &CatalogEntry) -> String {
     let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.approval != ApprovalStatus::Approved);
     approval.map(|old| difference(&old.definition, entry.tool.definition.raw())).unwrap_or_default()
 }
@@ -179,7 +183,7 @@ enum Length {
 }
 
 /// Prints a tool before it is approved.
-fn present(app: &App, entry: &Entry, change: &str, length: Length) {
+fn present(app: &App, entry: &CatalogEntry, change: &str, length: Length) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let trust_label =
         findings::trust_label(tool.approval, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));
@@ -200,7 +204,7 @@ fn present(app: &App, entry: &Entry, change: &str, length: Length) {
 }
 
 /// Prompts for confirmation; `false` without a terminal.
-async fn ask_consent(app: &App, entry: &Entry) -> anyhow::Result<bool> {
+async fn ask_consent(app: &App, entry: &CatalogEntry) -> anyhow::Result<bool> {
     if app.screen.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
     }

@@ -9,7 +9,7 @@ use toolhub_access::{Action, Decision, Explanation, Resource, RuleSet, explain, 
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Localize as _, Principal, RawJson, RawObject};
-use toolhub_engine::Entry;
+use toolhub_engine::CatalogEntry;
 
 use crate::app::App;
 use crate::exit::{Exit, UsageError};
@@ -131,7 +131,7 @@ impl KeyState {
 fn explain_entry(
     rules: &RuleSet,
     principal: &Principal,
-    entry: &Entry,
+    entry: &CatalogEntry,
     action: Action<'_>,
     question: &AccessQuestion<'_>,
 ) -> Explanation {
@@ -153,7 +153,7 @@ fn decision_name(explanation: &Explanation) -> &'static str {
     }
 }
 
-fn as_json(app: &App, entry: &Entry, see: &Explanation, call: &Explanation) -> RawObject {
+fn as_json(app: &App, entry: &CatalogEntry, see: &Explanation, call: &Explanation) -> RawObject {
     let decided = |explanation: &Explanation| {
         RawObject::default()
             .with("decision", decision_name(explanation))
@@ -168,7 +168,7 @@ fn as_json(app: &App, entry: &Entry, see: &Explanation, call: &Explanation) -> R
         .with("rules", RawJson::of(&rules))
 }
 
-fn show(app: &App, entry: &Entry, principal: &str, see: &Explanation, call: &Explanation) {
+fn show(app: &App, entry: &CatalogEntry, principal: &str, see: &Explanation, call: &Explanation) {
     let (lang, tool, source) = (app.lang(), entry.tool.name(), &entry.tool.source);
     app.screen.line(&format!("{BOLD}{tool}{BOLD:#}  {DIM}{source}, {principal}{DIM:#}"));
     for (label, explanation) in [(lang.choose("see", "可见"), see), (lang.choose("call", "调用"), call)] {

@@ -15,7 +15,7 @@ use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source, ToolError, json};
 use toolhub_engine::definition_scan::escape_invisible;
-use toolhub_engine::{Catalog, Entry};
+use toolhub_engine::{Catalog, CatalogEntry};
 use toolhub_mcp_gateway::portable;
 
 use crate::app::App;
@@ -74,16 +74,17 @@ pub(crate) struct SourceTools<'a> {
 pub(crate) fn print_list(app: &App, SourceTools { catalog, sources }: SourceTools<'_>, args: &ToolsArgs) {
     let requested =
         |source: &Source| args.source.as_ref().is_none_or(|requested| source.to_string() == *requested);
-    let groups: Vec<(Source, Vec<Arc<Entry>>)> = sources
+    let groups: Vec<(Source, Vec<Arc<CatalogEntry>>)> = sources
         .into_iter()
         .filter(requested)
         .map(|source| {
-            let tagged = |entry: &Arc<Entry>| args.tag.as_ref().is_none_or(|tag| entry.tags().contains(tag));
+            let tagged =
+                |entry: &Arc<CatalogEntry>| args.tag.as_ref().is_none_or(|tag| entry.tags().contains(tag));
             let own = catalog.iter().filter(|entry| entry.tool.source == source && tagged(entry));
             let own = own.cloned().collect();
             (source, own)
         })
-        .filter(|(_, tools): &(Source, Vec<Arc<Entry>>)| args.tag.is_none() || !tools.is_empty())
+        .filter(|(_, tools): &(Source, Vec<Arc<CatalogEntry>>)| args.tag.is_none() || !tools.is_empty())
         .collect();
     if let (Some(tag), true) = (&args.tag, groups.is_empty()) {
         let known = catalog.capabilities().join(", ");
@@ -134,7 +135,7 @@ fn warn_of_failures(app: &App, hub: &Hub) {
     }
 }
 
-fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
+fn print(app: &App, groups: &[(Source, Vec<Arc<CatalogEntry>>)]) {
     let lang = app.lang();
     let mut total = 0;
     for (source, tools) in groups {
@@ -165,14 +166,14 @@ fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
         format!("{} from {}", plural(total, "tool"), plural(groups.len(), "source")),
         format!("{} 个来源，共 {total} 个工具", groups.len()),
     ));
-    let all: Vec<&Entry> = groups.iter().flat_map(|(_, tools)| tools).map(AsRef::as_ref).collect();
+    let all: Vec<&CatalogEntry> = groups.iter().flat_map(|(_, tools)| tools).map(AsRef::as_ref).collect();
     warn_of_changes(app, &all);
 }
 
 /// Explains the marks in the list, and how to resolve them.
-fn warn_of_changes(app: &App, tools: &[&Entry]) {
+fn warn_of_changes(app: &App, tools: &[&CatalogEntry]) {
     let lang = app.lang();
-    let names_of = |test: fn(&Entry) -> bool| {
+    let names_of = |test: fn(&CatalogEntry) -> bool| {
         let mut found = tools.iter().copied().filter(|entry| test(entry)).peekable();
         found.peek().is_some().then(|| findings::names(found, lang))
     };
@@ -216,10 +217,10 @@ pub(crate) async fn named(
     app: &App,
     hub: &Hub,
     args: &ShowArgs,
-) -> anyhow::Result<Result<Vec<Arc<Entry>>, ToolError>> {
+) -> anyhow::Result<Result<Vec<Arc<CatalogEntry>>, ToolError>> {
     let source = args.source.as_deref();
     let request = Request { source, ..Request::named(&args.tool) };
-    let mut found: Vec<Arc<Entry>> = match app.interruptible(hub.explain(request)).await? {
+    let mut found: Vec<Arc<CatalogEntry>> = match app.interruptible(hub.explain(request)).await? {
         Ok(route) => route.candidates.into_iter().map(|candidate| candidate.entry).collect(),
         Err(ToolError::Quarantined { .. }) => Vec::new(),
         Err(error) => return Ok(Err(error)),
@@ -230,7 +231,7 @@ pub(crate) async fn named(
         }
     }
     // `--source native` selects only native tools here, though a call would try other sources first.
-    let is_of_source = |entry: &Arc<Entry>| Some(entry.tool.source.to_string().as_str()) == source;
+    let is_of_source = |entry: &Arc<CatalogEntry>| Some(entry.tool.source.to_string().as_str()) == source;
     if found.iter().any(is_of_source) {
         found.retain(is_of_source);
     }
@@ -260,7 +261,7 @@ async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
 }
 
 /// Prints one tool. `also` are the other sources that have it.
-pub(crate) fn describe(app: &App, entry: &Entry, also: &[String]) {
+pub(crate) fn describe(app: &App, entry: &CatalogEntry, also: &[String]) {
     if !app.screen.json {
         return describe_as_text(app, entry, also);
     }
@@ -271,7 +272,7 @@ pub(crate) fn describe(app: &App, entry: &Entry, also: &[String]) {
     app.screen.json(&json.into_raw());
 }
 
-fn describe_as_text(app: &App, entry: &Entry, also: &[String]) {
+fn describe_as_text(app: &App, entry: &CatalogEntry, also: &[String]) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let definition = &tool.definition;
     let title = definition.title().map(|title| format!("  {}", escape_invisible(title))).unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::rows::{
 
 /// A parsed line.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum JournalEntry {
     Begun {
         start: CallStart,
         /// Whether the call belongs in the audit log.
@@ -22,7 +22,7 @@ pub(super) enum Entry {
     Ended(CallEnd),
 }
 
-impl Entry {
+impl JournalEntry {
     /// The record of the call.
     pub(super) fn record(&self) -> &RecordId {
         match self {
@@ -117,7 +117,7 @@ fn line(written: &Written<'_>) -> Vec<u8> {
 }
 
 /// Parses a line; `None` if it is invalid.
-pub(super) fn read(line: &str) -> Option<Entry> {
+pub(super) fn read(line: &str) -> Option<JournalEntry> {
     Some(match serde_json::from_str(line).ok()? {
         Read::Begun(Begun(
             record,
@@ -153,17 +153,19 @@ pub(super) fn read(line: &str) -> Option<Entry> {
                 ),
                 parent: parent.map(CallId::new),
             };
-            Entry::Begun { start, audit }
+            JournalEntry::Begun { start, audit }
         }
-        Read::Ended(Ended(record, status, took, error, sources, attempts, output)) => Entry::Ended(CallEnd {
-            record: RecordId::new(record),
-            status: Status::from_name(&status)?,
-            took: duration(took),
-            error,
-            sources: sources_named(&sources),
-            attempts: attempts_from(attempts),
-            output: output.map(json),
-        }),
+        Read::Ended(Ended(record, status, took, error, sources, attempts, output)) => {
+            JournalEntry::Ended(CallEnd {
+                record: RecordId::new(record),
+                status: Status::from_name(&status)?,
+                took: duration(took),
+                error,
+                sources: sources_named(&sources),
+                attempts: attempts_from(attempts),
+                output: output.map(json),
+            })
+        }
     })
 }
 
@@ -179,11 +181,13 @@ mod tests {
     #[test]
     fn reads_lines_without_authorization_as_local() {
         let old = r#"{"b":["r1","c1","write","{}",null,"hi","first",["native"],true,1700000000123456]}"#;
-        let Some(Entry::Begun { start, audit: false }) = read(old) else { panic!("{old}") };
+        let Some(JournalEntry::Begun { start, audit: false }) = read(old) else { panic!("{old}") };
         assert_eq!(start.authorization, Authorization::default());
         assert_eq!((start.record.as_str(), start.request.as_deref()), ("r1", Some("hi")));
         let local = String::from_utf8(begun(&start, false)).unwrap();
-        let Some(Entry::Begun { start: again, audit: false }) = read(&local) else { panic!("{local}") };
+        let Some(JournalEntry::Begun { start: again, audit: false }) = read(&local) else {
+            panic!("{local}")
+        };
         assert_eq!(format!("{again:?}"), format!("{start:?}"));
     }
 
@@ -206,7 +210,7 @@ mod tests {
         };
         let text = String::from_utf8(begun(&start, true)).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "{text}");
-        let Some(Entry::Begun { start: again, audit: true }) = read(&text) else { panic!("{text}") };
+        let Some(JournalEntry::Begun { start: again, audit: true }) = read(&text) else { panic!("{text}") };
         assert_eq!(format!("{again:?}"), format!("{start:?}"));
 
         let end = CallEnd {
@@ -225,7 +229,7 @@ mod tests {
             output: Some(RawJson::parse("{\n}".to_owned()).unwrap()),
         };
         let text = String::from_utf8(ended(&end)).unwrap();
-        let Some(Entry::Ended(again)) = read(&text) else { panic!("{text}") };
+        let Some(JournalEntry::Ended(again)) = read(&text) else { panic!("{text}") };
         assert_eq!(format!("{again:?}"), format!("{end:?}"));
         for cut in (0..text.len() - 1).filter(|cut| text.is_char_boundary(*cut)) {
             assert!(read(&text[..cut]).is_none(), "{}", &text[..cut]);

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use rusqlite::{Connection, TransactionBehavior};
 use toolhub_core::call_log::RecordId;
 
-use super::line::{self, Entry};
+use super::line::{self, JournalEntry};
 use crate::blocks::frame;
 use crate::journal::Kind;
 use crate::journal::folder::{JournalFile, journals_of_dead_stores};
@@ -51,8 +51,8 @@ fn replay_intents(
     // Older calls were in the database and have been deleted; they must not be counted again.
     let too_old = cutoff(SystemTime::now(), retention.calls);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let entries: Vec<Entry> = text.lines().filter_map(line::read).collect();
-    let first = entries.iter().map(Entry::record).min();
+    let entries: Vec<JournalEntry> = text.lines().filter_map(line::read).collect();
+    let first = entries.iter().map(JournalEntry::record).min();
     let stored: HashSet<RecordId> = match first {
         Some(first) => blocks::stored_intents(&transaction, file.owner, first)?,
         None => HashSet::new(),
@@ -61,11 +61,11 @@ fn replay_intents(
     for entry in entries {
         match entry {
             entry if stored.contains(entry.record()) => {}
-            Entry::Begun { start, .. } if micros(start.at) < too_old => {}
-            Entry::Begun { start, audit } => {
+            JournalEntry::Begun { start, .. } if micros(start.at) < too_old => {}
+            JournalEntry::Begun { start, audit } => {
                 calls::begin(&transaction, &start, CallOrigin { owner: file.owner, audit })?;
             }
-            Entry::Ended(end) => {
+            JournalEntry::Ended(end) => {
                 calls::finish(&transaction, &end, &mut sums)?;
             }
         }

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use serde_json::json;
-use toolhub_access::{Action, Decision, PermissionCache, Permissions, Resource, RuleSet, RuleSpec};
+use toolhub_access::{AccessResource, Action, Decision, PermissionCache, Permissions, RuleSet, RuleSpec};
 use toolhub_core::principal::{Origin, PrincipalKind};
 use toolhub_core::{Principal, RawJson, Role, Source};
 
@@ -54,11 +54,11 @@ fn run(mixture: Mixture, specs: Vec<RuleSpec>) {
     let names: Vec<String> = (0..500).map(|tool| format!("tool_{tool}")).collect();
     let tags = ["search".to_owned()];
     let arguments = RawJson::of(&json!({"path": "/data/reports/2026.csv", "rows": 20, "format": "csv"}));
-    let request = |position: usize, check: &mut dyn FnMut(usize, &Resource<'_>)| {
+    let request = |position: usize, check: &mut dyn FnMut(usize, &AccessResource<'_>)| {
         let random = scatter(position);
         let (source, name) = (&sources[random % sources.len()], &names[(random >> 16) % names.len()]);
         let names = [name.as_str()];
-        let resource = Resource::tool(source, &names).in_profile("office").with_tags(&tags);
+        let resource = AccessResource::tool(source, &names).in_profile("office").with_tags(&tags);
         check((random >> 32) % PRINCIPALS, &resource.with_arguments(&arguments));
     };
     let count = if mixture == Mixture::Unindexed { DECISIONS / 100 } else { DECISIONS };

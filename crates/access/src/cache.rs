@@ -7,7 +7,7 @@ use toolhub_core::Principal;
 
 use crate::decision::Decision;
 use crate::permissions::Permissions;
-use crate::request::{Action, Resource};
+use crate::request::{AccessResource, Action};
 use crate::rule_set::RuleSet;
 
 /// Maximum number of principals; if exceeded, all are computed anew.
@@ -59,7 +59,12 @@ impl PermissionCache {
     }
 
     /// Decides by the kept permissions, as [`Permissions::decide_for`] does.
-    pub fn decide(&self, principal: &Principal, action: Action<'_>, resource: &Resource<'_>) -> Decision {
+    pub fn decide(
+        &self,
+        principal: &Principal,
+        action: Action<'_>,
+        resource: &AccessResource<'_>,
+    ) -> Decision {
         self.permissions(principal).decide_for(principal.id(), action, resource)
     }
 }

@@ -7,7 +7,7 @@ use crate::abilities::{Abilities, Ability};
 use crate::argument_schema::Arguments;
 use crate::decision::{Decision, RuleId};
 use crate::pattern::Certainty;
-use crate::request::{Action, Item, Resource};
+use crate::request::{AccessResource, Action, Item};
 use crate::rule::{Mismatch, Rule, Subject};
 use crate::rule_set::RuleSet;
 use crate::spec::RuleEffect;
@@ -77,7 +77,7 @@ pub fn explain(
     rules: &RuleSet,
     principal: &Principal,
     action: Action<'_>,
-    resource: &Resource<'_>,
+    resource: &AccessResource<'_>,
 ) -> Explanation {
     let decision = rules.for_principal(principal).decide_for(principal.id(), action, resource);
     let subject = Subject::new(principal);
@@ -146,7 +146,7 @@ fn deciding_conditions(rules: &[RuleExplanation], needs_no_grant: bool) -> Vec<R
 fn find_role_problem(
     principal: &Principal,
     action: Action<'_>,
-    resource: &Resource<'_>,
+    resource: &AccessResource<'_>,
 ) -> Option<LocalizedText> {
     let (id, ability) = (principal.id(), Ability::of(action));
     let names = |separator: &str| {
@@ -183,7 +183,7 @@ fn summarize(
     decision: &Decision,
     principal: &Principal,
     action: Action<'_>,
-    resource: &Resource<'_>,
+    resource: &AccessResource<'_>,
 ) -> LocalizedText {
     match decision {
         Decision::Allow { rule: Some(rule) } => {

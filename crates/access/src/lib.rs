@@ -1,7 +1,7 @@
 //! Decides which principal may see and call which tool. Pure: rules in, decision out; no I/O.
 //!
 //! [`Permissions::decide_for`] is the only place that decides. Listing, search, calls, resources, prompts, skills, the JSON API
-//! and the command line use it with an [`Action`] and a [`Resource`].
+//! and the command line use it with an [`Action`] and an [`AccessResource`].
 //!
 //! - The principal's roles come first, then its profiles, then the rules.
 //! - `forbid` beats `ask`, which beats `allow`; the order of the rules has no influence. If there is any rule, an item
@@ -52,7 +52,7 @@ pub use self::decision::{Decision, RuleId};
 pub use self::explain::{Explanation, RuleExplanation, explain};
 pub use self::lint::{KnownNames, RuleWarning};
 pub use self::permissions::Permissions;
-pub use self::request::{Action, ItemKind, Resource, tool_names};
+pub use self::request::{AccessResource, Action, ItemKind, tool_names};
 pub use self::rule::Mismatch;
 pub use self::rule_set::RuleSet;
 pub use self::spec::{HintSpec, RuleEffect, RuleError, RuleSpec};

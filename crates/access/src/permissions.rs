@@ -11,7 +11,7 @@ use crate::argument_schema::Arguments;
 use crate::decision::{Decision, RuleId};
 use crate::narrow::{Limits, narrow};
 use crate::pattern::Certainty;
-use crate::request::{Action, Item, Resource};
+use crate::request::{AccessResource, Action, Item};
 use crate::rule::{Rule, Subject};
 use crate::rule_bits::RuleBits;
 use crate::rule_set::RuleSet;
@@ -101,7 +101,7 @@ impl Permissions {
 
     /// Decides by roles, profiles and rules. Permissions have no identity: [`Action::ReadPayload`] is permitted to
     /// auditors only; [`Permissions::decide_for`] also permits a principal's own payloads.
-    pub fn decide(&self, action: Action<'_>, resource: &Resource<'_>) -> Decision {
+    pub fn decide(&self, action: Action<'_>, resource: &AccessResource<'_>) -> Decision {
         let forbidden = Decision::Forbid { rule: None };
         if !self.0.key.abilities.contain(Ability::of(action)) || !self.may_use_profile(action, resource) {
             return forbidden;
@@ -136,7 +136,7 @@ impl Permissions {
     }
 
     /// Decides for the principal with this id, whose permissions these are or equal.
-    pub fn decide_for(&self, principal: &str, action: Action<'_>, resource: &Resource<'_>) -> Decision {
+    pub fn decide_for(&self, principal: &str, action: Action<'_>, resource: &AccessResource<'_>) -> Decision {
         if let Action::ReadPayload { owner } = action
             && owner == principal
             && self.0.key.abilities.contain(Ability::ReadOwnPayloads)
@@ -150,7 +150,7 @@ impl Permissions {
     /// Narrows the schema of a tool's arguments to those that the rules permit, for lists. The result accepts arguments
     /// if and only if the schema accepts them and a call with them is not forbidden. Exception: a key that differs from
     /// a rule's key in letter case only makes the arguments ambiguous for a decision, which the schema does not express.
-    pub fn narrow_schema(&self, resource: &Resource<'_>, schema: &RawJson) -> RawJson {
+    pub fn narrow_schema(&self, resource: &AccessResource<'_>, schema: &RawJson) -> RawJson {
         if self.0.rules.is_empty() {
             return schema.clone();
         }
@@ -178,7 +178,7 @@ impl Permissions {
     }
 
     /// Whether the principal may use the profile of the resource. Administrative actions need no profile.
-    fn may_use_profile(&self, action: Action<'_>, resource: &Resource<'_>) -> bool {
+    fn may_use_profile(&self, action: Action<'_>, resource: &AccessResource<'_>) -> bool {
         match (&self.0.key.profiles, resource.profile) {
             (None, _) => true,
             (Some(profiles), Some(profile)) => profiles.contains(profile),

@@ -108,7 +108,7 @@ impl ItemKind {
 
 /// The item that an action concerns, or the hub itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Resource<'a> {
+pub struct AccessResource<'a> {
     /// The profile through which the item is used. `None` outside of profiles: a principal that is restricted to
     /// profiles cannot use the item then, and rules with `profiles` forbid and hold but do not grant.
     pub profile: Option<&'a str>,
@@ -128,7 +128,7 @@ pub struct Resource<'a> {
     pub arguments: Option<&'a RawJson>,
 }
 
-impl<'a> Resource<'a> {
+impl<'a> AccessResource<'a> {
     /// The hub itself, for administrative actions.
     pub fn hub() -> Self {
         const NATIVE: &Source = &Source::Native;
@@ -154,7 +154,7 @@ impl<'a> Resource<'a> {
     }
 
     /// A tool of the catalog; `names` are its [`tool_names`], and its name in the profile if that differs. The tags are
-    /// the configured ones: derived tags are given by [`Resource::with_tags`].
+    /// the configured ones: derived tags are given by [`AccessResource::with_tags`].
     pub fn of_tool(tool: &'a Tool, names: &'a [&'a str]) -> Self {
         Self { tags: &tool.tags, hints: tool.hints(), ..Self::tool(&tool.source, names) }
     }
@@ -203,7 +203,7 @@ pub(crate) struct Item<'a> {
 
 impl<'a> Item<'a> {
     /// Prepares a resource; `None` if it is the hub itself.
-    pub(crate) fn new(resource: &Resource<'a>) -> Option<Self> {
+    pub(crate) fn new(resource: &AccessResource<'a>) -> Option<Self> {
         let kind = resource.kind?;
         let server = match resource.source {
             Source::Native => "native",

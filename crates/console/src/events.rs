@@ -15,7 +15,7 @@ use toolhub::Hub;
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
-use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
+use toolhub_mcp_gateway::{BudgetedResource, Permit, PrincipalHandle};
 
 use crate::problem::Problem;
 
@@ -149,7 +149,7 @@ impl EventSource {
         access: StreamAccess<'_>,
     ) -> Result<Response<Body>, Problem> {
         let StreamAccess { handle, visible, is_live } = access;
-        let guard = handle.take(Resource::Streams, 1).map_err(|_| too_many_streams())?;
+        let guard = handle.take(BudgetedResource::Streams, 1).map_err(|_| too_many_streams())?;
         // Before the state is read: a later change is announced.
         let receiver = self.versions.subscribe();
         let current = self.versions_of(hub).await.only(visible);

@@ -37,7 +37,7 @@ use toolhub_core::caller::ClientResponse;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::HubStore;
 use toolhub_core::{BoxFuture, Lang, Localize as _, Principal, Secret};
-use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
+use toolhub_mcp_gateway::{BudgetedResource, Permit, PrincipalHandle};
 use toolhub_server::{WebApp, WebContext};
 
 pub use crate::address::{PublishedAddress, running_addresses};
@@ -409,7 +409,7 @@ async fn read_body(
     if length > MAX_BODY_BYTES {
         return Err(too_large());
     }
-    let permit = handle.take(Resource::Upload, length).map_err(|_| {
+    let permit = handle.take(BudgetedResource::Upload, length).map_err(|_| {
         let detail = LocalizedText::new(
             "too many bytes are being uploaded at the same time (`upload_bytes` in `[serve.limits]`)",
             "同时上传的数据过多（`[serve.limits]` 的 `upload_bytes`）",

@@ -22,7 +22,7 @@ const MAX_OPEN_DURATION: Duration = Duration::from_secs(600);
 
 /// Whether an attempt is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub(crate) enum BreakerDecision {
     /// Allowed now.
     Allow,
     /// After this delay.
@@ -75,13 +75,15 @@ impl Breaker {
     }
 
     /// Whether an attempt is allowed now.
-    pub(crate) fn decision(&self, now: Instant) -> Decision {
+    pub(crate) fn decision(&self, now: Instant) -> BreakerDecision {
         let remaining_time = self.next_attempt.and_then(|next| next.checked_duration_since(now));
         match remaining_time.filter(|remaining_time| !remaining_time.is_zero() && !self.retry_allowed) {
             // Half open: one attempt, which all waiting callers share.
-            None => Decision::Allow,
-            Some(remaining_time) if self.failures >= FAILURE_THRESHOLD => Decision::Reject(remaining_time),
-            Some(remaining_time) => Decision::Delay(remaining_time),
+            None => BreakerDecision::Allow,
+            Some(remaining_time) if self.failures >= FAILURE_THRESHOLD => {
+                BreakerDecision::Reject(remaining_time)
+            }
+            Some(remaining_time) => BreakerDecision::Delay(remaining_time),
         }
     }
 
@@ -154,26 +156,26 @@ mod tests {
     fn opens_after_five_failures_and_stays_open_longer_each_time() {
         let mut now = start();
         let mut breaker = Breaker::default();
-        assert_eq!(breaker.decision(now.monotonic), Decision::Allow);
+        assert_eq!(breaker.decision(now.monotonic), BreakerDecision::Allow);
         for failure in 0..4 {
             breaker.record_failure(now);
-            let Decision::Delay(backoff) = breaker.decision(now.monotonic) else {
+            let BreakerDecision::Delay(backoff) = breaker.decision(now.monotonic) else {
                 panic!("after {} failures", failure + 1)
             };
             assert!(is_within_jitter(BASE_BACKOFF * (1 << failure), backoff), "{backoff:?}");
             now = later(now, backoff);
-            assert_eq!(breaker.decision(now.monotonic), Decision::Allow);
+            assert_eq!(breaker.decision(now.monotonic), BreakerDecision::Allow);
         }
         // Half open: one attempt; if it fails, the circuit opens for longer, up to the maximum.
         for seconds in [30, 60, 120, 300, 600, 600, 600] {
             breaker.record_failure(now);
-            let Decision::Reject(rest) = breaker.decision(now.monotonic) else { panic!("{seconds}") };
+            let BreakerDecision::Reject(rest) = breaker.decision(now.monotonic) else { panic!("{seconds}") };
             assert!(is_within_jitter(Duration::from_secs(seconds), rest), "{seconds}: {rest:?}");
             now = later(now, rest);
-            assert_eq!(breaker.decision(now.monotonic), Decision::Allow);
+            assert_eq!(breaker.decision(now.monotonic), BreakerDecision::Allow);
         }
         breaker.record_success();
-        assert_eq!((breaker.decision(now.monotonic), breaker.failures()), (Decision::Allow, 0));
+        assert_eq!((breaker.decision(now.monotonic), breaker.failures()), (BreakerDecision::Allow, 0));
     }
 
     #[test]
@@ -186,7 +188,7 @@ mod tests {
                 let now = later(failed, Duration::from_secs(seconds));
                 let next = Breaker::restore(failures, failed.wall_clock, now);
                 let expect = match breaker.decision(now.monotonic) {
-                    Decision::Delay(_) => Decision::Allow,
+                    BreakerDecision::Delay(_) => BreakerDecision::Allow,
                     other => other,
                 };
                 assert_eq!(next.decision(now.monotonic), expect, "{failures} failures, {seconds} s later");
@@ -196,7 +198,7 @@ mod tests {
         let check = |ahead: u64, expect: bool| {
             let failed_at = failed.wall_clock + Duration::from_secs(ahead);
             let decision = Breaker::restore(9, failed_at, failed).decision(failed.monotonic);
-            assert_eq!(matches!(decision, Decision::Reject(_)), expect, "{ahead}: {decision:?}");
+            assert_eq!(matches!(decision, BreakerDecision::Reject(_)), expect, "{ahead}: {decision:?}");
         };
         check(5, true);
         check(3600, false);
@@ -211,12 +213,12 @@ mod tests {
             breaker.record_failure(now);
         }
         assert!(
-            matches!(breaker.decision(now.monotonic), Decision::Reject(_)),
+            matches!(breaker.decision(now.monotonic), BreakerDecision::Reject(_)),
             "asked for before there was a reason"
         );
         breaker.allow_retry();
-        assert_eq!(breaker.decision(now.monotonic), Decision::Allow);
+        assert_eq!(breaker.decision(now.monotonic), BreakerDecision::Allow);
         breaker.record_failure(now);
-        assert!(matches!(breaker.decision(now.monotonic), Decision::Reject(_)));
+        assert!(matches!(breaker.decision(now.monotonic), BreakerDecision::Reject(_)));
     }
 }

@@ -13,7 +13,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::shell;
 use toolhub_mcp_wire::{Era, McpError};
 
-use crate::breaker::{Breaker, Decision, TimePoint};
+use crate::breaker::{Breaker, BreakerDecision, TimePoint};
 use crate::connection::Connection;
 use crate::listing_flight::ListingFlight;
 
@@ -121,7 +121,7 @@ impl ServerStatus {
     /// The connection state, as it is shown to users.
     pub(crate) fn state(&self) -> ServerState {
         match (self.open(), &self.last_error, self.breaker.decision(Instant::now())) {
-            (_, Some(error), Decision::Reject(retry_in)) => {
+            (_, Some(error), BreakerDecision::Reject(retry_in)) => {
                 ServerState::CircuitOpen { cause: error.text(), retry_in, failures: self.breaker.failures() }
             }
             (Some(connection), ..) => {

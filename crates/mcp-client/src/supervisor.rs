@@ -17,7 +17,7 @@ use toolhub_core::{Event, EventKind, ServerId};
 use toolhub_mcp_wire::{Era, McpError, io_thread};
 use toolhub_oauth::{Authorizer, CredentialOwner, OAuthError, TokenManager, TokenManagerContext};
 
-use crate::breaker::Decision;
+use crate::breaker::BreakerDecision;
 use crate::config::{Instances, ServerSpec};
 use crate::connection::Connection;
 use crate::handshake::Connector;
@@ -221,8 +221,8 @@ impl Server {
     /// How long the breaker still delays or forbids a new attempt.
     pub fn retry_delay(&self) -> Option<Duration> {
         match self.lock_status().breaker.decision(Instant::now()) {
-            Decision::Allow => None,
-            Decision::Delay(delay) | Decision::Reject(delay) => Some(delay),
+            BreakerDecision::Allow => None,
+            BreakerDecision::Delay(delay) | BreakerDecision::Reject(delay) => Some(delay),
         }
     }
 
@@ -230,8 +230,8 @@ impl Server {
     pub fn circuit_open_error(&self) -> Option<McpError> {
         let status = self.lock_status();
         match status.breaker.decision(Instant::now()) {
-            Decision::Reject(left) => Some(status.circuit_open_error(self.id(), left)),
-            Decision::Allow | Decision::Delay(_) => None,
+            BreakerDecision::Reject(left) => Some(status.circuit_open_error(self.id(), left)),
+            BreakerDecision::Allow | BreakerDecision::Delay(_) => None,
         }
     }
 
@@ -287,7 +287,7 @@ impl Server {
             // Over HTTP the circuit may be open although the connection still counts as open.
             if status.connecting.is_none()
                 && status.breaker.failures() > 0
-                && let Decision::Reject(left) = status.breaker.decision(Instant::now())
+                && let BreakerDecision::Reject(left) = status.breaker.decision(Instant::now())
             {
                 return Err(status.circuit_open_error(self.id(), left));
             }
@@ -340,7 +340,7 @@ impl Server {
 
     async fn connect(self: Arc<Self>) -> Result<Arc<Connection>, McpError> {
         let decision = self.lock_status().breaker.decision(Instant::now());
-        if let Decision::Delay(pause) = decision {
+        if let BreakerDecision::Delay(pause) = decision {
             tokio::time::sleep(pause).await;
         }
         let server = self.spec.id.clone();
@@ -428,8 +428,8 @@ impl Server {
             status.record_failure(began, &error);
         }
         match status.breaker.decision(Instant::now()) {
-            Decision::Reject(_) => error.into_permanent(),
-            Decision::Allow | Decision::Delay(_) => error,
+            BreakerDecision::Reject(_) => error.into_permanent(),
+            BreakerDecision::Allow | BreakerDecision::Delay(_) => error,
         }
     }
 

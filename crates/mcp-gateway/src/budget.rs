@@ -62,14 +62,14 @@ impl Limits {
         replay_bytes: usize::MAX,
     };
 
-    fn of(&self, resource: Resource) -> usize {
+    fn of(&self, resource: BudgetedResource) -> usize {
         match resource {
-            Resource::Requests | Resource::InFlightRequest => self.max_concurrent,
-            Resource::Streams => self.streams,
-            Resource::Subscriptions => self.subscriptions,
-            Resource::Upload => self.upload_bytes,
-            Resource::Unread => self.unread_bytes,
-            Resource::Replay => self.replay_bytes,
+            BudgetedResource::Requests | BudgetedResource::InFlightRequest => self.max_concurrent,
+            BudgetedResource::Streams => self.streams,
+            BudgetedResource::Subscriptions => self.subscriptions,
+            BudgetedResource::Upload => self.upload_bytes,
+            BudgetedResource::Unread => self.unread_bytes,
+            BudgetedResource::Replay => self.replay_bytes,
         }
     }
 }
@@ -92,7 +92,7 @@ impl Default for Limits {
 
 /// A resource that a principal holds a share of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
+pub enum BudgetedResource {
     /// HTTP requests in progress.
     Requests,
     /// MCP requests in progress, including those with a streamed response and those that wait for input.
@@ -111,7 +111,7 @@ pub enum Resource {
 
 const RESOURCES: usize = 7;
 
-impl Resource {
+impl BudgetedResource {
     /// Returns the setting that limits it.
     fn setting(self) -> &'static str {
         match self {
@@ -134,19 +134,21 @@ impl Resource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaExceeded {
     /// The exhausted resource.
-    pub resource: Resource,
+    pub resource: BudgetedResource,
     limit: usize,
 }
 
 impl fmt::Display for QuotaExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.resource {
-            Resource::Requests | Resource::InFlightRequest => "too many requests at the same time",
-            Resource::Streams => "too many open streams",
-            Resource::Subscriptions => "too many subscribed resources",
-            Resource::Upload => "too many long messages at the same time",
-            Resource::Unread => "too many long answers that were not read",
-            Resource::Replay => "too many events that were not read",
+            BudgetedResource::Requests | BudgetedResource::InFlightRequest => {
+                "too many requests at the same time"
+            }
+            BudgetedResource::Streams => "too many open streams",
+            BudgetedResource::Subscriptions => "too many subscribed resources",
+            BudgetedResource::Upload => "too many long messages at the same time",
+            BudgetedResource::Unread => "too many long answers that were not read",
+            BudgetedResource::Replay => "too many events that were not read",
         };
         write!(f, "{what}: one caller may hold {} (`{}`)", self.limit, self.resource.setting())
     }
@@ -266,7 +268,7 @@ impl PrincipalHandle {
     }
 
     /// Returns how much of a resource it holds.
-    pub fn used(&self, resource: Resource) -> usize {
+    pub fn used(&self, resource: BudgetedResource) -> usize {
         self.0.budget.used[resource as usize].load(Ordering::Relaxed)
     }
 
@@ -276,7 +278,7 @@ impl PrincipalHandle {
     }
 
     /// Takes an amount of a resource until the permit is dropped.
-    pub fn take(&self, resource: Resource, amount: usize) -> Result<Permit, QuotaExceeded> {
+    pub fn take(&self, resource: BudgetedResource, amount: usize) -> Result<Permit, QuotaExceeded> {
         let mut permit = Permit { holder: self.clone(), resource, amount: 0 };
         permit.grow(amount)?;
         Ok(permit)
@@ -286,7 +288,7 @@ impl PrincipalHandle {
     pub fn start_request(&self) -> Result<Permit, RateLimitExceeded> {
         let wait = Some(Duration::from_secs(1));
         let permit = self
-            .take(Resource::Requests, 1)
+            .take(BudgetedResource::Requests, 1)
             .map_err(|_| RateLimitExceeded { setting: "max_concurrent", wait })?;
         self.spend(1)?;
         Ok(permit)
@@ -327,7 +329,7 @@ impl PrincipalHandle {
     pub(crate) fn discard_replays(&self, needed: usize) {
         let limit = self.0.budget.limits.replay_bytes;
         for replay in self.0.budget.replays.ended() {
-            if self.used(Resource::Replay).saturating_add(needed) <= limit {
+            if self.used(BudgetedResource::Replay).saturating_add(needed) <= limit {
                 return;
             }
             replay.discard();
@@ -339,7 +341,7 @@ impl PrincipalHandle {
 #[derive(Debug)]
 pub struct Permit {
     holder: PrincipalHandle,
-    resource: Resource,
+    resource: BudgetedResource,
     amount: usize,
 }
 
@@ -497,19 +499,21 @@ mod tests {
         assert!(bob.start_request().is_ok());
         drop(first);
         assert!(ann.start_request().is_ok());
-        let mut upload = ann.take(Resource::Upload, 60).unwrap();
-        assert!(ann.take(Resource::Upload, 60).is_err() && upload.grow(60).is_err());
-        assert_eq!(ann.used(Resource::Upload), 60);
-        assert!(upload.grow(40).is_ok() && bob.take(Resource::Upload, 100).is_ok());
+        let mut upload = ann.take(BudgetedResource::Upload, 60).unwrap();
+        assert!(ann.take(BudgetedResource::Upload, 60).is_err() && upload.grow(60).is_err());
+        assert_eq!(ann.used(BudgetedResource::Upload), 60);
+        assert!(upload.grow(40).is_ok() && bob.take(BudgetedResource::Upload, 100).is_ok());
         drop(upload);
-        assert_eq!((ann.used(Resource::Upload), bob.used(Resource::Upload)), (0, 0));
+        assert_eq!((ann.used(BudgetedResource::Upload), bob.used(BudgetedResource::Upload)), (0, 0));
     }
 
     #[test]
     fn bounds_total_bytes_of_all_principals() {
         let principals = PrincipalTable::new(limits());
         let held: Vec<_> = (0..10)
-            .filter_map(|name| principals.of(&key(&name.to_string())).take(Resource::Upload, 100).ok())
+            .filter_map(|name| {
+                principals.of(&key(&name.to_string())).take(BudgetedResource::Upload, 100).ok()
+            })
             .collect();
         assert_eq!(held.len(), TOTAL_SHARES);
     }

@@ -9,7 +9,7 @@ use futures_util::stream::{self, Stream};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::budget::{Permit, PrincipalHandle, Resource};
+use crate::budget::{BudgetedResource, Permit, PrincipalHandle};
 use crate::replays::Replay;
 
 /// Maximum number of events kept for resumption.
@@ -113,7 +113,7 @@ impl EventLog {
     /// Takes budget for an event. If necessary, discards the events of ended streams, the oldest first, and then older
     /// events of this stream.
     fn permit(&self, length: usize) -> Option<Permit> {
-        let take = || self.principal.take(Resource::Replay, length).ok();
+        let take = || self.principal.take(BudgetedResource::Replay, length).ok();
         if let Some(permit) = take() {
             return Some(permit);
         }
@@ -297,7 +297,7 @@ mod tests {
                 log
             })
             .collect();
-        assert!(ann.used(Resource::Replay) <= 100_000);
+        assert!(ann.used(BudgetedResource::Replay) <= 100_000);
         assert!(
             logs[..7].iter().all(|log| log.is_discarded()) && !logs[7..].iter().any(|log| log.is_discarded())
         );
@@ -306,10 +306,10 @@ mod tests {
         drop(logs);
         let open = EventLog::new(stream(11), &ann);
         assert!((0..5).all(|_| open.push(&long)));
-        assert!(ann.used(Resource::Replay) <= 100_000);
+        assert!(ann.used(BudgetedResource::Replay) <= 100_000);
         assert!(!open.push(&"x".repeat(200_000)) && open.push("why"));
         assert!(open.state().events.len() > 1, "what cannot be kept costs nothing that is");
         drop((open, others));
-        assert_eq!((ann.used(Resource::Replay), bob.used(Resource::Replay)), (0, 0));
+        assert_eq!((ann.used(BudgetedResource::Replay), bob.used(BudgetedResource::Replay)), (0, 0));
     }
 }

@@ -10,7 +10,7 @@ use toolhub_mcp_wire::era::LEGACY;
 use toolhub_mcp_wire::headers::LAST_EVENT_ID;
 
 use crate::body::Body;
-use crate::budget::Resource;
+use crate::budget::BudgetedResource;
 use crate::client_handle::VERSION;
 use crate::event_log::parse_event_id;
 use crate::header_lookup::HeaderLookup;
@@ -117,7 +117,7 @@ impl Gateway {
         };
         if let Some((stream, after)) = headers.text(LAST_EVENT_ID).and_then(parse_event_id) {
             let resumable = session.log(stream).filter(|log| log.can_resume(after));
-            match (resumable, principal.take(Resource::Streams, 1)) {
+            match (resumable, principal.take(BudgetedResource::Streams, 1)) {
                 (Some(log), Ok(permit)) => return Reply::Events(with_permit(permit, log.read(after))),
                 (Some(_), Err(exceeded)) => return Reply::error_reply(429, None, &exceeded.into()),
                 // This stream continues without the missed events.
@@ -130,7 +130,7 @@ impl Gateway {
                 }
             }
         }
-        let permit = match principal.take(Resource::Streams, 1) {
+        let permit = match principal.take(BudgetedResource::Streams, 1) {
             Ok(permit) => permit,
             Err(exceeded) => return Reply::error_reply(429, None, &exceeded.into()),
         };
@@ -296,7 +296,7 @@ impl Gateway {
         }
         let (mut answers, mut cancelled) = (Vec::new(), false);
         // No response can be read before all of them are complete, so all of them count as unread until then.
-        let mut unread = match principal.take(Resource::Unread, 0) {
+        let mut unread = match principal.take(BudgetedResource::Unread, 0) {
             Ok(permit) => permit,
             Err(exceeded) => return Reply::error_reply(429, None, &exceeded.into()),
         };

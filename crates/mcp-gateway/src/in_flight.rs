@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolhub_core::{BoxFuture, RawJson};
 
-use crate::budget::{Permit, Resource};
+use crate::budget::{BudgetedResource, Permit};
 use crate::client_handle::ClientHandle;
 use crate::client_queue::{QueuedMessage, ServerRequest};
 use crate::rpc_error::RpcResult;
@@ -42,8 +42,9 @@ impl InFlightRequest {
         client_handle: Arc<ClientHandle>,
         work: BoxFuture<'static, RpcResult>,
     ) -> Self {
-        let permit =
-            client_handle.principal_budget().map(|principal| principal.take(Resource::InFlightRequest, 1));
+        let permit = client_handle
+            .principal_budget()
+            .map(|principal| principal.take(BudgetedResource::InFlightRequest, 1));
         let (permit, outcome) = match permit.transpose() {
             Ok(permit) => (permit, None),
             Err(exceeded) => (None, Some(Err(exceeded.into()))),

@@ -10,7 +10,7 @@ use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::LEGACY;
 
-use crate::budget::Resource;
+use crate::budget::BudgetedResource;
 use crate::client_handle::{ClientInfo, PendingClientRequests};
 use crate::known_clients::Protocol;
 use crate::listen::check_uri;
@@ -217,7 +217,7 @@ impl Gateway {
         let Some(session) = session.filter(|session| !session.is_subscribed(&uri)) else {
             return Ok(RawJson::empty_object());
         };
-        let permit = session.principal.take(Resource::Subscriptions, 1)?;
+        let permit = session.principal.take(BudgetedResource::Subscriptions, 1)?;
         let subscription = self.subscribe(uri.clone(), permit).await?;
         session.add_subscription(uri, subscription);
         Ok(RawJson::empty_object())

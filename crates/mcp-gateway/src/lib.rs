@@ -62,7 +62,7 @@ use toolhub_mcp_wire::{Era, Offer, scan};
 pub use backend::{Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, ToolList};
 pub use body::Body;
 pub use budget::{
-    Limits, Permit, PrincipalHandle, PrincipalTable, QuotaExceeded, RateLimitExceeded, Resource,
+    BudgetedResource, Limits, Permit, PrincipalHandle, PrincipalTable, QuotaExceeded, RateLimitExceeded,
 };
 pub use duplex::Duplex;
 pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
@@ -344,7 +344,7 @@ fn reserve_unread<'a>(
 ) -> Result<Option<Permit>, RpcError> {
     let Some(principal) = client_handle.principal_budget() else { return Ok(None) };
     let bytes = parts.into_iter().map(|part| part.get().len()).sum();
-    Ok(Some(principal.take(Resource::Unread, bytes)?))
+    Ok(Some(principal.take(BudgetedResource::Unread, bytes)?))
 }
 
 /// Adds `"resultType": "complete"` for modern clients if it is missing. The rest stays unchanged.

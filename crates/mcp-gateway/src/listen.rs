@@ -9,7 +9,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::Gateway;
 use crate::backend::ChangeNotification;
-use crate::budget::{Permit, PrincipalHandle, Resource};
+use crate::budget::{BudgetedResource, Permit, PrincipalHandle};
 use crate::message::{Params, notification};
 use crate::rpc_error::RpcError;
 use crate::session::Session;
@@ -38,8 +38,9 @@ impl NotificationFilter {
     pub(super) fn permits(&self, principal: &PrincipalHandle) -> Result<ListenPermits, RpcError> {
         let resources = || self.resource_subscriptions.iter();
         resources().try_for_each(|uri| check_uri(uri))?;
-        let stream = principal.take(Resource::Streams, 1)?;
-        let permits = resources().map(|uri| Ok((uri.clone(), principal.take(Resource::Subscriptions, 1)?)));
+        let stream = principal.take(BudgetedResource::Streams, 1)?;
+        let permits =
+            resources().map(|uri| Ok((uri.clone(), principal.take(BudgetedResource::Subscriptions, 1)?)));
         Ok(ListenPermits { stream, subscriptions: permits.collect::<Result<_, RpcError>>()? })
     }
 

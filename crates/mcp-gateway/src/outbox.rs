@@ -6,7 +6,7 @@ use std::ops::Deref;
 use tokio::sync::mpsc;
 use toolhub_core::RawJson;
 
-use crate::budget::{Permit, PrincipalHandle, Resource};
+use crate::budget::{BudgetedResource, Permit, PrincipalHandle};
 use crate::message::{error_response, one_line, response};
 use crate::rpc_error::{RpcError, RpcResult};
 
@@ -56,7 +56,7 @@ impl Outbox {
     /// Queues the response to a request, or an error in its place if the budget of unread bytes is exhausted.
     pub(super) async fn answer(&self, id: &RawJson, outcome: &RpcResult) {
         let text = one_line(response(id, outcome));
-        let message = match self.principal.take(Resource::Unread, text.len()) {
+        let message = match self.principal.take(BudgetedResource::Unread, text.len()) {
             Ok(permit) => OutboundMessage { text, _permit: Some(permit) },
             Err(exceeded) => {
                 let dropped = format!("the request was executed, but its answer was dropped: {exceeded}");
@@ -82,7 +82,7 @@ impl Outbox {
     }
 
     fn message(&self, text: String) -> Option<OutboundMessage> {
-        let permit = self.principal.take(Resource::Unread, text.len()).ok()?;
+        let permit = self.principal.take(BudgetedResource::Unread, text.len()).ok()?;
         Some(OutboundMessage { text, _permit: Some(permit) })
     }
 }
@@ -104,7 +104,7 @@ mod tests {
         for number in 1..=3 {
             outbox.answer(&RawJson::from(number), &Ok(long.clone())).await;
         }
-        assert!(ann.used(Resource::Unread) <= 10_000);
+        assert!(ann.used(BudgetedResource::Unread) <= 10_000);
         assert!(messages.recv().await.unwrap().contains("xxx"));
         for number in 2..=3 {
             let refused = messages.recv().await.unwrap().into_text();
@@ -119,6 +119,6 @@ mod tests {
             messages.recv().await.unwrap().contains("xxx")
                 && other_messages.recv().await.unwrap().contains("xxx")
         );
-        assert_eq!(ann.used(Resource::Unread), 0);
+        assert_eq!(ann.used(BudgetedResource::Unread), 0);
     }
 }

@@ -10,7 +10,7 @@ use toolhub_core::shared_state::ReplicaId;
 use toolhub_mcp_wire::headers::LAST_EVENT_ID;
 
 use crate::body::Body;
-use crate::budget::Resource;
+use crate::budget::BudgetedResource;
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID};
 use crate::message::Params;
 use crate::pending_input::replica_of_state;
@@ -195,7 +195,7 @@ impl Gateway {
         let link = self.link.get().ok_or(LinkError::Unreachable)?;
         // A stream counts against the budget of its principal here as well as at its owner replica: both keep it open.
         let permit = match method {
-            RequestMethod::Get => match incoming.principal.take(Resource::Streams, 1) {
+            RequestMethod::Get => match incoming.principal.take(BudgetedResource::Streams, 1) {
                 Ok(permit) => Some(permit),
                 Err(exceeded) => return Ok(Reply::error_reply(429, None, &exceeded.into())),
             },

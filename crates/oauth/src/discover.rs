@@ -17,7 +17,7 @@ use crate::fetch::{Fetch, sanitize, send};
 use crate::http_client::host_and_port;
 use crate::issuer::{Issuer, IssuerLookup};
 use crate::record::{Record, Tokens};
-use crate::resource::{Resource, canonical};
+use crate::resource::{ProtectedResource, canonical};
 use crate::scopes::Scopes;
 
 /// The result of the discovery.
@@ -79,7 +79,7 @@ pub(crate) async fn discover(
     allowed: &IssuerPolicy,
     challenge: Option<&Challenge>,
 ) -> Result<Discovery, OAuthError> {
-    let resource = Resource::find(fetch, server, challenge).await?;
+    let resource = ProtectedResource::find(fetch, server, challenge).await?;
     let listed = resource.as_ref().map(|resource| resource.issuers.as_slice()).unwrap_or_default();
     let lookup = match (allowed.only(), listed.first()) {
         // A client belongs to one authorization server and must not be used at another.

@@ -14,7 +14,7 @@ use crate::fetch::{Fetch, sanitize};
 use crate::lock::hash_of;
 use crate::login_context::LoginContext;
 use crate::record::Record;
-use crate::resource::Resource;
+use crate::resource::ProtectedResource;
 use crate::scopes::{ScopeSelection, Scopes};
 use crate::store::{LoginName, TokenStore};
 use crate::token::{Field, TokenEndpoint};
@@ -68,7 +68,7 @@ impl TokenManagerInner {
             return true;
         }
         let Ok(context) = self.context() else { return false };
-        matches!(Resource::find(&context.fetch, &context.url, None).await, Ok(Some(_)))
+        matches!(ProtectedResource::find(&context.fetch, &context.url, None).await, Ok(Some(_)))
     }
 
     pub(super) async fn renew(self: &Arc<Self>, why: RenewalReason) -> Result<Option<Secret>, McpError> {

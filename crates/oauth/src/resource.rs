@@ -13,7 +13,7 @@ pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// A protected resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Resource {
+pub(crate) struct ProtectedResource {
     /// The resource indicator for token requests (RFC 8707).
     pub(crate) name: String,
     /// Its authorization servers, preferred first.
@@ -32,7 +32,7 @@ struct Document {
     scopes_supported: Option<Vec<String>>,
 }
 
-impl Resource {
+impl ProtectedResource {
     /// Fetches the metadata of the server at `server`: from the URL in the challenge, otherwise from the well-known URLs.
     pub(crate) async fn find(
         fetch: &Fetch,

@@ -15,7 +15,7 @@ use toolhub_core::model::{ModelCall, ToolChoice};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::{PendingApproval, ResponseStatus, StoredResponse};
 use toolhub_core::{CallId, Principal, RawJson, Tool, ToolName};
-use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
+use toolhub_mcp_gateway::{BudgetedResource, Permit, PrincipalHandle};
 use toolhub_server::ApiRequest;
 
 use crate::Services;
@@ -249,13 +249,13 @@ impl<'a> Endpoint<'a> {
     /// Counts a turn against the limits of the principal, until the permit is dropped.
     fn start(&self) -> Result<Permit, ApiError> {
         let handle: &PrincipalHandle = &self.request.principal;
-        handle.take(Resource::InFlightRequest, 1).map_err(|exceeded| busy(&exceeded.to_string()))
+        handle.take(BudgetedResource::InFlightRequest, 1).map_err(|exceeded| busy(&exceeded.to_string()))
     }
 
     /// Counts the output of a turn against the limits of the principal, until the permit is dropped.
     fn output_permit(&self) -> Result<Permit, ApiError> {
         let handle: &PrincipalHandle = &self.request.principal;
-        handle.take(Resource::Unread, 0).map_err(|exceeded| busy(&exceeded.to_string()))
+        handle.take(BudgetedResource::Unread, 0).map_err(|exceeded| busy(&exceeded.to_string()))
     }
 
     /// Checks that the model of an agent can be used. Returns its name; `None` if rules answer.

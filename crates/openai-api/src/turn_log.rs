@@ -152,7 +152,7 @@ mod tests {
     use std::sync::Arc;
 
     use toolhub_core::Principal;
-    use toolhub_mcp_gateway::{Limits, PrincipalHandle, PrincipalTable, Resource};
+    use toolhub_mcp_gateway::{BudgetedResource, Limits, PrincipalHandle, PrincipalTable};
 
     use super::*;
     use crate::chat::assembler::ChatHead;
@@ -167,7 +167,7 @@ mod tests {
             includes_usage: false,
             is_stream: false,
         };
-        let permit = holder.map(|holder| holder.take(Resource::Unread, 0).unwrap());
+        let permit = holder.map(|holder| holder.take(BudgetedResource::Unread, 0).unwrap());
         TurnLog::new(Assembler::Chat(ChatAssembler::new(head)), permit)
     }
 
@@ -188,9 +188,9 @@ mod tests {
         assert!(other.full().await.contains("unread_bytes"));
         one.feed(TurnEvent::Text("x".repeat(40)));
         assert_eq!((text_of(&one), text_of(&other)), (100, 0));
-        assert_eq!(ann.used(Resource::Unread), 100);
+        assert_eq!(ann.used(BudgetedResource::Unread), 100);
         drop((one, other));
-        assert_eq!(ann.used(Resource::Unread), 0);
+        assert_eq!(ann.used(BudgetedResource::Unread), 0);
     }
 
     #[tokio::test]

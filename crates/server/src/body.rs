@@ -9,7 +9,7 @@ use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use http_body::Frame;
-use toolhub_mcp_gateway::{Permit, PrincipalHandle, QuotaExceeded, Resource};
+use toolhub_mcp_gateway::{BudgetedResource, Permit, PrincipalHandle, QuotaExceeded};
 
 use crate::connection::{ActiveRequest, BODY_TIMEOUT};
 
@@ -146,7 +146,8 @@ impl UploadBudget<'_> {
         match &mut self.permit {
             Some(permit) => permit.grow(more).map_err(BodyError::OverBudget)?,
             permit => {
-                *permit = Some(self.principal.take(Resource::Upload, more).map_err(BodyError::OverBudget)?);
+                *permit =
+                    Some(self.principal.take(BudgetedResource::Upload, more).map_err(BodyError::OverBudget)?);
             }
         }
         self.taken = needed;
@@ -204,12 +205,12 @@ mod tests {
         let first = read_as(&ann, &[&long[..1_000], &long[1_000..]], 4 << 20).await.unwrap();
         let part = first.slice(5..10);
         drop(first);
-        assert!(ann.used(Resource::Upload) >= 700 << 10, "a part of it is still there");
+        assert!(ann.used(BudgetedResource::Upload) >= 700 << 10, "a part of it is still there");
         assert!(matches!(read_as(&ann, &[&long], 4 << 20).await, Err(BodyError::OverBudget(_))));
         assert!(read_as(&ann, &[&long[..MAX_UNCOUNTED]], 4 << 20).await.is_ok());
         assert!(read_as(&bob, &[&long], 4 << 20).await.is_ok());
         drop(part);
-        assert_eq!(ann.used(Resource::Upload), 0);
+        assert_eq!(ann.used(BudgetedResource::Upload), 0);
         assert!(read_as(&ann, &[&long], 4 << 20).await.is_ok());
     }
 }

@@ -11,7 +11,7 @@ use futures_util::{Stream, stream};
 use http::{Response, StatusCode};
 use tokio::sync::mpsc;
 use toolhub_mcp_gateway::{
-    Duplex, Events, Gateway, OutboundMessage, Permit, PrincipalHandle, QuotaExceeded, Resource,
+    BudgetedResource, Duplex, Events, Gateway, OutboundMessage, Permit, PrincipalHandle, QuotaExceeded,
 };
 
 use crate::responses::empty;
@@ -36,7 +36,7 @@ impl LegacyClients {
         name: String,
         endpoint: &str,
     ) -> Result<Events, QuotaExceeded> {
-        let permit = principal.take(Resource::Streams, 1)?;
+        let permit = principal.take(BudgetedResource::Streams, 1)?;
         let (duplex, messages) = Duplex::open(gateway, principal.clone());
         let duplex = Arc::new(duplex);
         self.all().insert(name.clone(), (principal.clone(), Arc::clone(&duplex)));

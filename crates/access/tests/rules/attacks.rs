@@ -1,7 +1,7 @@
 //! Attempts to use what a rule forbids. Each one is a single decision with its expected result.
 
 use serde_json::json;
-use toolhub_access::{Action, ItemKind, Resource};
+use toolhub_access::{AccessResource, Action, ItemKind};
 use toolhub_core::{Hints, Principal, Role, Source};
 
 use crate::support::{caller, decide, decide_call, decide_tool, key, person, rules, word};
@@ -43,7 +43,7 @@ fn letter_case_does_not_escape_a_prohibition_and_does_not_grant() {
         let (source, tags) = (Source::from_name("files"), ["disk".to_owned()]);
         let mut ci = caller();
         ci.groups = vec!["Staff".to_owned()];
-        let resource = Resource::tool(&source, &["write"]).in_profile("OFFICE").with_tags(&tags);
+        let resource = AccessResource::tool(&source, &["write"]).in_profile("OFFICE").with_tags(&tags);
         assert!(decide(&rules, &ci, Action::Call, &resource).is_forbidden(), "{forbid}");
         let mut allow = forbid.clone();
         allow["effect"] = json!("allow");
@@ -67,7 +67,7 @@ fn an_alias_of_the_name_does_not_escape() {
     let names = ["remove_2", "delete"];
     for pattern in ["delete", "remove_2", "files__delete", "files__*", "*delete*", "DEL*"] {
         let rules = rules(json!([{"effect": "allow"}, {"effect": "forbid", "tools": [pattern]}]));
-        let resource = Resource::tool(&source, &names);
+        let resource = AccessResource::tool(&source, &names);
         assert!(decide(&rules, &caller(), Action::Call, &resource).is_forbidden(), "{pattern}");
         assert!(decide(&rules, &caller(), Action::See, &resource).is_forbidden(), "{pattern}");
     }
@@ -138,7 +138,7 @@ fn missing_hints_count_as_dangerous() {
             &rules(list),
             &caller(),
             Action::Call,
-            &Resource::tool(&source, &["x"]).with_hints(hints),
+            &AccessResource::tool(&source, &["x"]).with_hints(hints),
         ))
     };
     let unknown = Hints::default();
@@ -197,7 +197,7 @@ fn rules_about_tools_do_not_grant_other_kinds() {
     let check = |rule: serde_json::Value, visible: [bool; 4]| {
         let rules = rules(json!([rule]));
         for (kind, visible) in ItemKind::ALL.into_iter().zip(visible) {
-            let resource = Resource::item(kind, &source, &["report"]);
+            let resource = AccessResource::item(kind, &source, &["report"]);
             let decision = decide(&rules, &caller(), Action::See, &resource);
             assert_eq!(decision.is_allowed(), visible, "{rule} {kind:?}");
         }
@@ -220,7 +220,7 @@ fn a_cached_decision_follows_roles_groups_and_scopes() {
     ]));
     let cache = toolhub_access::PermissionCache::new(rules);
     let source = Source::from_name("files");
-    let resource = Resource::tool(&source, &["read"]);
+    let resource = AccessResource::tool(&source, &["read"]);
     let call = |principal: &Principal| word(&cache.decide(principal, Action::Call, &resource));
     let mut ann = person("ann", &[]);
     ann.groups = vec!["staff".to_owned()];

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolhub_access::{Action, Decision, Mismatch, Resource, RuleEffect, RuleSet, explain};
+use toolhub_access::{AccessResource, Action, Decision, Mismatch, RuleEffect, RuleSet, explain};
 use toolhub_core::Source;
 use toolhub_core::lang::{Lang, Localize as _};
 use toolhub_core::{Principal, Role};
@@ -28,7 +28,7 @@ fn names_the_first_selector_that_differs() {
     ]));
     let source = Source::from_name("files");
     let arguments = raw("{}");
-    let resource = Resource::tool(&source, &["write"]).in_profile("home").with_arguments(&arguments);
+    let resource = AccessResource::tool(&source, &["write"]).in_profile("home").with_arguments(&arguments);
     let explained = explain(&rules, &caller(), Action::Call, &resource);
     let reasons: Vec<Option<Mismatch>> = explained.rules.iter().map(|rule| rule.mismatch).collect();
     let expect = [
@@ -60,7 +60,7 @@ fn names_the_first_selector_that_differs() {
 fn unknown_arguments_make_a_call_conditional_if_a_rule_about_them_decides() {
     let check = |list: serde_json::Value, expect: &[&str]| {
         let (rules, source) = (rules(list.clone()), Source::from_name("files"));
-        let resource = Resource::tool(&source, &["write"]).in_profile("home");
+        let resource = AccessResource::tool(&source, &["write"]).in_profile("home");
         let explained = explain(&rules, &caller(), Action::Call, &resource);
         let found: Vec<&str> = explained.depends_on.iter().map(|rule| &*rule.name).collect();
         assert_eq!(found, expect, "{list}");
@@ -88,7 +88,7 @@ fn unknown_arguments_make_a_call_conditional_if_a_rule_about_them_decides() {
 #[test]
 fn says_which_role_profile_or_scope_is_missing() {
     let source = Source::from_name("files");
-    let tool = Resource::tool(&source, &["write"]);
+    let tool = AccessResource::tool(&source, &["write"]);
     let summary = |rules: &RuleSet, principal: &Principal, action: Action<'_>| {
         explain(rules, principal, action, &tool).summary.to_string()
     };

@@ -4,7 +4,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
-use toolhub_access::{Action, HintSpec, ItemKind, Resource, RuleEffect, RuleSpec};
+use toolhub_access::{AccessResource, Action, HintSpec, ItemKind, RuleEffect, RuleSpec};
 use toolhub_core::principal::{Origin, PrincipalKind};
 use toolhub_core::{Hints, Principal, RawJson, Role, Source};
 
@@ -62,8 +62,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub(crate) fn resource(&self) -> Resource<'_> {
-        Resource {
+    pub(crate) fn resource(&self) -> AccessResource<'_> {
+        AccessResource {
             profile: self.profile,
             kind: self.kind,
             source: &self.source,

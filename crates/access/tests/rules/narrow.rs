@@ -4,14 +4,14 @@ use jsonschema::Validator;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
-use toolhub_access::{Action, Resource, RuleSet, RuleSpec};
+use toolhub_access::{AccessResource, Action, RuleSet, RuleSpec};
 use toolhub_core::{RawJson, Source};
 
 use crate::support::{caller, raw, rules};
 
 fn narrow(rules: &RuleSet, schema: &RawJson) -> RawJson {
     let source = Source::from_name("files");
-    rules.for_principal(&caller()).narrow_schema(&Resource::tool(&source, &["write"]), schema)
+    rules.for_principal(&caller()).narrow_schema(&AccessResource::tool(&source, &["write"]), schema)
 }
 
 fn check(list: Value, schema: Value, expect: &Value) {
@@ -292,7 +292,7 @@ proptest! {
         let source = Source::from_name("files");
         for instance in instances {
             let arguments = RawJson::from(instance.clone());
-            let resource = Resource::tool(&source, &["write"]).with_arguments(&arguments);
+            let resource = AccessResource::tool(&source, &["write"]).with_arguments(&arguments);
             let permitted = !permissions.decide(Action::Call, &resource).is_forbidden();
             // Arguments that are no object are ambiguous: a rule that asks holds them, and the schema excludes them.
             let permitted = permitted && instance.is_object();

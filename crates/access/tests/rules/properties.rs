@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use proptest::prelude::*;
-use toolhub_access::{Action, Decision, PermissionCache, Resource, RuleEffect, RuleSet, RuleSpec};
+use toolhub_access::{AccessResource, Action, Decision, PermissionCache, RuleEffect, RuleSet, RuleSpec};
 use toolhub_core::{Principal, RawJson, Roles};
 
 use crate::generate::{ACTIONS, ARGUMENTS, Request, principal, request, rule, rules};
@@ -39,7 +39,7 @@ fn rank(decision: &Decision) -> u8 {
 fn check_all(
     specs: &[RuleSpec],
     principal: &Principal,
-    resource: &Resource<'_>,
+    resource: &AccessResource<'_>,
 ) -> Result<(), TestCaseError> {
     let rules = compile(specs);
     let cache = PermissionCache::new(rules.clone());
@@ -168,7 +168,7 @@ proptest! {
             request.names.iter().map(|name| if upper { name.to_uppercase() } else { name.to_lowercase() }).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let resource = request.resource();
-        let respelled = Resource { names: &names, ..resource };
+        let respelled = AccessResource { names: &names, ..resource };
         let rules = compile(&specs);
         for action in ACTIONS {
             let original = decide(&rules, &principal, action, &resource);

@@ -2,7 +2,7 @@
 //! crate and without regard to speed.
 
 use serde_json::Value;
-use toolhub_access::{Action, ItemKind, Resource, RuleEffect, RuleSpec};
+use toolhub_access::{AccessResource, Action, ItemKind, RuleEffect, RuleSpec};
 use toolhub_core::principal::Origin;
 use toolhub_core::{Principal, Role};
 
@@ -22,7 +22,7 @@ pub(crate) fn decide(
     rules: &[RuleSpec],
     principal: &Principal,
     action: Action<'_>,
-    resource: &Resource<'_>,
+    resource: &AccessResource<'_>,
 ) -> Expected {
     let has = |roles: &[Role]| roles.iter().any(|role| principal.roles.contains(*role));
     let any = has(&Role::ALL);
@@ -113,7 +113,7 @@ pub(crate) fn decide(
     }
 }
 
-fn match_rule(rule: &RuleSpec, principal: &Principal, resource: &Resource<'_>) -> Level {
+fn match_rule(rule: &RuleSpec, principal: &Principal, resource: &AccessResource<'_>) -> Level {
     let principals: Vec<String> = rule
         .principals
         .iter()
@@ -181,7 +181,7 @@ fn match_rule(rule: &RuleSpec, principal: &Principal, resource: &Resource<'_>) -
     levels.into_iter().min().unwrap_or(0)
 }
 
-fn hints_level(rule: &RuleSpec, resource: &Resource<'_>) -> Level {
+fn hints_level(rule: &RuleSpec, resource: &AccessResource<'_>) -> Level {
     let mut hints = resource.hints;
     if hints.read_only == Some(true) && hints.destructive == Some(true) {
         hints.read_only = None;
@@ -239,7 +239,7 @@ fn lower(text: &str) -> String {
     text.to_lowercase().replace('ſ', "s")
 }
 
-fn arguments_match(rule: &RuleSpec, action: Action<'_>, resource: &Resource<'_>) -> bool {
+fn arguments_match(rule: &RuleSpec, action: Action<'_>, resource: &AccessResource<'_>) -> bool {
     let Some(schema) = &rule.arguments else { return true };
     if action == Action::See {
         return rule.effect != RuleEffect::Forbid;

@@ -1,6 +1,6 @@
 //! What each role permits, without rules.
 
-use toolhub_access::{Action, ItemKind, Resource, RuleSet};
+use toolhub_access::{AccessResource, Action, ItemKind, RuleSet};
 use toolhub_core::{Principal, Role, Source};
 
 use crate::support::{decide, key};
@@ -35,8 +35,8 @@ fn each_role_permits_its_actions_only() {
             _ => None,
         };
         let resource = match kind {
-            Some(kind) => Resource::item(kind, &source, &["x"]),
-            None => Resource::hub(),
+            Some(kind) => AccessResource::item(kind, &source, &["x"]),
+            None => AccessResource::hub(),
         };
         for role in Role::ALL {
             let decision = decide(&RuleSet::default(), &key("ci", &[role]), action, &resource);
@@ -55,13 +55,13 @@ fn a_principal_reads_its_own_payloads() {
     let other = Action::ReadPayload { owner: "key:dev" };
     let rules = RuleSet::default();
     let (ci, dev) = (key("ci", &[Role::Caller]), key("dev", &[Role::Caller]));
-    assert!(decide(&rules, &ci, own, &Resource::hub()).is_allowed());
-    assert!(decide(&rules, &ci, other, &Resource::hub()).is_forbidden());
+    assert!(decide(&rules, &ci, own, &AccessResource::hub()).is_allowed());
+    assert!(decide(&rules, &ci, other, &AccessResource::hub()).is_forbidden());
     // Equal permissions are shared by principals, and must not share payloads.
     assert_eq!(rules.for_principal(&ci), rules.for_principal(&dev));
     let shared = rules.for_principal(&ci);
-    assert!(shared.decide_for(dev.id(), own, &Resource::hub()).is_forbidden());
-    assert!(shared.decide(own, &Resource::hub()).is_forbidden());
+    assert!(shared.decide_for(dev.id(), own, &AccessResource::hub()).is_forbidden());
+    assert!(shared.decide(own, &AccessResource::hub()).is_forbidden());
 }
 
 #[test]
@@ -69,14 +69,15 @@ fn an_item_outside_the_principals_profiles_is_forbidden() {
     let mut ci = key("ci", &[Role::Caller, Role::Operator]);
     ci.profiles = Some(vec!["office".to_owned()]);
     let source = Source::from_name("files");
-    let tool = Resource::tool(&source, &["read"]);
-    let call = |resource: &Resource<'_>| decide(&RuleSet::default(), &ci, Action::Call, resource);
+    let tool = AccessResource::tool(&source, &["read"]);
+    let call = |resource: &AccessResource<'_>| decide(&RuleSet::default(), &ci, Action::Call, resource);
     assert!(call(&tool.in_profile("office")).is_allowed());
     assert!(call(&tool.in_profile("Office")).is_forbidden());
     assert!(call(&tool).is_forbidden());
-    let manage = |resource: Resource<'_>| decide(&RuleSet::default(), &ci, Action::ManageServers, &resource);
-    assert!(manage(Resource::hub()).is_allowed());
-    assert!(manage(Resource::hub().in_profile("home")).is_forbidden());
+    let manage =
+        |resource: AccessResource<'_>| decide(&RuleSet::default(), &ci, Action::ManageServers, &resource);
+    assert!(manage(AccessResource::hub()).is_allowed());
+    assert!(manage(AccessResource::hub().in_profile("home")).is_forbidden());
 }
 
 #[test]
@@ -84,9 +85,9 @@ fn an_action_needs_an_item_of_its_kind() {
     let source = Source::from_name("files");
     let ci = key("ci", &[Role::Caller]);
     for kind in ItemKind::ALL {
-        let resource = Resource::item(kind, &source, &["x"]);
+        let resource = AccessResource::item(kind, &source, &["x"]);
         let call = decide(&RuleSet::default(), &ci, Action::Call, &resource);
         assert_eq!(call.is_allowed(), kind == ItemKind::Tool);
     }
-    assert!(decide(&RuleSet::default(), &ci, Action::Call, &Resource::hub()).is_forbidden());
+    assert!(decide(&RuleSet::default(), &ci, Action::Call, &AccessResource::hub()).is_forbidden());
 }

@@ -77,7 +77,7 @@ fn a_tool_that_only_lacks_a_scope_is_visible() {
         "scopes that no rule names do not matter"
     );
     let source = toolhub_core::Source::Native;
-    let resource = toolhub_access::Resource::tool(&source, &["x"]);
+    let resource = toolhub_access::AccessResource::tool(&source, &["x"]);
     let Decision::NeedScope { rule, .. } = permissions.decide(Action::Call, &resource) else { panic!() };
     assert_eq!((rule.index, &*rule.name), (0, "step up"));
 }

@@ -1,7 +1,7 @@
 //! Short constructors for rules and principals.
 
 use serde_json::Value;
-use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec};
+use toolhub_access::{AccessResource, Action, Decision, RuleSet, RuleSpec};
 use toolhub_core::principal::{Origin, PrincipalKind};
 use toolhub_core::{Principal, RawJson, Role, Roles, Source};
 
@@ -38,7 +38,7 @@ pub(crate) fn decide(
     rules: &RuleSet,
     principal: &Principal,
     action: Action<'_>,
-    resource: &Resource<'_>,
+    resource: &AccessResource<'_>,
 ) -> Decision {
     rules.for_principal(principal).decide_for(principal.id(), action, resource)
 }
@@ -47,14 +47,15 @@ pub(crate) fn decide(
 pub(crate) fn decide_tool(rules: &RuleSet, principal: &Principal, action: Action<'_>, tool: &str) -> String {
     let (server, name) = tool.split_once('/').unwrap();
     let source = Source::from_name(server);
-    word(&decide(rules, principal, action, &Resource::tool(&source, &[name])))
+    word(&decide(rules, principal, action, &AccessResource::tool(&source, &[name])))
 }
 
 /// The decision about a call of `files/write` with these arguments.
 pub(crate) fn decide_call(rules: &RuleSet, principal: &Principal, arguments: Option<&str>) -> String {
     let source = Source::from_name("files");
     let arguments = arguments.map(raw);
-    let resource = Resource { arguments: arguments.as_ref(), ..Resource::tool(&source, &["write"]) };
+    let resource =
+        AccessResource { arguments: arguments.as_ref(), ..AccessResource::tool(&source, &["write"]) };
     word(&decide(rules, principal, Action::Call, &resource))
 }
 

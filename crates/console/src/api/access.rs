@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use toolhub::KnownKey;
 use toolhub::keys::{self, KeyError, NewKey};
 use toolhub::settings::{DEFAULT_PROFILE, parse_time};
-use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec, explain, tool_names};
+use toolhub_access::{AccessResource, Action, Decision, RuleSet, RuleSpec, explain, tool_names};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::call_log::{CallQuery, CallRecord};
 use toolhub_core::lang::LocalizedText;
@@ -400,7 +400,7 @@ fn decide_tool(
         let [see, call] = [Action::See, Action::Call].map(|action| {
             let names = tool_names(&entry.tool);
             let mut resource =
-                Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(profile);
+                AccessResource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(profile);
             resource.arguments = request.arguments.as_ref();
             let explained = explain(rules, principal, action, &resource);
             let name =
@@ -482,7 +482,7 @@ fn decide_call(
 ) -> Decision {
     let names = tool_names(&entry.tool);
     let mut resource =
-        Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(DEFAULT_PROFILE);
+        AccessResource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(DEFAULT_PROFILE);
     resource.arguments = Some(&record.start.arguments);
     rules.for_principal(principal).decide_for(principal.id(), Action::Call, &resource)
 }

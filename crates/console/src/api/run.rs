@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use toolhub::ToolUse;
 use toolhub_core::RawJson;
-use toolhub_mcp_gateway::Resource;
+use toolhub_mcp_gateway::BudgetedResource;
 
 use super::tools::direct_call;
 use super::{Empty, live_check};
@@ -34,7 +34,7 @@ pub(crate) struct AnswerRequest {
 
 pub(crate) async fn run(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let call = direct_call(context, ToolUse::Call).await?;
-    let permit = context.handle.take(Resource::Streams, 1).map_err(|_| too_many_streams())?;
+    let permit = context.handle.take(BudgetedResource::Streams, 1).map_err(|_| too_many_streams())?;
     let (events, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let principal = Arc::clone(context.principal().id());
     let client = PageClient { pending: Arc::clone(context.questions), events, principal };

@@ -23,7 +23,7 @@ pub(super) enum Target<'s> {
 
 /// All identifiers and anchors of a schema.
 pub(super) struct References<'s> {
-    resources: Vec<Resource<'s>>,
+    resources: Vec<SchemaResource<'s>>,
     /// The resource of every object, by address.
     resource_of: HashMap<*const Value, usize>,
     anchors: HashMap<(usize, &'s str), &'s Value>,
@@ -34,7 +34,7 @@ pub(super) struct References<'s> {
     recursive: usize,
 }
 
-struct Resource<'s> {
+struct SchemaResource<'s> {
     uri: String,
     root: &'s Value,
 }
@@ -44,7 +44,7 @@ impl<'s> References<'s> {
     pub(super) fn collect(schema: &'s Value, draft: Draft) -> Result<Self, String> {
         let id_key = if draft == Draft::Four { "id" } else { "$id" };
         let mut references = Self {
-            resources: vec![Resource { uri: String::new(), root: schema }],
+            resources: vec![SchemaResource { uri: String::new(), root: schema }],
             resource_of: HashMap::new(),
             anchors: HashMap::new(),
             by_uri: HashMap::from([(String::new(), 0)]),
@@ -107,7 +107,7 @@ impl<'s> References<'s> {
             return Ok(0);
         }
         let resource = self.resources.len();
-        self.resources.push(Resource { uri: uri.clone(), root: value });
+        self.resources.push(SchemaResource { uri: uri.clone(), root: value });
         self.by_uri.entry(uri).or_insert(resource);
         Ok(resource)
     }

@@ -12,7 +12,7 @@ const ANTHROPIC: (&str, &str) = ("https://api.anthropic.com", "claude-sonnet-4-5
 
 /// The result of the selection.
 #[derive(Debug, Clone)]
-pub enum Decision {
+pub enum ModelDecision {
     /// Use this model.
     Use(DiscoveredModel),
     /// The endpoint is known, but its model must be chosen from its list.
@@ -62,7 +62,7 @@ fn variables_of(api: Api) -> &'static Variables {
 }
 
 /// Selects the model. `lookup` returns the value of an environment variable.
-pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + Sync)) -> Decision {
+pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + Sync)) -> ModelDecision {
     let set = |name: &str| lookup(name).filter(|text| !text.trim().is_empty());
     if let Some(url) = &choice.url {
         let api = choice.api.unwrap_or_else(|| api_of(&url.0));
@@ -87,7 +87,7 @@ pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + S
         let why = LocalizedText::new(format!("`{name}` in the environment"), format!("环境变量 `{name}`"));
         return EndpointChoice { api: variables.api, url, variables, why }.decide(choice, &set);
     }
-    Decision::ProbeLocal { ollama: set("OLLAMA_HOST"), model: choice.model.clone() }
+    ModelDecision::ProbeLocal { ollama: set("OLLAMA_HOST"), model: choice.model.clone() }
 }
 
 /// The default wire format of a URL.
@@ -105,11 +105,11 @@ struct EndpointChoice {
 }
 
 impl EndpointChoice {
-    fn decide(self, choice: &ModelChoice, set: &dyn Fn(&str) -> Option<String>) -> Decision {
+    fn decide(self, choice: &ModelChoice, set: &dyn Fn(&str) -> Option<String>) -> ModelDecision {
         let Self { api, url, variables, why } = self;
         let mut endpoint = match Endpoint::new(api, &url, String::new()) {
             Ok(endpoint) => choice.applied_to(endpoint),
-            Err(wrong) => return Decision::Wrong(wrong),
+            Err(wrong) => return ModelDecision::Wrong(wrong),
         };
         let at_home = is_at(&endpoint, api, variables.home.0);
         // A key from the environment is only sent to the endpoint it belongs to.
@@ -118,15 +118,15 @@ impl EndpointChoice {
             (Some(key), _) => Some(key.clone()),
             (None, Some(text)) => match ApiKey::new(&text) {
                 Some(key) => Some(key),
-                None => return Decision::Wrong(invalid_key(variables.key)),
+                None => return ModelDecision::Wrong(invalid_key(variables.key)),
             },
-            (None, None) if at_home => return Decision::Wrong(missing_key(&endpoint, variables.key)),
+            (None, None) if at_home => return ModelDecision::Wrong(missing_key(&endpoint, variables.key)),
             (None, None) => None,
         };
         let named = choice.model.clone().or_else(|| set(variables.model).filter(|_| of_environment));
         match named.or_else(|| at_home.then(|| variables.home.1.to_owned())) {
-            Some(model) => Decision::Use(DiscoveredModel { endpoint: endpoint.with_model(model), why }),
-            None => Decision::ListModels(DiscoveredModel { endpoint, why }),
+            Some(model) => ModelDecision::Use(DiscoveredModel { endpoint: endpoint.with_model(model), why }),
+            None => ModelDecision::ListModels(DiscoveredModel { endpoint, why }),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::key::ApiKey;
 #[cfg(test)]
 mod tests;
 
-pub use self::decision::{Decision, decide};
+pub use self::decision::{ModelDecision, decide};
 use self::local::LocalServer;
 
 /// Timeout for listing the models of a configured endpoint.
@@ -107,10 +107,10 @@ pub async fn discover(
     lookup: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<DiscoveredModel, NoModel> {
     match decide(choice, lookup) {
-        Decision::Use(found) => Ok(found),
-        Decision::Wrong(why) => Err(NoModel::Wrong { why }),
-        Decision::ListModels(found) => named(found).await,
-        Decision::ProbeLocal { ollama, model } => {
+        ModelDecision::Use(found) => Ok(found),
+        ModelDecision::Wrong(why) => Err(NoModel::Wrong { why }),
+        ModelDecision::ListModels(found) => named(found).await,
+        ModelDecision::ProbeLocal { ollama, model } => {
             let found = local::probe(&LocalServer::all(ollama), model.as_deref()).await?;
             Ok(DiscoveredModel { endpoint: choice.applied_to(found.endpoint), ..found })
         }

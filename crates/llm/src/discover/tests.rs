@@ -20,10 +20,10 @@ fn check(case: &Case<'_>) {
         format!("{kind} {} {}, {key}: {why}", endpoint.api.id(), endpoint.name())
     };
     let decided = match decide(&case.choice, &lookup) {
-        Decision::Use(it) => found("use", &it),
-        Decision::ListModels(it) => found("ask", &it),
-        Decision::ProbeLocal { ollama, model } => format!("look {ollama:?} {model:?}"),
-        Decision::Wrong(why) => format!("wrong: {}", why.localize(Lang::En)),
+        ModelDecision::Use(it) => found("use", &it),
+        ModelDecision::ListModels(it) => found("ask", &it),
+        ModelDecision::ProbeLocal { ollama, model } => format!("look {ollama:?} {model:?}"),
+        ModelDecision::Wrong(why) => format!("wrong: {}", why.localize(Lang::En)),
     };
     assert_eq!(decided, case.expect);
     assert!(!format!("{decided} {:?}", case.choice).contains("hunter"));

@@ -11,11 +11,11 @@ use super::fork_notify::ForkFilter;
 use super::landlock::Ruleset;
 use super::mounts::Mounts;
 use super::process_tag::ProcessTag;
-use super::syscalls::{self, Resource};
+use super::syscalls::{self, LimitNumber};
 use crate::protection::Protection;
 
 /// A resource limit: resource, soft and hard limit.
-pub(super) type Limit = (Resource, u64, u64);
+pub(super) type Limit = (LimitNumber, u64, u64);
 
 /// The protections that the child sets up. `None` means that the protection is not used or was allowed to be missing.
 #[derive(Debug)]

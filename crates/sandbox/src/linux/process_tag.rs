@@ -9,10 +9,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::syscalls::{self, Resource};
+use super::syscalls::{self, LimitNumber};
 
 /// The resource limit used as the mark.
-pub(super) const RESOURCE: Resource = libc::RLIMIT_LOCKS as Resource;
+pub(super) const RESOURCE: LimitNumber = libc::RLIMIT_LOCKS as LimitNumber;
 /// Maximum time spent on killing the remaining processes.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 

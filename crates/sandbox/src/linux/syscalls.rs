@@ -63,9 +63,9 @@ pub(super) fn effective_ids() -> (u32, u32) {
 }
 
 /// The number of a resource limit; its type differs between C libraries.
-pub(super) type Resource = u32;
+pub(super) type LimitNumber = u32;
 
-pub(super) fn set_limit(resource: Resource, soft: u64, hard: u64) -> io::Result<()> {
+pub(super) fn set_limit(resource: LimitNumber, soft: u64, hard: u64) -> io::Result<()> {
     let limit = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
     // SAFETY: the new limit outlives the call; the pointer for the old one is null.
     let answer = unsafe {
@@ -75,7 +75,7 @@ pub(super) fn set_limit(resource: Resource, soft: u64, hard: u64) -> io::Result<
 }
 
 /// The soft and hard limit of a process; 0 is the caller.
-pub(super) fn limit_of(pid: i32, resource: Resource) -> io::Result<(u64, u64)> {
+pub(super) fn limit_of(pid: i32, resource: LimitNumber) -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes to a value that outlives the call; the pointer for a new limit is null.
     let answer = unsafe {

@@ -27,7 +27,7 @@ use tokio_util::io::poll_read_buf;
 use toolhub_core::read_buffer::with_read_buffer;
 use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{LAST_CHUNK, write_chunk};
-use toolhub_mcp_gateway::{Body, Events, PrincipalHandle, Reply, Resource};
+use toolhub_mcp_gateway::{Body, BudgetedResource, Events, PrincipalHandle, Reply};
 
 use self::admission::{ConnectionIdentity, Taken, profile_of};
 use self::head::{Head, Missing, ParseOutcome, ParsedHead};
@@ -205,7 +205,7 @@ impl FastPathConnection<'_> {
             Reply::Body { status, mut body, session } => {
                 let length = body.len();
                 let unread = match identity.principal().filter(|_| length > MAX_UNCOUNTED) {
-                    Some(principal) => principal.take(Resource::Unread, length).map(Some),
+                    Some(principal) => principal.take(BudgetedResource::Unread, length).map(Some),
                     None => Ok(None),
                 };
                 let _unread = unread.unwrap_or_else(|exceeded| {
@@ -278,7 +278,7 @@ impl FastPathConnection<'_> {
                 // it.
                 let permit = principal
                     .as_ref()
-                    .map(|principal| principal.take(Resource::Unread, event.len()))
+                    .map(|principal| principal.take(BudgetedResource::Unread, event.len()))
                     .transpose();
                 let Ok(permit) = permit else { return false };
                 unread = permit;

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use toolhub_mcp_gateway::{
-    Events, Gateway, HeaderLookup, PROTOCOL_VERSION, PrincipalHandle, Reply, Resource, SESSION_ID,
+    BudgetedResource, Events, Gateway, HeaderLookup, PROTOCOL_VERSION, PrincipalHandle, Reply, SESSION_ID,
 };
 use toolhub_mcp_wire::headers::{METHOD_HEADER, NAME_HEADER};
 
@@ -74,8 +74,9 @@ async fn respond(
         Reply::Body { status: 405, body, .. } if body.is_empty() => method_not_allowed("POST", WRONG_METHOD),
         Reply::Body { status, mut body, session } => {
             let length = body.len();
-            let permit =
-                (length > MAX_UNCOUNTED).then(|| principal.take(Resource::Unread, length)).transpose();
+            let permit = (length > MAX_UNCOUNTED)
+                .then(|| principal.take(BudgetedResource::Unread, length))
+                .transpose();
             let permit = permit.unwrap_or_else(|exceeded| {
                 body = body.dropped(exceeded);
                 None
@@ -122,7 +123,7 @@ pub(crate) fn stream(events: Events, principal: &PrincipalHandle) -> Response<Bo
         let event = Bytes::from(event);
         let permit = match event.len() {
             ..=MAX_UNCOUNTED => return std::future::ready(Some(Ok::<_, Infallible>(event))),
-            length => principal.take(Resource::Unread, length),
+            length => principal.take(BudgetedResource::Unread, length),
         };
         std::future::ready(permit.ok().map(|permit| Ok(counted(event, permit))))
     };

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use toolhub_core::lang::LocalizedText;
 use url::{Host, Url};
 
-use super::otlp::Resource;
+use super::otlp::OtlpResource;
 use super::span::Span;
 use crate::access_log::ReportProblem;
 
@@ -30,7 +30,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(60);
 pub(super) struct Exporter {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
-    pub(super) resource: Resource,
+    pub(super) resource: OtlpResource,
     pub(super) report_problem: ReportProblem,
     pub(super) lost: Arc<AtomicU64>,
 }

@@ -23,7 +23,7 @@ use crate::access_log::ReportProblem;
 pub use sampler::Sampler;
 
 use self::export::Exporter;
-use self::otlp::Resource;
+use self::otlp::OtlpResource;
 use self::spans::Spans;
 
 /// Maximum number of queued spans; further ones are counted as lost.
@@ -59,7 +59,7 @@ impl Telemetry {
         let (lost, closing, tasks) =
             (Arc::<AtomicU64>::default(), CancellationToken::new(), TaskTracker::new());
         let TelemetryOptions { url, headers, service, sampling } = options;
-        let resource = Resource { service };
+        let resource = OtlpResource { service };
         let exporter = Exporter { url, headers, resource, report_problem, lost: Arc::clone(&lost) };
         tasks.spawn(exporter.run(waiting, closing.clone()));
         let spans = Arc::new(Spans::new(queue, Arc::clone(&lost)));

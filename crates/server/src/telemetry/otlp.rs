@@ -8,11 +8,11 @@ use super::span::{AttributeValue, Span};
 
 /// The resource that the spans belong to.
 #[derive(Debug)]
-pub(super) struct Resource {
+pub(super) struct OtlpResource {
     pub(super) service: String,
 }
 
-impl Resource {
+impl OtlpResource {
     /// Serializes spans as one export request.
     pub(super) fn message(&self, spans: &[Span]) -> String {
         let version = env!("CARGO_PKG_VERSION");

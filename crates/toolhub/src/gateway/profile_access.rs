@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use toolhub_access::{Action, Decision, ItemKind, Permissions, Resource, tool_names};
+use toolhub_access::{AccessResource, Action, Decision, ItemKind, Permissions, tool_names};
 use toolhub_core::{Principal, RawJson, ServerId, Source};
 use toolhub_engine::CatalogEntry;
 use toolhub_mcp_wire::Offer;
@@ -64,7 +64,12 @@ impl ProfileAccess {
         self.permissions.as_ref()
     }
 
-    fn decide(&self, permissions: &Permissions, action: Action<'_>, resource: Resource<'_>) -> Decision {
+    fn decide(
+        &self,
+        permissions: &Permissions,
+        action: Action<'_>,
+        resource: AccessResource<'_>,
+    ) -> Decision {
         permissions.decide_for(&self.principal, action, &resource.in_profile(&self.profile))
     }
 
@@ -72,7 +77,7 @@ impl ProfileAccess {
     pub(super) fn sees_tool(&self, entry: &CatalogEntry) -> bool {
         let Some(permissions) = &self.permissions else { return true };
         let names = self.names(entry);
-        let resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags());
+        let resource = AccessResource::of_tool(&entry.tool, &names).with_tags(entry.tags());
         self.decide(permissions, Action::See, resource).is_allowed()
     }
 
@@ -81,7 +86,7 @@ impl ProfileAccess {
     pub(super) fn forbids_finder(&self, entry: &CatalogEntry) -> bool {
         let Some(permissions) = &self.permissions else { return false };
         let names = self.names(entry);
-        let resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags());
+        let resource = AccessResource::of_tool(&entry.tool, &names).with_tags(entry.tags());
         !self.has_roles
             || matches!(self.decide(permissions, Action::See, resource), Decision::Forbid { rule: Some(_) })
     }
@@ -96,12 +101,12 @@ impl ProfileAccess {
         let Some(permissions) = &self.permissions else { return Decision::Allow { rule: None } };
         let names = self.names(entry);
         let resource =
-            Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).with_arguments(arguments);
+            AccessResource::of_tool(&entry.tool, &names).with_tags(entry.tags()).with_arguments(arguments);
         self.decide(permissions, Action::Call, resource)
     }
 
     /// Whether the principal may do this with a prompt, a resource or a skill.
-    pub(super) fn allows(&self, action: Action<'_>, item: Resource<'_>) -> bool {
+    pub(super) fn allows(&self, action: Action<'_>, item: AccessResource<'_>) -> bool {
         let Some(permissions) = &self.permissions else { return true };
         self.decide(permissions, action, item).is_allowed()
     }
@@ -120,7 +125,7 @@ impl ProfileAccess {
         let (source, kind) = (Source::Server(server.clone()), kind_of(offer));
         let names = offered_names(server, key);
         let names = names.each_ref().map(String::as_str);
-        let is_seen = self.allows(Action::See, Resource::item(kind, &source, &names));
+        let is_seen = self.allows(Action::See, AccessResource::item(kind, &source, &names));
         is_seen && (offer != Offer::Resources || !self.forbids_reading(server, key))
     }
 
@@ -131,7 +136,7 @@ impl ProfileAccess {
         let source = Source::Server(server.clone());
         readings.required.iter().flatten().chain(&readings.partial).any(|reading| {
             let names = [reading.as_str()];
-            let resource = Resource::item(ItemKind::Resource, &source, &names);
+            let resource = AccessResource::item(ItemKind::Resource, &source, &names);
             matches!(self.decide(permissions, Action::See, resource), Decision::Forbid { rule: Some(_) })
         })
     }
@@ -151,7 +156,7 @@ impl ProfileAccess {
         };
         let source = Source::Server(server.clone());
         let decide = |names: &[&str]| {
-            self.decide(permissions, action, Resource::item(ItemKind::Resource, &source, names))
+            self.decide(permissions, action, AccessResource::item(ItemKind::Resource, &source, names))
         };
         let is_allowed = |notations: &Vec<String>| {
             let names: Vec<&str> = notations.iter().map(String::as_str).collect();
@@ -171,7 +176,7 @@ impl ProfileAccess {
         names: &[&str],
     ) -> Option<Arc<str>> {
         let permissions = self.permissions.as_ref()?;
-        match self.decide(permissions, action, Resource::item(kind, source, names)) {
+        match self.decide(permissions, action, AccessResource::item(kind, source, names)) {
             Decision::Allow { rule } => rule.map(|rule| rule.name),
             _ => None,
         }
@@ -182,13 +187,13 @@ impl ProfileAccess {
         let source = Source::Server(prompt.server.id().clone());
         let names = prompt.names();
         let names = names.each_ref().map(String::as_str);
-        self.allows(action, Resource::item(ItemKind::Prompt, &source, &names))
+        self.allows(action, AccessResource::item(ItemKind::Prompt, &source, &names))
     }
 
     /// Whether any item of a source may be visible: no rule names this kind, or one allows all of its items.
     pub(super) fn sees_source(&self, offer: Offer, server: &ServerId) -> bool {
         let source = Source::Server(server.clone());
-        self.allows(Action::See, Resource::item(kind_of(offer), &source, &[""]))
+        self.allows(Action::See, AccessResource::item(kind_of(offer), &source, &[""]))
     }
 
     /// Whether a skill may be listed and used; a skill of a server is named `server:skill`.
@@ -197,14 +202,14 @@ impl ProfileAccess {
             Some((server, skill_name)) => (Source::from_name(server), skill_name),
             None => (Source::Skill, name),
         };
-        self.allows(Action::UseSkill, Resource::item(ItemKind::Skill, &source, &[skill_name, name]))
+        self.allows(Action::UseSkill, AccessResource::item(ItemKind::Skill, &source, &[skill_name, name]))
     }
 
     /// The input schema of a tool, narrowed by rules about arguments.
     pub(super) fn narrow_schema(&self, entry: &CatalogEntry, schema: &RawJson) -> Option<RawJson> {
         let permissions = self.permissions.as_ref()?;
         let names = self.names(entry);
-        let resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags());
+        let resource = AccessResource::of_tool(&entry.tool, &names).with_tags(entry.tags());
         let narrowed = permissions.narrow_schema(&resource.in_profile(&self.profile), schema);
         (narrowed.get() != schema.get()).then_some(narrowed)
     }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use toolhub::Hub;
 use toolhub::keys::find_key;
 use toolhub::settings::{DEFAULT_PROFILE, TokenSettings, parse_time};
-use toolhub_access::{Action, Decision, Explanation, Resource, RuleSet, explain, tool_names};
+use toolhub_access::{AccessResource, Action, Decision, Explanation, RuleSet, explain, tool_names};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Localize as _, Principal, RawJson, RawObject};
@@ -136,7 +136,7 @@ fn explain_entry(
     question: &AccessQuestion<'_>,
 ) -> Explanation {
     let names = tool_names(&entry.tool);
-    let resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags());
+    let resource = AccessResource::of_tool(&entry.tool, &names).with_tags(entry.tags());
     let mut resource = resource.in_profile(question.profile.unwrap_or(DEFAULT_PROFILE));
     resource.arguments = question.arguments;
     explain(rules, principal, action, &resource)

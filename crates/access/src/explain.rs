@@ -7,8 +7,8 @@ use crate::abilities::{Abilities, Ability};
 use crate::argument_schema::Arguments;
 use crate::decision::{Decision, RuleId};
 use crate::pattern::Certainty;
-use crate::request::{AccessResource, Action, Item};
-use crate::rule::{Mismatch, Rule, Subject};
+use crate::request::{AccessResource, Action, PreparedResource};
+use crate::rule::{Mismatch, PreparedPrincipal, Rule};
 use crate::rule_set::RuleSet;
 use crate::spec::RuleEffect;
 
@@ -80,9 +80,9 @@ pub fn explain(
     resource: &AccessResource<'_>,
 ) -> Explanation {
     let decision = rules.for_principal(principal).decide_for(principal.id(), action, resource);
-    let subject = Subject::new(principal);
+    let subject = PreparedPrincipal::new(principal);
     let arguments = Arguments::new(resource.arguments);
-    let item = Item::new(resource).filter(|_| action.concerns_item());
+    let item = PreparedResource::new(resource).filter(|_| action.concerns_item());
     let explained = item.map(|item| {
         let explain = |rule: &Rule| {
             let mismatch = find_mismatch(rule, &subject, &item);
@@ -170,7 +170,11 @@ fn find_role_problem(
     (!may_use).then_some(forbidden)
 }
 
-fn find_mismatch(rule: &Rule, subject: &Subject<'_>, item: &Item<'_>) -> Option<Mismatch> {
+fn find_mismatch(
+    rule: &Rule,
+    subject: &PreparedPrincipal<'_>,
+    item: &PreparedResource<'_>,
+) -> Option<Mismatch> {
     let matched = rule.match_subject(subject).and_then(|certainty| Ok(certainty.min(rule.match_item(item)?)));
     match matched {
         Err(mismatch) => Some(mismatch),

@@ -3,8 +3,8 @@
 
 use toolhub_core::FastMap;
 
-use crate::pattern::{Anchor, Name, Pattern};
-use crate::request::Item;
+use crate::pattern::{Anchor, FoldedName, Pattern};
+use crate::request::PreparedResource;
 use crate::rule::Rule;
 use crate::rule_bits::RuleBits;
 
@@ -97,13 +97,18 @@ impl Index {
 
     /// Calls `visit` for the applicable rules that can match the item, possibly more than once for the same rule and in
     /// any order.
-    pub(crate) fn for_each(&self, item: &Item<'_>, applicable: &RuleBits, visit: &mut impl FnMut(usize)) {
+    pub(crate) fn for_each(
+        &self,
+        item: &PreparedResource<'_>,
+        applicable: &RuleBits,
+        visit: &mut impl FnMut(usize),
+    ) {
         if item.names.is_empty() {
             // An item without names is presumed to match every name.
             applicable.for_each(visit);
             return;
         }
-        for name in item.names.iter().map(Name::folded) {
+        for name in item.names.iter().map(FoldedName::folded) {
             if let Some(bucket) = self.names.get(name) {
                 bucket.for_each_common(applicable, visit);
             }

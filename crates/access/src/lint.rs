@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
-use crate::pattern::{Name, Pattern};
+use crate::pattern::{FoldedName, Pattern};
 use crate::request::ItemKind;
 use crate::rule_set::RuleSet;
 use crate::spec::{RuleEffect, RuleSpec};
@@ -87,7 +87,7 @@ impl RuleSet {
 }
 
 fn matches_any(pattern: &Pattern, names: &[String]) -> bool {
-    names.iter().any(|name| pattern.matches(&Name::new(Cow::Borrowed(name))).is_some())
+    names.iter().any(|name| pattern.matches(&FoldedName::new(Cow::Borrowed(name))).is_some())
 }
 
 fn unknown(key: &str, name: &str) -> LocalizedText {

@@ -15,7 +15,7 @@ const EMBEDDED_ID: &str = "urn:toolhub:tool-arguments";
 
 /// What rules permit for the arguments of one tool.
 #[derive(Debug)]
-pub(crate) struct Limits<'a> {
+pub(crate) struct ArgumentLimits<'a> {
     /// Whether no call is possible.
     is_forbidden: bool,
     /// Schemas of arguments that are forbidden, without duplicates.
@@ -26,7 +26,7 @@ pub(crate) struct Limits<'a> {
     granted: Vec<&'a Map<String, Value>>,
 }
 
-impl<'a> Limits<'a> {
+impl<'a> ArgumentLimits<'a> {
     pub(crate) fn new(grants_all: bool) -> Self {
         Self { is_forbidden: false, forbidden: Vec::new(), grants_all, granted: Vec::new() }
     }
@@ -51,8 +51,8 @@ impl<'a> Limits<'a> {
 }
 
 /// Returns a schema that accepts what the schema and the limits accept.
-pub(crate) fn narrow(schema: &RawJson, limits: Limits<'_>) -> RawJson {
-    let Limits { is_forbidden, forbidden, grants_all, granted } = limits;
+pub(crate) fn narrow(schema: &RawJson, limits: ArgumentLimits<'_>) -> RawJson {
+    let ArgumentLimits { is_forbidden, forbidden, grants_all, granted } = limits;
     let granted = if grants_all { Vec::new() } else { granted };
     if is_forbidden || (!grants_all && granted.is_empty()) {
         return RawObject::default().with("type", "object").with("not", RawJson::empty_object()).into_raw();

@@ -15,7 +15,7 @@ pub(crate) enum Certainty {
 
 /// A name, with its form for comparison without letter case.
 #[derive(Debug, Clone)]
-pub(crate) struct Name<'a> {
+pub(crate) struct FoldedName<'a> {
     text: Cow<'a, str>,
     /// `None` if equal to the text.
     folded: Option<Box<str>>,
@@ -31,7 +31,7 @@ enum NameTrust {
     Never,
 }
 
-impl<'a> Name<'a> {
+impl<'a> FoldedName<'a> {
     pub(crate) fn new(text: Cow<'a, str>) -> Self {
         let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         let folded = (!is_folded).then(|| folded(&text).into());
@@ -73,7 +73,7 @@ pub(crate) enum Anchor<'a> {
 /// A text of a rule that names are compared with.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    name: Name<'static>,
+    name: FoldedName<'static>,
     /// Whether `*` stands for any text.
     has_wildcard: bool,
 }
@@ -86,7 +86,7 @@ impl Pattern {
 
     /// A pattern without wildcards.
     pub(crate) fn literal(text: &str) -> Self {
-        Self { name: Name::new(Cow::Owned(text.to_owned())), has_wildcard: false }
+        Self { name: FoldedName::new(Cow::Owned(text.to_owned())), has_wildcard: false }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -95,7 +95,7 @@ impl Pattern {
 
     /// Compares a name. A name that matches exactly also matches without letter case, because characters are folded
     /// one by one.
-    pub(crate) fn matches(&self, name: &Name<'_>) -> Option<Certainty> {
+    pub(crate) fn matches(&self, name: &FoldedName<'_>) -> Option<Certainty> {
         let compare =
             if self.has_wildcard { glob_matches } else { |pattern: &str, name: &str| pattern == name };
         if !compare(self.name.folded(), name.folded()) {
@@ -121,17 +121,17 @@ impl Pattern {
 }
 
 /// The best match of any name with any pattern.
-pub(crate) fn match_any(patterns: &[Pattern], names: &[Name<'_>]) -> Option<Certainty> {
+pub(crate) fn match_any(patterns: &[Pattern], names: &[FoldedName<'_>]) -> Option<Certainty> {
     match_item_names(patterns, names, false)
 }
 
 /// The best match of any name of an item with any pattern of a rule; `names_server` if the rule names the server of the item.
 pub(crate) fn match_item_names(
     patterns: &[Pattern],
-    names: &[Name<'_>],
+    names: &[FoldedName<'_>],
     names_server: bool,
 ) -> Option<Certainty> {
-    let is_trusted = |name: &Name<'_>| match name.trust {
+    let is_trusted = |name: &FoldedName<'_>| match name.trust {
         NameTrust::Always => true,
         NameTrust::WithServer => names_server,
         NameTrust::Never => false,
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn wildcards_stand_for_any_text() {
         let check = |pattern: &str, name: &str, expect: Option<Certainty>| {
-            let name = Name::new(Cow::Borrowed(name));
+            let name = FoldedName::new(Cow::Borrowed(name));
             assert_eq!(Pattern::glob(pattern).matches(&name), expect, "{pattern} {name:?}");
         };
         let (certain, presumed) = (Some(Certainty::Certain), Some(Certainty::Presumed));
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_literal_has_no_wildcards() {
         let pattern = Pattern::literal("a*");
-        assert_eq!(pattern.matches(&Name::new(Cow::Borrowed("ab"))), None);
+        assert_eq!(pattern.matches(&FoldedName::new(Cow::Borrowed("ab"))), None);
         assert_eq!(pattern.anchor(), Anchor::Whole("a*"));
         assert_eq!(Pattern::glob("A*b*").anchor(), Anchor::Prefix("a"));
         assert_eq!(Pattern::glob("A*b").anchor(), Anchor::Prefix("a"));

@@ -9,10 +9,10 @@ use toolhub_core::{Principal, RawJson};
 use crate::abilities::{Abilities, Ability};
 use crate::argument_schema::Arguments;
 use crate::decision::{Decision, RuleId};
-use crate::narrow::{Limits, narrow};
+use crate::narrow::{ArgumentLimits, narrow};
 use crate::pattern::Certainty;
-use crate::request::{AccessResource, Action, Item};
-use crate::rule::{Rule, Subject};
+use crate::request::{AccessResource, Action, PreparedResource};
+use crate::rule::{PreparedPrincipal, Rule};
 use crate::rule_bits::RuleBits;
 use crate::rule_set::RuleSet;
 use crate::spec::RuleEffect;
@@ -65,7 +65,7 @@ impl RuleSet {
     /// The permissions of a principal. Examines every rule, so that callers keep the result, as
     /// [`PermissionCache`](crate::PermissionCache) does.
     pub fn for_principal(&self, principal: &Principal) -> Permissions {
-        let subject = Subject::new(principal);
+        let subject = PreparedPrincipal::new(principal);
         let mut applicable = RuleBits::with_capacity(self.len());
         let mut presumed = RuleBits::with_capacity(self.len());
         let mut missing_scopes = Vec::new();
@@ -113,7 +113,7 @@ impl Permissions {
         if self.0.rules.is_empty() {
             return Decision::Allow { rule: None };
         }
-        let Some(item) = Item::new(resource) else { return forbidden };
+        let Some(item) = PreparedResource::new(resource) else { return forbidden };
         let arguments = Arguments::new(resource.arguments);
         let mut tally = Tally::default();
         let candidates = self.collect_candidates(&item);
@@ -154,8 +154,8 @@ impl Permissions {
         if self.0.rules.is_empty() {
             return schema.clone();
         }
-        let Some(item) = Item::new(resource) else { return schema.clone() };
-        let mut limits = Limits::new(self.0.key.needs_no_grant);
+        let Some(item) = PreparedResource::new(resource) else { return schema.clone() };
+        let mut limits = ArgumentLimits::new(self.0.key.needs_no_grant);
         let mut candidates = self.collect_candidates(&item);
         candidates.sort_unstable();
         candidates.dedup();
@@ -187,7 +187,7 @@ impl Permissions {
     }
 
     /// The positions of the rules that match the principal and may match the item, possibly repeated, in any order.
-    fn collect_candidates(&self, item: &Item<'_>) -> Vec<usize> {
+    fn collect_candidates(&self, item: &PreparedResource<'_>) -> Vec<usize> {
         let mut candidates = Vec::new();
         let PermissionsInner { rules, key } = &*self.0;
         rules.index().for_each(item, &key.applicable, &mut |position| candidates.push(position));
@@ -195,7 +195,7 @@ impl Permissions {
     }
 
     /// How certain it is that a candidate matches the principal and the item, regardless of arguments and scopes.
-    fn match_item(&self, rule: &Rule, item: &Item<'_>) -> Option<Certainty> {
+    fn match_item(&self, rule: &Rule, item: &PreparedResource<'_>) -> Option<Certainty> {
         let certainty = rule.match_item(item).ok()?;
         let is_presumed = self.0.key.presumed.contains(rule.id.index);
         Some(if is_presumed { Certainty::Presumed } else { certainty })

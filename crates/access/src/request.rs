@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use toolhub_core::{Hints, RawJson, Source, Tool};
 
-use crate::pattern::Name;
+use crate::pattern::FoldedName;
 
 /// An operation of a principal, about which is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -191,17 +191,17 @@ pub fn tool_names(tool: &Tool) -> [&str; 2] {
 
 /// A resource whose names are prepared for comparison with many rules.
 #[derive(Debug)]
-pub(crate) struct Item<'a> {
+pub(crate) struct PreparedResource<'a> {
     pub(crate) kind: ItemKind,
-    pub(crate) profile: Option<Name<'a>>,
-    pub(crate) server: Name<'a>,
+    pub(crate) profile: Option<FoldedName<'a>>,
+    pub(crate) server: FoldedName<'a>,
     /// All names, also those with `SERVER__` before them.
-    pub(crate) names: Vec<Name<'a>>,
-    pub(crate) tags: Vec<Name<'a>>,
+    pub(crate) names: Vec<FoldedName<'a>>,
+    pub(crate) tags: Vec<FoldedName<'a>>,
     pub(crate) hints: Hints,
 }
 
-impl<'a> Item<'a> {
+impl<'a> PreparedResource<'a> {
     /// Prepares a resource; `None` if it is the hub itself.
     pub(crate) fn new(resource: &AccessResource<'a>) -> Option<Self> {
         let kind = resource.kind?;
@@ -219,19 +219,23 @@ impl<'a> Item<'a> {
             // `vis__read` of the server `evil` is not a tool of `vis`, although a rule that names it looks like that.
             let is_qualified = matches!(resource.source, Source::Server(_)) && name.contains("__");
             let bare = Cow::Borrowed(*name);
-            names.push(if is_qualified { Name::presumed(bare) } else { Name::new(bare) });
+            names.push(if is_qualified { FoldedName::presumed(bare) } else { FoldedName::new(bare) });
             // `a__b__c` can be the tool `b__c` of `a`, and `c` of `a__b`; `a___b` that of `a`, and of `a_`.
             let is_ambiguous =
                 is_qualified || (matches!(resource.source, Source::Server(_)) && name.starts_with('_'));
             let qualified = Cow::Owned([server, "__", name].concat());
-            names.push(if is_ambiguous { Name::ambiguous(qualified) } else { Name::new(qualified) });
+            names.push(if is_ambiguous {
+                FoldedName::ambiguous(qualified)
+            } else {
+                FoldedName::new(qualified)
+            });
         }
         Some(Self {
             kind,
-            profile: resource.profile.map(|profile| Name::new(Cow::Borrowed(profile))),
-            server: Name::new(Cow::Borrowed(server)),
+            profile: resource.profile.map(|profile| FoldedName::new(Cow::Borrowed(profile))),
+            server: FoldedName::new(Cow::Borrowed(server)),
             names,
-            tags: resource.tags.iter().map(|tag| Name::new(Cow::Borrowed(tag.as_str()))).collect(),
+            tags: resource.tags.iter().map(|tag| FoldedName::new(Cow::Borrowed(tag.as_str()))).collect(),
             hints: resource.hints,
         })
     }

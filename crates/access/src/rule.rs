@@ -9,8 +9,8 @@ use toolhub_core::{Hints, Principal, Roles};
 
 use crate::argument_schema::{ArgumentSchema, Arguments, Verdict};
 use crate::decision::RuleId;
-use crate::pattern::{Certainty, Name, Pattern, match_any, match_item_names};
-use crate::request::{Action, Item, ItemKind};
+use crate::pattern::{Certainty, FoldedName, Pattern, match_any, match_item_names};
+use crate::request::{Action, ItemKind, PreparedResource};
 use crate::spec::{HintSpec, RuleEffect};
 
 /// Why a rule does not match: the first selector that differs.
@@ -72,16 +72,16 @@ impl Localize for Mismatch {
 
 /// A principal whose names are prepared for comparison with many rules.
 #[derive(Debug)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct PreparedPrincipal<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) is_local: bool,
-    id: Name<'a>,
-    groups: Vec<Name<'a>>,
+    id: FoldedName<'a>,
+    groups: Vec<FoldedName<'a>>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> PreparedPrincipal<'a> {
     pub(crate) fn new(principal: &'a Principal) -> Self {
-        let name = |text: &'a str| Name::new(Cow::Borrowed(text));
+        let name = |text: &'a str| FoldedName::new(Cow::Borrowed(text));
         Self {
             principal,
             is_local: principal.origin == Origin::Local,
@@ -111,7 +111,7 @@ pub(crate) struct Rule {
 
 impl Rule {
     /// Compares the selectors of the principal.
-    pub(crate) fn match_subject(&self, subject: &Subject<'_>) -> Result<Certainty, Mismatch> {
+    pub(crate) fn match_subject(&self, subject: &PreparedPrincipal<'_>) -> Result<Certainty, Mismatch> {
         if subject.is_local && !self.principals.iter().any(|pattern| pattern.text() == LOCAL) {
             return Err(Mismatch::Local);
         }
@@ -125,7 +125,7 @@ impl Rule {
     }
 
     /// Compares the selectors of the item, without its arguments.
-    pub(crate) fn match_item(&self, item: &Item<'_>) -> Result<Certainty, Mismatch> {
+    pub(crate) fn match_item(&self, item: &PreparedResource<'_>) -> Result<Certainty, Mismatch> {
         if !self.kinds.contains(&item.kind) {
             return Err(Mismatch::Kind);
         }

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use toolhub_audit::{
-    CallFields, Chain, Checkpoint, CheckpointKind, Evidence, LogEnd, LogId, PendingRecords, SigningKey,
+    CallFields, Chain, Checkpoint, CheckpointKind, LogEnd, LogEvidence, LogId, PendingRecords, SigningKey,
     TrustedKeys, verify,
 };
 use toolhub_core::call_log::Status;
@@ -49,7 +49,7 @@ fn main() {
     println!("stored   {} bytes a record", bytes / 1_000_000);
     let end = Some(LogEnd { sequence: chain.sequence, hash: chain.hash });
     let head = checkpoints.last().cloned();
-    let evidence = Evidence { log: Some(log), end, checkpoints, head };
+    let evidence = LogEvidence { log: Some(log), end, checkpoints, head };
     let started = Instant::now();
     let summary = verify(&evidence, &batches, &TrustedKeys::new([key.public()])).expect("an intact log");
     println!("verified {} records in {:?}", summary.map_or(0, |found| found.records()), started.elapsed());

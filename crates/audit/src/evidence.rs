@@ -14,7 +14,7 @@ pub struct LogEnd {
 
 /// What is stored about a log beside its records.
 #[derive(Debug, Clone, Default)]
-pub struct Evidence {
+pub struct LogEvidence {
     /// The id of the log; `None` if nothing was ever recorded.
     pub log: Option<LogId>,
     /// Its end.

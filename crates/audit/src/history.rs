@@ -45,7 +45,7 @@ impl AuditQuery {
 
 /// The result of a verification.
 #[derive(Debug, Clone)]
-pub struct Verification {
+pub struct LogVerification {
     /// What was found; `Ok(None)` if nothing was ever recorded.
     pub result: Result<Option<Summary>, Tampering>,
     /// The accepted keys.
@@ -69,7 +69,7 @@ pub trait AuditHistory: Send + Sync {
     fn audit_records(&self, query: AuditQuery) -> BoxFuture<'_, Result<Vec<AuditRecord>, StoreError>>;
 
     /// Verifies the whole log with these keys, or with the accepted keys of the store.
-    fn verify_audit(&self, keys: Option<TrustedKeys>) -> BoxFuture<'_, Result<Verification, StoreError>>;
+    fn verify_audit(&self, keys: Option<TrustedKeys>) -> BoxFuture<'_, Result<LogVerification, StoreError>>;
 
     /// Signs a checkpoint if there are records without one, after everything that happened before is in the log.
     fn sign_checkpoint(&self) -> BoxFuture<'_, Result<(), StoreError>>;

@@ -8,7 +8,7 @@ use toolhub_core::hex;
 
 use crate::chain::{Chain, Hash, LogId, StoredBatch, StoredEntry};
 use crate::checkpoint::{Checkpoint, CheckpointKind, TrustedKeys};
-use crate::evidence::{Evidence, LogEnd};
+use crate::evidence::{LogEnd, LogEvidence};
 use crate::record::AuditRecord;
 use crate::tampering::Tampering;
 use crate::verify::{Summary, Verifier};
@@ -29,7 +29,7 @@ pub struct JsonLinesExport {
 
 impl JsonLinesExport {
     /// Begins the export of a log; `None` if nothing was ever recorded.
-    pub fn new(evidence: &Evidence) -> Option<Self> {
+    pub fn new(evidence: &LogEvidence) -> Option<Self> {
         let log = evidence.log?;
         let (bases, mut checkpoints): (Vec<_>, Vec<_>) =
             evidence.checkpoints.iter().cloned().partition(|one| one.kind == CheckpointKind::Base);
@@ -174,7 +174,7 @@ enum Line {
     End(LogEnd),
 }
 
-fn read_header(text: &str) -> Option<Evidence> {
+fn read_header(text: &str) -> Option<LogEvidence> {
     let value: Value = serde_json::from_str(text).ok()?;
     let log = LogId(hex::decode(value.get("log")?.as_str()?)?);
     let checkpoints = match value.get("base")? {
@@ -183,7 +183,7 @@ fn read_header(text: &str) -> Option<Evidence> {
             vec![Checkpoint::from_members(base.as_object()?).filter(|one| one.kind == CheckpointKind::Base)?]
         }
     };
-    let evidence = Evidence { log: Some(log), checkpoints, ..Evidence::default() };
+    let evidence = LogEvidence { log: Some(log), checkpoints, ..LogEvidence::default() };
     (JsonLinesExport::new(&evidence)?.header() == text).then_some(evidence)
 }
 

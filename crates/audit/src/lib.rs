@@ -27,8 +27,8 @@ pub use checkpoint::{
     CHECKPOINT_INTERVAL, CHECKPOINT_RECORDS, Checkpoint, CheckpointKind, KeyError, PublicKey, SigningKey,
     TrustedKeys,
 };
-pub use evidence::{Evidence, LogEnd};
-pub use history::{AuditHistory, AuditQuery, AuditStore, ExportFormat, Verification};
+pub use evidence::{LogEnd, LogEvidence};
+pub use history::{AuditHistory, AuditQuery, AuditStore, ExportFormat, LogVerification};
 pub use json_lines::{JsonLinesExport, verify_json_lines};
 pub use ocsf::ocsf_event;
 pub use record::{AuditRecord, CallFields};

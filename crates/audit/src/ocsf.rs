@@ -35,7 +35,7 @@ const FAILURE: u64 = 2;
 const UNKNOWN: u64 = 0;
 
 /// The parts in which records differ.
-struct Parts {
+struct OcsfParts {
     class: u64,
     activity: u64,
     severity: u64,
@@ -46,7 +46,7 @@ struct Parts {
 /// The OCSF event of a record with this hash.
 pub fn ocsf_event(log: &LogId, record: &AuditRecord, hash: &Hash) -> Value {
     let event = &record.event;
-    let Parts { class, activity, severity, status, fields } = parts(&event.action, &event.principal);
+    let OcsfParts { class, activity, severity, status, fields } = parts(&event.action, &event.principal);
     let mut all = json!({
         "class_uid": class,
         "category_uid": class / 1_000,
@@ -71,10 +71,10 @@ pub fn ocsf_event(log: &LogId, record: &AuditRecord, hash: &Hash) -> Value {
     all
 }
 
-fn parts(action: &AuditAction, principal: &str) -> Parts {
+fn parts(action: &AuditAction, principal: &str) -> OcsfParts {
     let unknown = || json!({ "name": "unknown" });
     match action {
-        AuditAction::Login(login) => Parts {
+        AuditAction::Login(login) => OcsfParts {
             class: AUTHENTICATION,
             activity: 1,
             severity: if login.accepted { 1 } else { 3 },
@@ -88,7 +88,7 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
                 "src_endpoint": login.address.as_ref().map_or_else(unknown, |address| json!({ "ip": address })),
             }),
         },
-        AuditAction::Refusal(refusal) => Parts {
+        AuditAction::Refusal(refusal) => OcsfParts {
             class: API_ACTIVITY,
             activity: 99,
             severity: 3,
@@ -100,7 +100,7 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
                 "unmapped": { "rule": refusal.rule },
             }),
         },
-        AuditAction::Call(call) => Parts {
+        AuditAction::Call(call) => OcsfParts {
             class: API_ACTIVITY,
             // Whether a call creates, updates or deletes is not known.
             activity: if call.may_change { 99 } else { 2 },
@@ -121,7 +121,7 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
                 },
             }),
         },
-        AuditAction::HeldCall(held) => Parts {
+        AuditAction::HeldCall(held) => OcsfParts {
             class: API_ACTIVITY,
             activity: 99,
             severity: 1,
@@ -141,7 +141,7 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
                 },
             }),
         },
-        AuditAction::Use(used) => Parts {
+        AuditAction::Use(used) => OcsfParts {
             class: API_ACTIVITY,
             activity: 2,
             severity: 1,
@@ -160,7 +160,7 @@ fn parts(action: &AuditAction, principal: &str) -> Parts {
                 ChangedObject::Config => "config",
                 ChangedObject::Server => "server",
             };
-            Parts {
+            OcsfParts {
                 class: API_ACTIVITY,
                 activity: match change.change {
                     ChangeKind::Created => 1,

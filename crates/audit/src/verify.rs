@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::chain::{Chain, Hash, LogId, Principals, StoredBatch, StoredEntry};
 use crate::checkpoint::{Checkpoint, CheckpointKind, TrustedKeys};
 use crate::encoding::Reader;
-use crate::evidence::{Evidence, LogEnd};
+use crate::evidence::{LogEnd, LogEvidence};
 use crate::record::sequence_of;
 use crate::tampering::Tampering;
 
@@ -37,7 +37,7 @@ impl Summary {
 
 /// Verifies the batches of a log in order. Returns the first finding.
 pub fn verify<B: std::borrow::Borrow<StoredBatch>>(
-    evidence: &Evidence,
+    evidence: &LogEvidence,
     batches: impl IntoIterator<Item = B>,
     keys: &TrustedKeys,
 ) -> Result<Option<Summary>, Tampering> {
@@ -84,7 +84,7 @@ pub struct Verifier<'a> {
 impl<'a> Verifier<'a> {
     /// Begins with the checkpoints of a log. `None` if there is no log; records that exist nevertheless are
     /// [`Tampering::MissingState`].
-    pub fn new(evidence: &Evidence, keys: &'a TrustedKeys) -> Result<Option<Self>, Tampering> {
+    pub fn new(evidence: &LogEvidence, keys: &'a TrustedKeys) -> Result<Option<Self>, Tampering> {
         let Some(log) = evidence.log else {
             let first = evidence.checkpoints.iter().map(|one| one.sequence).min();
             return match (first, &evidence.head) {

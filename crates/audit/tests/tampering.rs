@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use proptest::prelude::*;
 use toolhub_audit::{
-    AuditRecord, CallFields, Chain, Checkpoint, CheckpointKind, Evidence, JsonLinesExport, LogEnd, LogId,
+    AuditRecord, CallFields, Chain, Checkpoint, CheckpointKind, JsonLinesExport, LogEnd, LogEvidence, LogId,
     PendingRecords, SignatureProblem, SigningKey, StoredBatch, Summary, Tampering, TrustedKeys, verify,
     verify_json_lines,
 };
@@ -25,7 +25,7 @@ const LOG: LogId = LogId([5; 16]);
 
 #[derive(Debug, Clone)]
 struct Log {
-    evidence: Evidence,
+    evidence: LogEvidence,
     batches: Vec<StoredBatch>,
 }
 
@@ -83,7 +83,7 @@ fn log_of(sizes: &[u64]) -> Log {
     }
     let end = Some(LogEnd { sequence: chain.sequence, hash: chain.hash });
     let head = checkpoints.last().cloned();
-    Log { evidence: Evidence { log: Some(LOG), end, checkpoints, head }, batches }
+    Log { evidence: LogEvidence { log: Some(LOG), end, checkpoints, head }, batches }
 }
 
 impl Log {
@@ -369,12 +369,12 @@ fn summary_columns_are_checked() {
 fn records_of_another_log_are_foreign() {
     let mut log = log_of(&[3, 4]);
     let other = LogId([6; 16]);
-    log.evidence = Evidence { log: Some(other), end: log.evidence.end, ..Evidence::default() };
+    log.evidence = LogEvidence { log: Some(other), end: log.evidence.end, ..LogEvidence::default() };
     assert_eq!(log.verify(), Err(Tampering::ForeignChain { sequence: 1 }));
     let mut log = log_of(&[3, 4, 5]);
     log.evidence.log = Some(other);
     assert_eq!(log.verify(), Err(Tampering::ForeignChain { sequence: 12 }), "by its checkpoint");
-    let emptied = Evidence { head: log.evidence.head, ..Evidence::default() };
+    let emptied = LogEvidence { head: log.evidence.head, ..LogEvidence::default() };
     let nothing: [StoredBatch; 0] = [];
     let found = verify(&emptied, nothing, &keys());
     assert_eq!(found, Err(Tampering::Truncated { last: 0, covered: 12 }), "the whole log was removed");

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use toolhub_audit::{
-    AuditQuery, AuditRecord, CheckpointKind, Evidence, ExportFormat, JsonLinesExport, LogEnd, StoredBatch,
-    Summary, Tampering, TrustedKeys, Verification, Verifier, ocsf_event,
+    AuditQuery, AuditRecord, CheckpointKind, ExportFormat, JsonLinesExport, LogEnd, LogEvidence,
+    LogVerification, StoredBatch, Summary, Tampering, TrustedKeys, Verifier, ocsf_event,
 };
 use toolhub_core::BoxFuture;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
@@ -25,7 +25,7 @@ pub(crate) trait AuditTables: Sync {
     fn settle_audit(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// The state of the log and its checkpoints, without the head.
-    fn evidence(&self) -> BoxFuture<'_, Result<Evidence, StoreError>>;
+    fn evidence(&self) -> BoxFuture<'_, Result<LogEvidence, StoreError>>;
 
     /// The next page of batches after a record, in order.
     fn batches_after(&self, sequence: u64) -> BoxFuture<'_, Result<Vec<StoredBatch>, StoreError>>;
@@ -64,7 +64,7 @@ pub(crate) async fn records(
 pub(crate) async fn verify(
     tables: &impl AuditTables,
     keys: Option<TrustedKeys>,
-) -> Result<Verification, StoreError> {
+) -> Result<LogVerification, StoreError> {
     let keys = match (keys, tables.auditor()) {
         (Some(keys), _) => keys,
         (None, Some(auditor)) => auditor.trusted_keys()?,
@@ -77,25 +77,25 @@ pub(crate) async fn verify(
         // Before the state: a newer head would cover records that were not read.
         let head = tables.auditor().map(Auditor::head).transpose()?.flatten();
         let has_head = head.is_some();
-        let evidence = Evidence { head, ..tables.evidence().await? };
+        let evidence = LogEvidence { head, ..tables.evidence().await? };
         let result = verify_once(tables, &evidence, &keys).await?;
         let is_final =
             result.is_ok() || attempts == MAX_ATTEMPTS || base(&evidence) == base(&tables.evidence().await?);
         if is_final {
-            return Ok(Verification { result, keys, has_head });
+            return Ok(LogVerification { result, keys, has_head });
         }
     }
 }
 
 /// The record up to which old records were deleted.
-fn base(evidence: &Evidence) -> u64 {
+fn base(evidence: &LogEvidence) -> u64 {
     let bases = evidence.checkpoints.iter().filter(|checkpoint| checkpoint.kind == CheckpointKind::Base);
     bases.map(|checkpoint| checkpoint.sequence).max().unwrap_or(0)
 }
 
 async fn verify_once(
     tables: &impl AuditTables,
-    evidence: &Evidence,
+    evidence: &LogEvidence,
     keys: &TrustedKeys,
 ) -> Result<Result<Option<Summary>, Tampering>, StoreError> {
     let mut verifier = match Verifier::new(evidence, keys) {

@@ -2,8 +2,8 @@
 
 use tokio_postgres::{Error, Row};
 use toolhub_audit::{
-    AuditHistory, AuditQuery, AuditRecord, Checkpoint, Evidence, ExportFormat, PublicKey, StoredBatch,
-    TrustedKeys, Verification,
+    AuditHistory, AuditQuery, AuditRecord, Checkpoint, ExportFormat, LogEvidence, LogVerification, PublicKey,
+    StoredBatch, TrustedKeys,
 };
 use toolhub_core::BoxFuture;
 use toolhub_core::audit::{AuditEvent, AuditLog};
@@ -37,7 +37,7 @@ impl AuditHistory for PgStore {
         Box::pin(history::records(self, query))
     }
 
-    fn verify_audit(&self, keys: Option<TrustedKeys>) -> BoxFuture<'_, Result<Verification, StoreError>> {
+    fn verify_audit(&self, keys: Option<TrustedKeys>) -> BoxFuture<'_, Result<LogVerification, StoreError>> {
         Box::pin(history::verify(self, keys))
     }
 
@@ -82,7 +82,7 @@ impl AuditTables for PgStore {
         })
     }
 
-    fn evidence(&self) -> BoxFuture<'_, Result<Evidence, StoreError>> {
+    fn evidence(&self) -> BoxFuture<'_, Result<LogEvidence, StoreError>> {
         Box::pin(self.read(|session| async move {
             // The state is read last, so that no checkpoint is ahead of it.
             let sql = format!("SELECT {CHECKPOINT_COLUMNS} FROM audit_checkpoints ORDER BY seq");
@@ -91,7 +91,7 @@ impl AuditTables for PgStore {
             let state = state.first().map(state_of).transpose()?;
             let checkpoints = checkpoints.iter().map(checkpoint_of).collect::<Result<_, Error>>()?;
             let (log, end) = (state.map(|state| state.log), state.map(|state| state.end()));
-            Ok(Evidence { log, end, checkpoints, head: None })
+            Ok(LogEvidence { log, end, checkpoints, head: None })
         }))
     }
 

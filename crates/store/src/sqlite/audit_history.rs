@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, params_from_iter};
 use toolhub_audit::{
-    AuditHistory, AuditQuery, AuditRecord, Checkpoint, Evidence, ExportFormat, PublicKey, StoredBatch,
-    TrustedKeys, Verification,
+    AuditHistory, AuditQuery, AuditRecord, Checkpoint, ExportFormat, LogEvidence, LogVerification, PublicKey,
+    StoredBatch, TrustedKeys,
 };
 use toolhub_core::BoxFuture;
 use toolhub_core::audit::{AuditEvent, AuditLog};
@@ -35,7 +35,7 @@ impl AuditHistory for SqliteStore {
         Box::pin(history::records(self, query))
     }
 
-    fn verify_audit(&self, keys: Option<TrustedKeys>) -> BoxFuture<'_, Result<Verification, StoreError>> {
+    fn verify_audit(&self, keys: Option<TrustedKeys>) -> BoxFuture<'_, Result<LogVerification, StoreError>> {
         Box::pin(history::verify(self, keys))
     }
 
@@ -79,7 +79,7 @@ impl AuditTables for SqliteStore {
         })
     }
 
-    fn evidence(&self) -> BoxFuture<'_, Result<Evidence, StoreError>> {
+    fn evidence(&self) -> BoxFuture<'_, Result<LogEvidence, StoreError>> {
         Box::pin(self.run(|connection| {
             // One transaction, so that both fit each other.
             let transaction = connection.transaction()?;
@@ -89,7 +89,7 @@ impl AuditTables for SqliteStore {
             let checkpoints =
                 select.query_map([], checkpoint_of)?.collect::<rusqlite::Result<Vec<Checkpoint>>>()?;
             let (log, end) = (state.map(|state| state.log), state.map(|state| state.end()));
-            Ok(Evidence { log, end, checkpoints, head: None })
+            Ok(LogEvidence { log, end, checkpoints, head: None })
         }))
     }
 

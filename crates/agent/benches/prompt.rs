@@ -10,7 +10,7 @@ use toolhub_agent::prompt::{PromptOptions, Purpose, build};
 use toolhub_agent::{ServerChoice, ToolAllowlist};
 use toolhub_core::model::ToolPresentation;
 use toolhub_core::{Lang, RawJson, Source, Tool, ToolDefinition};
-use toolhub_engine::{Catalog, Policy};
+use toolhub_engine::{Catalog, RoutingPolicy};
 
 fn tool(number: usize) -> Tool {
     let definition = serde_json::json!({
@@ -27,7 +27,7 @@ fn tool(number: usize) -> Tool {
 
 fn prompts(criterion: &mut Criterion) {
     let catalog = Catalog::new((0..1_000).map(tool));
-    let policy = Policy::default();
+    let policy = RoutingPolicy::default();
     let servers = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
     let names: Vec<String> = (0..50).map(|number| format!("tool_{:04}", number * 17)).collect();
     let relevant: Vec<&str> = names.iter().map(String::as_str).collect();

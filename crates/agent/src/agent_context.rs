@@ -16,7 +16,7 @@ use toolhub_core::{
     ToolError, ToolName,
 };
 use toolhub_engine::brief::OutputLimits;
-use toolhub_engine::{Catalog, CatalogEntry, Policy};
+use toolhub_engine::{Catalog, CatalogEntry, RoutingPolicy};
 
 use crate::absolute_path::{absolute_path, hint_absolute_path};
 use crate::allowlist::ToolAllowlist;
@@ -95,7 +95,7 @@ pub struct AgentContext<'a> {
     /// The available tools.
     pub catalog: Arc<Catalog>,
     /// Routing policy: the servers that the owner declared equivalent.
-    pub policy: Arc<Policy>,
+    pub policy: Arc<RoutingPolicy>,
     /// Configured servers that have no tools now: disabled, or not listed.
     pub unavailable: Vec<String>,
     /// Receives events.

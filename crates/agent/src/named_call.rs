@@ -176,7 +176,7 @@ fn typed(value: &str, quoted: bool, schema: &Value) -> RawJson {
 mod tests {
     use serde_json::json;
     use toolhub_core::{RawJson, Source, Tool, ToolDefinition};
-    use toolhub_engine::{Catalog, Policy};
+    use toolhub_engine::{Catalog, RoutingPolicy};
 
     use super::*;
 
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn plans_call_of_named_tool_with_all_arguments() {
         let check = |request: &str, expect: Option<&str>| {
-            let (catalog, policy) = (catalog(), Policy::default());
+            let (catalog, policy) = (catalog(), RoutingPolicy::default());
             let servers = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
             let plan = plan(request, servers, &ToolAllowlist::default());
             let rendered = plan.map(|plan| {

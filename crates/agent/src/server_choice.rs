@@ -9,7 +9,7 @@ use std::sync::Arc;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::shell;
 use toolhub_core::{CallBy, RawJson, Source, ToolCall, ToolName};
-use toolhub_engine::{Catalog, CatalogEntry, Policy, SourceFilter};
+use toolhub_engine::{Catalog, CatalogEntry, RoutingPolicy, SourceFilter};
 
 use crate::call_tool;
 use toolhub_planner::plan::{Plan, Step, UnprovenStep};
@@ -50,7 +50,7 @@ pub struct ServerChoice<'a> {
     /// The available tools.
     pub catalog: &'a Catalog,
     /// Routing policy.
-    pub policy: &'a Policy,
+    pub policy: &'a RoutingPolicy,
     /// Configured servers that have no tools now: disabled, or not listed.
     pub unavailable: &'a [String],
 }
@@ -429,8 +429,8 @@ mod tests {
         Catalog::new(write.into_iter().chain(list).chain([own, native]))
     }
 
-    fn policy() -> Policy {
-        Policy { servers: IDS.map(ServerId::new).to_vec(), ..Policy::default() }
+    fn policy() -> RoutingPolicy {
+        RoutingPolicy { servers: IDS.map(ServerId::new).to_vec(), ..RoutingPolicy::default() }
     }
 
     fn named(request: &str) -> Option<(String, String)> {
@@ -505,7 +505,8 @@ mod tests {
             "the request names another"
         );
         assert!(!refused("hr-db__write_query", None, "empty the table t of hr-db"));
-        let policy = Policy::equivalent_servers(["sales-db", "hr-db", "Sales", "销售库"].map(ServerId::new));
+        let policy =
+            RoutingPolicy::equivalent_servers(["sales-db", "hr-db", "Sales", "销售库"].map(ServerId::new));
         let equivalent = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
         assert!(equivalent.refusal(&ToolCall::new("write_query", RawJson::empty_object()), "").is_none());
     }

@@ -8,7 +8,7 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use serde_json::json;
 use toolhub_core::{CallBy, RawJson, ServerId, Source, Tool, ToolDefinition};
 use toolhub_engine::router::route;
-use toolhub_engine::{Catalog, CatalogCell, Policy, Request, RoutingContext, Scores};
+use toolhub_engine::{Catalog, CatalogCell, RouteRequest, RoutingContext, RoutingPolicy, Scores};
 
 const SERVERS: usize = 50;
 const TOOLS: usize = 10_000;
@@ -37,9 +37,9 @@ fn tools() -> Vec<Tool> {
         .collect()
 }
 
-fn policy() -> Policy {
+fn policy() -> RoutingPolicy {
     let servers = (0..SERVERS).map(|server| ServerId::new(format!("server_{server}"))).collect();
-    Policy { servers, ..Policy::default() }
+    RoutingPolicy { servers, ..RoutingPolicy::default() }
 }
 
 fn routing(criterion: &mut Criterion) {
@@ -48,16 +48,19 @@ fn routing(criterion: &mut Criterion) {
     let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &scores };
     let mut group = criterion.benchmark_group("route among 10,000 tools");
     group.bench_function("a name that one server has", |bencher| {
-        let request = Request { arguments: Some(&arguments), ..Request::named("search_7_3") };
+        let request = RouteRequest { arguments: Some(&arguments), ..RouteRequest::named("search_7_3") };
         bencher.iter(|| black_box(route(black_box(request), known)));
     });
     group.bench_function("a name that fifty servers have", |bencher| {
-        let request = Request { arguments: Some(&arguments), ..Request::named("shared_10") };
+        let request = RouteRequest { arguments: Some(&arguments), ..RouteRequest::named("shared_10") };
         bencher.iter(|| black_box(route(black_box(request), known)));
     });
     group.bench_function("a capability that nine thousand tools have", |bencher| {
-        let request =
-            Request { by: CallBy::Capability, arguments: Some(&arguments), ..Request::named("search") };
+        let request = RouteRequest {
+            by: CallBy::Capability,
+            arguments: Some(&arguments),
+            ..RouteRequest::named("search")
+        };
         bencher.iter(|| black_box(route(black_box(request), known)));
     });
     group.finish();

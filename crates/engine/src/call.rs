@@ -7,10 +7,10 @@ use tokio::time::Instant;
 use toolhub_core::{CallBy, Event, EventKind, Outcome, ToolCall};
 
 use crate::engine::Engine;
-use crate::record::Record;
-use crate::router::{Request, Route, Strategy};
-use crate::strategy::first::{self, Turn};
-use crate::strategy::{CallResult, Run, merge, race};
+use crate::record::CallRecorder;
+use crate::router::{Route, RouteRequest, Strategy};
+use crate::strategy::first::{self, NextCandidate};
+use crate::strategy::{CallResult, RunningCall, merge, race};
 
 impl Engine {
     /// Runs a call. Dropping the future cancels it.
@@ -28,7 +28,7 @@ impl Engine {
             }
         };
         emit(EventKind::CallStarted { tool: call.tool.clone(), parent: call.parent.clone() });
-        let route = self.explain(Request {
+        let route = self.explain(RouteRequest {
             tool: call.tool.as_str(),
             by: call.by,
             source: call.source.as_deref(),
@@ -39,7 +39,7 @@ impl Engine {
             with_reasons: has_listener,
         });
         let at = SystemTime::now();
-        let mut record = Record::new(call, at, route.as_ref().ok(), self);
+        let mut record = CallRecorder::new(call, at, route.as_ref().ok(), self);
         let ran = match &route {
             Err(error) => CallResult::failed(error.clone(), Vec::new()),
             Ok(route) => {
@@ -53,7 +53,7 @@ impl Engine {
                 }
                 match record.begin().await {
                     Err(error) => CallResult::failed(error, Vec::new()),
-                    Ok(()) => self.run(Run { engine: self, call, started, at }, route).await,
+                    Ok(()) => self.run(RunningCall { engine: self, call, started, at }, route).await,
                 }
             }
         };
@@ -64,9 +64,11 @@ impl Engine {
         outcome
     }
 
-    async fn run(&self, run: Run<'_>, route: &Route) -> CallResult {
+    async fn run(&self, run: RunningCall<'_>, route: &Route) -> CallResult {
         match route.strategy {
-            Strategy::First => first::run(run, route.candidates.iter().map(Turn::first), Vec::new()).await,
+            Strategy::First => {
+                first::run(run, route.candidates.iter().map(NextCandidate::first), Vec::new()).await
+            }
             // Rare and large futures: boxed so that they do not enlarge the future of every call.
             Strategy::Race => Box::pin(race::run(run, route)).await,
             Strategy::Merge => Box::pin(merge::run(run, route)).await,

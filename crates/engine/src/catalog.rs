@@ -9,7 +9,7 @@ use toolhub_core::{
 };
 
 use crate::definition_scan::{Finding, scan_definition};
-use crate::schema::{Instance, Schema, Steps};
+use crate::schema::{Instance, Schema, StepBudget};
 use crate::tags::Tagger;
 
 /// The tool that runs scripts, with its source.
@@ -54,7 +54,7 @@ impl CatalogEntry {
 
     /// Checks arguments against the tool's schema.
     pub fn check(&self, arguments: &RawJson) -> Result<(), ToolError> {
-        let steps = Steps::for_bytes(arguments.get().len());
+        let steps = StepBudget::for_bytes(arguments.get().len());
         self.check_within(&Instance::new(arguments, &steps))
     }
 

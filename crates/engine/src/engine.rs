@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, CatalogCell};
 use crate::deadline_timer::DeadlineTimers;
 use crate::deadlines::Deadlines;
 use crate::reserved::ReservedNames;
-use crate::router::{Policy, Request, Route, RoutingContext, route};
+use crate::router::{Route, RouteRequest, RoutingContext, RoutingPolicy, route};
 use crate::score::Scores;
 use crate::tags::Tagger;
 
@@ -19,7 +19,7 @@ use crate::tags::Tagger;
 pub struct Engine {
     catalog: CatalogCell,
     hosts: ArcSwap<FastMap<Source, Hosted>>,
-    policy: ArcSwap<Policy>,
+    policy: ArcSwap<RoutingPolicy>,
     reserved: ArcSwap<ReservedNames>,
     scores: Scores,
     timers: DeadlineTimers,
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Engine {
 
 impl Engine {
     /// Creates an engine without tools and without a call log.
-    pub fn new(policy: Policy, events: Arc<dyn EventSink>) -> Self {
+    pub fn new(policy: RoutingPolicy, events: Arc<dyn EventSink>) -> Self {
         Self {
             catalog: CatalogCell::default(),
             hosts: ArcSwap::default(),
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// Replaces the routing policy. Running calls keep the policy they started with.
-    pub fn set_policy(&self, policy: Policy) {
+    pub fn set_policy(&self, policy: RoutingPolicy) {
         self.policy.store(Arc::new(policy));
     }
 
@@ -148,7 +148,7 @@ impl Engine {
     }
 
     /// The current routing policy.
-    pub fn policy(&self) -> Arc<Policy> {
+    pub fn policy(&self) -> Arc<RoutingPolicy> {
         self.policy.load_full()
     }
 
@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// Routes a call without running it.
-    pub fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
+    pub fn explain(&self, request: RouteRequest<'_>) -> Result<Route, ToolError> {
         let (catalog, policy) = (self.catalog(), self.policy.load());
         route(request, RoutingContext { catalog: &catalog, policy: &policy, scores: &self.scores })
     }

@@ -29,7 +29,7 @@ pub use deadlines::Deadlines;
 pub use engine::Engine;
 pub use nested_relay::{NestedResult, run_with_nested};
 pub use reserved::ReservedNames;
-pub use router::{Candidate, Policy, Request, Route, RoutingContext, SourceFilter, Strategy};
+pub use router::{Candidate, Route, RouteRequest, RoutingContext, RoutingPolicy, SourceFilter, Strategy};
 pub use score::{Score, Scores};
 pub use tags::Tagger;
 pub use toolhub_core::suggest::{MAX_SUGGESTIONS, similar_names};

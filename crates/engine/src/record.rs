@@ -19,7 +19,7 @@ use crate::router::Route;
 use crate::strategy::CallResult;
 
 /// The log record of one call.
-pub(crate) struct Record<'a> {
+pub(crate) struct CallRecorder<'a> {
     call: &'a ToolCall,
     at: SystemTime,
     route: Option<&'a Route>,
@@ -33,7 +33,7 @@ pub(crate) struct Record<'a> {
     begun: bool,
 }
 
-impl<'a> Record<'a> {
+impl<'a> CallRecorder<'a> {
     pub(crate) fn new(
         call: &'a ToolCall,
         at: SystemTime,
@@ -179,7 +179,7 @@ impl<'a> Record<'a> {
     }
 }
 
-impl Drop for Record<'_> {
+impl Drop for CallRecorder<'_> {
     /// Also records a call that was cancelled while running, without waiting.
     fn drop(&mut self) {
         // A call that may change state and has no start record was not executed.

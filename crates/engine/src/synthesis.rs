@@ -17,7 +17,7 @@ const TOLERANCE: f64 = 1e-9;
 
 /// One result.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct SourceResult {
     /// Its source.
     pub source: Source,
     /// The tool that returned it.
@@ -38,7 +38,7 @@ pub struct MergedOutput {
 }
 
 /// The texts that a model may merge, each cut to the limit of its kind; `None` if a model should not merge them.
-pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(Source, String)>> {
+pub(crate) fn texts_for_model(parts: &[SourceResult], tags: &[String]) -> Option<Vec<(Source, String)>> {
     let texts: Vec<String> = parts.iter().map(text_of).collect();
     let length: usize = texts.iter().map(|text| text.chars().count()).sum();
     if parts.len() > MAX_MODEL_RESULTS || length > MAX_MODEL_CHARS || agreeing_index(&texts).is_some() {
@@ -62,7 +62,7 @@ pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(So
 }
 
 /// Merges results in the given order. `merged_text` is the text that a model merged from them, if any.
-pub fn merge(parts: &[Part], merged_text: Option<&str>) -> MergedOutput {
+pub fn merge(parts: &[SourceResult], merged_text: Option<&str>) -> MergedOutput {
     let texts: Vec<String> = parts.iter().map(text_of).collect();
     let sources = parts.iter().map(|part| part.source.to_string()).collect::<Vec<_>>().join(", ");
     let count = parts.len();
@@ -126,7 +126,7 @@ fn number(text: &str) -> Option<f64> {
         .filter(|number: &f64| number.is_finite())
 }
 
-fn plain(parts: &[Part], texts: &[String]) -> (String, bool) {
+fn plain(parts: &[SourceResult], texts: &[String]) -> (String, bool) {
     let mut any_cut = false;
     let sections: Vec<String> = parts
         .iter()
@@ -140,13 +140,13 @@ fn plain(parts: &[Part], texts: &[String]) -> (String, bool) {
     (sections.join("\n\n"), any_cut)
 }
 
-fn section(part: &Part, text: &str) -> String {
+fn section(part: &SourceResult, text: &str) -> String {
     format!("[{}] {}", part.source, text.trim())
 }
 
 /// Output with the text first, then the other blocks of each result with their source; and all parts as structured
 /// content.
-fn assemble(parts: &[Part], texts: &[String], merged_text: String) -> ToolOutput {
+fn assemble(parts: &[SourceResult], texts: &[String], merged_text: String) -> ToolOutput {
     let mut blocks = vec![RawObject::default().with("type", "text").with("text", merged_text).into_raw()];
     let mut listed = Vec::with_capacity(parts.len());
     for (part, text) in parts.iter().zip(texts) {
@@ -176,7 +176,7 @@ fn assemble(parts: &[Part], texts: &[String], merged_text: String) -> ToolOutput
 }
 
 /// The text of a result: its text blocks, or else its structured content.
-fn text_of(part: &Part) -> String {
+fn text_of(part: &SourceResult) -> String {
     let (texts, _) = part.output.texts();
     if texts.is_empty() {
         return part.output.structured().map(|value| value.get().to_owned()).unwrap_or_default();
@@ -190,13 +190,13 @@ mod tests {
     use proptest::prelude::*;
     use toolhub_core::{Lang, Localize as _, ServerId};
 
-    fn part(source: &str, text: &str) -> Part {
+    fn part(source: &str, text: &str) -> SourceResult {
         let source = Source::Server(ServerId::new(source));
-        Part { source, tool: ToolName::new("t"), output: ToolOutput::text(text) }
+        SourceResult { source, tool: ToolName::new("t"), output: ToolOutput::text(text) }
     }
 
     fn merged(texts: &[&str]) -> (String, String, bool) {
-        let parts: Vec<Part> =
+        let parts: Vec<SourceResult> =
             texts.iter().enumerate().map(|(index, text)| part(&format!("s{index}"), text)).collect();
         let synthesized = merge(&parts, None);
         let text = synthesized.output.texts().0.join("\n");
@@ -235,7 +235,7 @@ mod tests {
     fn keeps_non_text_content() {
         let image = r#"{"content":[{"type":"image","data":"AA==","mimeType":"image/png"}]}"#;
         let output = ToolOutput::from_raw(RawJson::parse(image).unwrap()).unwrap();
-        let parts = [Part { output, ..part("a", "") }, part("b", "a picture")];
+        let parts = [SourceResult { output, ..part("a", "") }, part("b", "a picture")];
         let blocks = merge(&parts, None).output.blocks();
         assert_eq!(blocks[1].value()["data"], "AA==");
         assert_eq!(blocks[1].value()["_meta"]["toolhub/source"], "a");
@@ -256,7 +256,7 @@ mod tests {
     proptest! {
         #[test]
         fn keeps_words_of_arbitrary_texts(texts in proptest::collection::vec("\\PC{0,400}", 2..5)) {
-            let parts: Vec<Part> =
+            let parts: Vec<SourceResult> =
                 texts.iter().enumerate().map(|(index, text)| part(&format!("s{index}"), text)).collect();
             let synthesized = merge(&parts, None);
             if agreeing_index(&texts).is_none() {

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use toolhub_core::error::Effect;
 use toolhub_core::{Outcome, ServerId, ToolCall, ToolError, ToolHost};
-use toolhub_engine::{Deadlines, Engine, Policy};
+use toolhub_engine::{Deadlines, Engine, RoutingPolicy};
 use toolhub_testkit::Recorder;
 use toolhub_testkit::fake::{Act, FakeHost};
 
@@ -19,7 +19,7 @@ struct Bench {
 fn bench(hosts: &[Arc<FakeHost>]) -> Bench {
     let servers = ["a", "b"].map(ServerId::new).to_vec();
     let events = Arc::new(Recorder::default());
-    let engine = Engine::new(Policy::equivalent_servers(servers), events.clone());
+    let engine = Engine::new(RoutingPolicy::equivalent_servers(servers), events.clone());
     for host in hosts {
         engine.add_host(&(Arc::clone(host) as Arc<dyn ToolHost>), Deadlines::default());
         engine.set_tools(&host.source(), host.tools());

@@ -10,7 +10,7 @@ use toolhub_core::{
     BoxFuture, CallContext, EventKind, RawJson, Source, Tool, ToolCall, ToolDefinition, ToolError, ToolHost,
     ToolOutput,
 };
-use toolhub_engine::{Deadlines, Engine, Policy};
+use toolhub_engine::{Deadlines, Engine, RoutingPolicy};
 
 /// An event, with the second at which it occurs.
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ impl ToolHost for Script {
 
 /// Runs a call with these events. Returns when it ended, in seconds, and whether it succeeded.
 async fn ended(tool: &Tool, steps: &[(u64, Step)], timeout: Option<u64>) -> (u64, bool) {
-    let engine = Engine::new(Policy::default(), Arc::new(NullSink));
+    let engine = Engine::new(RoutingPolicy::default(), Arc::new(NullSink));
     let host: Arc<dyn ToolHost> = Arc::new(Script(steps.to_vec()));
     engine.add_host(&host, Deadlines::default());
     engine.set_tools(&Source::Native, std::slice::from_ref(tool));

@@ -13,7 +13,7 @@ use toolhub_core::{
     BoxFuture, CallContext, CallId, Lang, Localize as _, NestedBudget, Outcome, RawJson, Source, Tool,
     ToolCall, ToolDefinition, ToolError, ToolHost, ToolOutput,
 };
-use toolhub_engine::{Deadlines, Engine, Policy};
+use toolhub_engine::{Deadlines, Engine, RoutingPolicy};
 
 /// A host that fails on demand.
 struct Host;
@@ -95,7 +95,8 @@ async fn call_of(log: &Arc<Log>, read_only: bool, call: ToolCall) -> Outcome {
 }
 
 async fn call_with_hints(log: &Arc<Log>, hints: &serde_json::Value, call: ToolCall) -> Outcome {
-    let engine = Engine::new(Policy::default(), Arc::new(NullSink)).with_call_log(Arc::clone(log) as _);
+    let engine =
+        Engine::new(RoutingPolicy::default(), Arc::new(NullSink)).with_call_log(Arc::clone(log) as _);
     let host: Arc<dyn ToolHost> = Arc::new(Host);
     engine.add_host(&host, Deadlines::default());
     let definition = json!({"name": "t", "annotations": hints});

@@ -7,7 +7,7 @@ use toolhub_core::lang::Lang;
 use toolhub_core::source::SourceKind;
 use toolhub_core::{CallBy, Localize as _, RawJson, ServerId};
 use toolhub_engine::router::route;
-use toolhub_engine::{Catalog, Policy, Request, RoutingContext, Scores};
+use toolhub_engine::{Catalog, RouteRequest, RoutingContext, RoutingPolicy, Scores};
 use toolhub_testkit::FakeHost;
 
 /// The tool `shared` at every source, `only_b` at server b, `only_native` in the hub.
@@ -19,8 +19,8 @@ fn catalog() -> Catalog {
     Catalog::new([native, b, a].iter().flat_map(FakeHost::tools).cloned())
 }
 
-fn policy() -> Policy {
-    Policy::equivalent_servers(["a", "b"].map(ServerId::new))
+fn policy() -> RoutingPolicy {
+    RoutingPolicy::equivalent_servers(["a", "b"].map(ServerId::new))
 }
 
 /// The candidates' sources and all reasons, or the error.
@@ -30,7 +30,7 @@ fn decide(
     arguments: Option<Value>,
 ) -> Result<(Vec<String>, String), String> {
     let arguments = arguments.map(RawJson::from);
-    let request = Request { source, arguments: arguments.as_ref(), ..Request::named(tool) };
+    let request = RouteRequest { source, arguments: arguments.as_ref(), ..RouteRequest::named(tool) };
     let known = RoutingContext { catalog: &catalog(), policy: &policy(), scores: &Scores::default() };
     let route = route(request, known).map_err(|error| error.to_string())?;
     let sources = route.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
@@ -60,7 +60,8 @@ fn source_selects_any_guessed_or_exact_source() {
 /// A call never reaches a source that it does not name.
 #[test]
 fn rejects_unknown_sources_and_suggests_similar_names() {
-    let policy = Policy { servers: ["hr-db", "crm"].map(ServerId::new).into(), ..Policy::default() };
+    let policy =
+        RoutingPolicy { servers: ["hr-db", "crm"].map(ServerId::new).into(), ..RoutingPolicy::default() };
     let (catalog, scores) = (catalog(), Scores::default());
     let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &scores };
     for by in [CallBy::Name, CallBy::Capability] {
@@ -71,7 +72,7 @@ fn rejects_unknown_sources_and_suggests_similar_names() {
             ("hr_db", "did you mean `hr-db`?"),
             ("Native", "did you mean `native`?"),
         ] {
-            let request = Request { by, source: Some(source), ..Request::named("shared") };
+            let request = RouteRequest { by, source: Some(source), ..RouteRequest::named("shared") };
             let error = route(request, known).unwrap_err();
             assert_eq!(error.kind(), "unknown_source");
             let expect = format!("there is no source `{source}`, nothing was executed; {expect}");
@@ -114,34 +115,34 @@ fn excludes_sources_whose_schema_rejects_the_arguments() {
 /// Tools of the same name at two servers are different tools.
 #[test]
 fn servers_that_are_not_declared_equivalent_do_not_share_calls() {
-    let policy = Policy { equivalent: Vec::new(), ..policy() };
+    let policy = RoutingPolicy { equivalent: Vec::new(), ..policy() };
     let catalog = catalog();
     let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &Scores::default() };
-    let sources = |request: Request<'_>| -> Vec<String> {
+    let sources = |request: RouteRequest<'_>| -> Vec<String> {
         let candidates = route(request, known).unwrap().candidates;
         candidates.iter().map(|candidate| candidate.source().to_string()).collect()
     };
-    assert_eq!(sources(Request::named("shared")), ["a", "native"]);
-    let found = route(Request::named("shared"), known).unwrap();
+    assert_eq!(sources(RouteRequest::named("shared")), ["a", "native"]);
+    let found = route(RouteRequest::named("shared"), known).unwrap();
     let messages = found.reasons.iter().map(|reason| reason.localize(Lang::En));
     assert!(messages.into_iter().any(|reason| reason.contains("b has a tool of that name, too")));
-    assert_eq!(sources(Request { source: Some("b"), ..Request::named("shared") }), ["b"]);
+    assert_eq!(sources(RouteRequest { source: Some("b"), ..RouteRequest::named("shared") }), ["b"]);
     for (name, source) in [("b__shared", "b"), ("a__shared", "a"), ("native__shared", "native")] {
-        assert_eq!(sources(Request::named(name)), [source]);
+        assert_eq!(sources(RouteRequest::named(name)), [source]);
     }
-    assert!(route(Request::named("c__shared"), known).is_err());
+    assert!(route(RouteRequest::named("c__shared"), known).is_err());
 }
 
 #[test]
 fn candidate_order_follows_policy() {
-    let policy = Policy { order: vec![SourceKind::Native, SourceKind::Mcp], ..policy() };
+    let policy = RoutingPolicy { order: vec![SourceKind::Native, SourceKind::Mcp], ..policy() };
     let known = RoutingContext { catalog: &catalog(), policy: &policy, scores: &Scores::default() };
-    let found = route(Request::named("shared"), known).unwrap();
+    let found = route(RouteRequest::named("shared"), known).unwrap();
     let sources: Vec<_> = found.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
     assert_eq!(sources, ["native", "a", "b"]);
-    let without_native = Policy { order: vec![SourceKind::Mcp], ..policy };
+    let without_native = RoutingPolicy { order: vec![SourceKind::Mcp], ..policy };
     let known = RoutingContext { catalog: &catalog(), policy: &without_native, scores: &Scores::default() };
-    assert!(route(Request::named("only_native"), known).is_err());
+    assert!(route(RouteRequest::named("only_native"), known).is_err());
 }
 
 /// A catalog in which each of `sources` has a tool `name` with these hints.
@@ -154,15 +155,15 @@ fn sharing(name: &str, sources: &[(&str, Value)]) -> Catalog {
     Catalog::new(hosts.flat_map(|host| host.tools().to_vec()).collect::<Vec<_>>())
 }
 
-fn servers(ids: &[&str]) -> Policy {
-    Policy::equivalent_servers(ids.iter().map(|id| ServerId::new(*id)))
+fn servers(ids: &[&str]) -> RoutingPolicy {
+    RoutingPolicy::equivalent_servers(ids.iter().map(|id| ServerId::new(*id)))
 }
 
 /// The strategy, the number of candidates that start together, and their order.
 fn lined_up(name: &str, sources: &[(&str, Value)], scores: &Scores) -> (&'static str, usize, Vec<String>) {
     let ids: Vec<&str> = sources.iter().map(|(id, _)| *id).filter(|id| *id != "native").collect();
     let known = RoutingContext { catalog: &sharing(name, sources), policy: &servers(&ids), scores };
-    let found = route(Request::named(name), known).unwrap();
+    let found = route(RouteRequest::named(name), known).unwrap();
     let order = found.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
     (found.strategy.name(), found.batch, order)
 }
@@ -247,11 +248,11 @@ fn capability_call_requires_declared_arguments() {
         RoutingContext { catalog: &catalog, policy: &servers(&["a", "b"]), scores: &Scores::default() };
     let arguments = RawJson::from(json!({"query": "rust"}));
     let ask = |capability: &'static str, seed: u64| {
-        let request = Request {
+        let request = RouteRequest {
             by: CallBy::Capability,
             arguments: Some(&arguments),
             seed,
-            ..Request::named(capability)
+            ..RouteRequest::named(capability)
         };
         route(request, known)
     };
@@ -285,7 +286,7 @@ proptest::proptest! {
         let policy = servers(&ids[..4]);
         let scores = Scores::default();
         let by = if by_capability { CallBy::Capability } else { CallBy::Name };
-        let request = Request { by, seed, ..Request::named(if by_capability { "search" } else { "search_it" }) };
+        let request = RouteRequest { by, seed, ..RouteRequest::named(if by_capability { "search" } else { "search_it" }) };
         let rendered = || {
             let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &scores };
             format!("{:?}", route(request, known).map(|route| (route.strategy, route.batch, route.reasons,
@@ -307,7 +308,7 @@ fn changed_tools_warn_and_quarantined_tools_are_excluded() {
     let decide = |catalog: &Catalog, by: CallBy, source: Option<&str>| {
         let name = if by == CallBy::Name { "search_it" } else { "search" };
         let known = RoutingContext { catalog, policy: &policy(), scores: &Scores::default() };
-        let route = route(Request { by, source, ..Request::named(name) }, known);
+        let route = route(RouteRequest { by, source, ..RouteRequest::named(name) }, known);
         route.map_err(|error| error.kind()).map(|route| {
             let sources: Vec<String> = route.candidates.iter().map(|one| one.source().to_string()).collect();
             let warned = route.reasons.iter().any(|reason| reason.to_string().contains("changed since"));
@@ -342,10 +343,10 @@ fn costly_schema_excludes_only_its_own_server() {
         .collect();
     servers.push(FakeHost::server("usual").tool("shared", rows(json!({"minProperties": 1})), &[]));
     let ids = servers.iter().flat_map(FakeHost::tools).map(|tool| tool.source.to_string()).map(ServerId::new);
-    let policy = Policy::equivalent_servers(ids);
+    let policy = RoutingPolicy::equivalent_servers(ids);
     let catalog = Catalog::new(servers.iter().flat_map(FakeHost::tools).cloned());
     let arguments = RawJson::from(json!({"rows": vec![json!({"4999": 1}); 200]}));
-    let request = Request { arguments: Some(&arguments), ..Request::named("shared") };
+    let request = RouteRequest { arguments: Some(&arguments), ..RouteRequest::named("shared") };
     let route =
         route(request, RoutingContext { catalog: &catalog, policy: &policy, scores: &Scores::default() })
             .unwrap();

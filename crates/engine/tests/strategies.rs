@@ -9,7 +9,7 @@ use toolhub_core::lang::Lang;
 use toolhub_core::outcome::AttemptEnd;
 use toolhub_core::ports::{MergeRequest, Synthesizer};
 use toolhub_core::{BoxFuture, Effect, Localize as _, Outcome, ServerId, ToolCall, ToolError, ToolHost};
-use toolhub_engine::{Deadlines, Engine, Policy, Strategy};
+use toolhub_engine::{Deadlines, Engine, RoutingPolicy, Strategy};
 use toolhub_testkit::Recorder;
 use toolhub_testkit::fake::{Act, FakeHost};
 
@@ -50,7 +50,7 @@ fn bench_of(tool: &str, definitions: &[Value], acts: &[Vec<Act>]) -> Bench {
         .map(|(id, (definition, acts))| Arc::new(FakeHost::server(id).tool(tool, definition.clone(), acts)))
         .collect();
     let events = Arc::new(Recorder::default());
-    let mut policy = Policy::equivalent_servers(ids.map(ServerId::new));
+    let mut policy = RoutingPolicy::equivalent_servers(ids.map(ServerId::new));
     policy.strategies.insert("translate".to_owned(), Strategy::First);
     let engine = Engine::new(policy, events.clone());
     for host in &hosts {

@@ -10,7 +10,7 @@ use toolhub_client_config::TransportSpec;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{BoxFuture, CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
-use toolhub_engine::{Request, Route, Strategy};
+use toolhub_engine::{Route, RouteRequest, Strategy};
 use toolhub_mcp_client::{Listed, Server};
 use toolhub_mcp_wire::{Era, McpError, Offer};
 
@@ -63,7 +63,7 @@ enum Wait {
 
 impl Hub {
     /// Lists the servers without a list that might serve the call, within the given time.
-    pub(crate) async fn prepare(&self, request: Request<'_>, spare: Option<Duration>) {
+    pub(crate) async fn prepare(&self, request: RouteRequest<'_>, spare: Option<Duration>) {
         let UnlistedServers { mut new, late, failed, hung } = self.missing_by_age(request.source);
         let named = |server: &Arc<Server>| request.source == Some(server.id().as_str());
         if new.is_empty() && late.is_empty() && failed.is_empty() && hung.is_empty() {

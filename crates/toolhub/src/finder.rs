@@ -10,9 +10,7 @@ use toolhub_core::ports::HubStore;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{BoxFuture, Event, EventKind, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
-use toolhub_engine::{
-    Catalog, CatalogEntry, Engine, MAX_SUGGESTIONS, Request as RouteRequest, similar_names,
-};
+use toolhub_engine::{Catalog, CatalogEntry, Engine, MAX_SUGGESTIONS, RouteRequest, similar_names};
 use toolhub_search::{Hit, Index, Request, SentenceEncoder, Settings, ToolHistory, VectorCache};
 
 /// The number of recent calls that are compared with a request.

@@ -19,7 +19,7 @@ use toolhub_core::{
     BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall,
     ToolDefinition, ToolError, ToolName,
 };
-use toolhub_engine::{Catalog, Engine, Request, Route, SourceFilter};
+use toolhub_engine::{Catalog, Engine, Route, RouteRequest, SourceFilter};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{Server, ServerContext};
 use toolhub_mcp_wire::McpError;
@@ -182,7 +182,7 @@ impl Hub {
     }
 
     /// Whether the catalog has a tool with that name or capability; at the given server, if the request names one.
-    fn catalog_matches(&self, request: Request<'_>) -> bool {
+    fn catalog_matches(&self, request: RouteRequest<'_>) -> bool {
         let catalog = self.catalog();
         let only = request.source.filter(|id| self.servers.contains(id));
         let is_source = |source: &Source| only.is_none_or(|id| source.to_string() == id);
@@ -193,13 +193,13 @@ impl Hub {
     }
 
     /// The request for listing servers: `server__tool` restricts it to that server, so that no other server is listed.
-    fn scoped<'r>(&self, request: Request<'r>) -> Request<'r> {
+    fn scoped<'r>(&self, request: RouteRequest<'r>) -> RouteRequest<'r> {
         let unscoped = request.by == CallBy::Name && request.source.is_none() && request.sources.is_none();
         match request.tool.split_once("__").filter(|_| unscoped) {
             Some((id, tool))
                 if self.servers.contains(id) && self.catalog().named(request.tool).next().is_none() =>
             {
-                Request { source: Some(id), tool, ..request }
+                RouteRequest { source: Some(id), tool, ..request }
             }
             _ => request,
         }
@@ -241,14 +241,14 @@ impl Hub {
     }
 
     /// Routes a call without running it.
-    pub async fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
+    pub async fn explain(&self, request: RouteRequest<'_>) -> Result<Route, ToolError> {
         self.explain_within(request, None).await
     }
 
     /// Like [`Self::explain`], with a time limit for servers that were never listed.
     pub fn explain_within<'a>(
         &'a self,
-        request: Request<'a>,
+        request: RouteRequest<'a>,
         spare: Option<Duration>,
     ) -> BoxFuture<'a, Result<Route, ToolError>> {
         Box::pin(async move {
@@ -558,10 +558,17 @@ impl ToolCaller for Hub {
 }
 
 /// The routing request of a call.
-fn request_of(call: &ToolCall) -> Request<'_> {
+fn request_of(call: &ToolCall) -> RouteRequest<'_> {
     let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
     let sources = call.sources.as_deref();
-    Request { by, source, arguments, sources, coercion: call.coercion, ..Request::named(call.tool.as_str()) }
+    RouteRequest {
+        by,
+        source,
+        arguments,
+        sources,
+        coercion: call.coercion,
+        ..RouteRequest::named(call.tool.as_str())
+    }
 }
 
 fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<Tool> {

@@ -105,7 +105,7 @@ pub use toolhub_core::{
     CallContext, CallId, Coercion, Event, EventKind, EventSink, IntoOutput, Lang, Localize, NativeTool,
     Outcome, RawJson, Source, ToolCall, ToolError, ToolOutput, function::Json,
 };
-pub use toolhub_engine::{Catalog, Request, Route};
+pub use toolhub_engine::{Catalog, Route, RouteRequest};
 pub use toolhub_llm::discover::NoModel;
 pub use toolhub_macros::tool;
 pub use toolhub_mcp_client::{ClientHandler, HandlerAnswer, RejectingHandler, ServerState};

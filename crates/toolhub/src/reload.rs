@@ -10,7 +10,7 @@ use toolhub_client_config::ConfigError;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{BoxFuture, ServerId, Source};
-use toolhub_engine::{Deadlines, Policy};
+use toolhub_engine::{Deadlines, RoutingPolicy};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::config::ServerSpec;
 
@@ -126,7 +126,7 @@ impl Hub {
         let enabled = servers.iter().filter(|server| server.spec().enabled);
         let policy = settings.routing.policy(enabled.map(|server| server.id().clone()).collect());
         let before = self.engine.policy();
-        let is_changed = *before != Policy { servers: before.servers.clone(), ..policy.clone() };
+        let is_changed = *before != RoutingPolicy { servers: before.servers.clone(), ..policy.clone() };
         self.engine.set_policy(policy);
         is_changed
     }

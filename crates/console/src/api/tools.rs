@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolhub::{DirectAnswer, DirectCall, OfferedLookup, OfferedTool, Request, ToolUse};
+use toolhub::{DirectAnswer, DirectCall, OfferedLookup, OfferedTool, RouteRequest, ToolUse};
 use toolhub_access::may_decide_changed_tools;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
@@ -524,10 +524,10 @@ pub(crate) async fn explain_tool(
     let sent = arguments.and_then(|arguments| {
         context.gateways.sent_arguments(profile, context.principal(), &offered.name, arguments.clone())
     });
-    let request = Request {
+    let request = RouteRequest {
         sources: Some(&offered.sources),
         arguments: sent.as_ref().or(arguments),
-        ..Request::named(offered.tool.as_str())
+        ..RouteRequest::named(offered.tool.as_str())
     };
     let route = context.hub().explain(request).await.map_err(|error| {
         let detail = LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));

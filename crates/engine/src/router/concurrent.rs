@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
 
-use super::policy::{Policy, Strategy};
+use super::policy::{RoutingPolicy, Strategy};
 use crate::catalog::CatalogEntry;
 use crate::score::{Score, Scores};
 
@@ -21,7 +21,7 @@ pub(super) struct OrderedCandidates<'a> {
 
 /// Inputs of the selection.
 pub(super) struct CandidateSelection<'a> {
-    pub(super) policy: &'a Policy,
+    pub(super) policy: &'a RoutingPolicy,
     pub(super) scores: &'a Scores,
     /// The requested capability, if the call names one instead of a tool.
     pub(super) capability: Option<&'a str>,

@@ -18,17 +18,17 @@ use self::single_candidate::single_candidate;
 use self::unknown_tool::{unknown, unknown_qualified};
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::coerce::{Coerced, coerce};
-use crate::schema::{Instance, Steps};
+use crate::schema::{Instance, StepBudget};
 use crate::score::{Score, Scores};
 
-pub use self::policy::{Policy, SourceFilter, Strategy};
+pub use self::policy::{RoutingPolicy, SourceFilter, Strategy};
 
 /// Maximum number of candidates of a capability; later ones would hardly ever be tried.
 const MAX_CANDIDATES: usize = 8;
 
 /// The call to route.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct RouteRequest<'a> {
     /// The name of a tool or of a capability.
     pub tool: &'a str,
     /// Whether `tool` names a tool or a capability.
@@ -47,14 +47,14 @@ pub struct Request<'a> {
     pub with_reasons: bool,
 }
 
-impl Request<'_> {
+impl RouteRequest<'_> {
     /// Whether this source may serve the call.
     fn admits(&self, source: &Source) -> bool {
         self.sources.is_none_or(|sources| sources.contains(source))
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> RouteRequest<'a> {
     /// A request for a tool by name, with defaults for everything else.
     pub fn named(tool: &'a str) -> Self {
         let (by, coercion) = (CallBy::Name, Coercion::Off);
@@ -106,13 +106,13 @@ pub struct RoutingContext<'a> {
     /// The available tools.
     pub catalog: &'a Catalog,
     /// The configured routing policy.
-    pub policy: &'a Policy,
+    pub policy: &'a RoutingPolicy,
     /// Success and latency scores of the tools.
     pub scores: &'a Scores,
 }
 
 /// Routes a call.
-pub fn route(request: Request<'_>, context: RoutingContext<'_>) -> Result<Route, ToolError> {
+pub fn route(request: RouteRequest<'_>, context: RoutingContext<'_>) -> Result<Route, ToolError> {
     match single_candidate(request, context) {
         Some(entry) => {
             let candidate =
@@ -125,7 +125,7 @@ pub fn route(request: Request<'_>, context: RoutingContext<'_>) -> Result<Route,
 }
 
 /// Routes a call by the general path, for any number of candidates.
-fn route_among(request: Request<'_>, context: RoutingContext<'_>) -> Result<Route, ToolError> {
+fn route_among(request: RouteRequest<'_>, context: RoutingContext<'_>) -> Result<Route, ToolError> {
     let RoutingContext { policy, scores, .. } = context;
     let filter = policy.source_filter(request.source)?;
     let mut reasons: Vec<LocalizedText> =
@@ -133,7 +133,7 @@ fn route_among(request: Request<'_>, context: RoutingContext<'_>) -> Result<Rout
     let only = filter.only();
     let capability = (request.by == CallBy::Capability).then_some(request.tool);
     // All schema checks of a call share one step budget, however many candidates there are.
-    let steps = Steps::for_bytes(request.arguments.map_or(0, |arguments| arguments.get().len()));
+    let steps = StepBudget::for_bytes(request.arguments.map_or(0, |arguments| arguments.get().len()));
     let arguments = request.arguments.map(|arguments| Instance::new(arguments, &steps));
     let check = ArgumentCheck { arguments, coercion: request.coercion, coerced: RefCell::default() };
     let lookup = Lookup { request, check: &check, only };
@@ -174,7 +174,7 @@ fn route_among(request: Request<'_>, context: RoutingContext<'_>) -> Result<Rout
 /// A request for candidates: the call, the check of its arguments, and the only source that may serve it.
 #[derive(Clone, Copy)]
 struct Lookup<'a> {
-    request: Request<'a>,
+    request: RouteRequest<'a>,
     check: &'a ArgumentCheck<'a>,
     only: Option<&'a Source>,
 }
@@ -209,7 +209,7 @@ fn by_name<'a>(
 }
 
 /// Resolves `source__name`.
-fn qualified<'a>(request: Request<'_>, context: RoutingContext<'a>) -> Option<&'a Arc<CatalogEntry>> {
+fn qualified<'a>(request: RouteRequest<'_>, context: RoutingContext<'a>) -> Option<&'a Arc<CatalogEntry>> {
     let (source, name) = request.tool.split_once("__")?;
     let is_meant = |entry: &&Arc<CatalogEntry>| {
         let place = &entry.tool.source;
@@ -222,7 +222,7 @@ fn qualified<'a>(request: Request<'_>, context: RoutingContext<'a>) -> Option<&'
 /// the servers equivalent. Skills and native tools stay, in the configured order.
 fn of_one_server<'a>(
     mut entries: Vec<&'a Arc<CatalogEntry>>,
-    policy: &Policy,
+    policy: &RoutingPolicy,
     reasons: &mut Vec<LocalizedText>,
 ) -> Vec<&'a Arc<CatalogEntry>> {
     let is_server = |entry: &Arc<CatalogEntry>| matches!(entry.tool.source, Source::Server(_));
@@ -300,7 +300,7 @@ fn by_capability<'a>(
 
 /// Removes state-changing tools of all servers but the first that has one: a change that failed on one server must
 /// not be repeated on another, unless the policy declares the servers equivalent.
-fn of_one_changing_server(entries: &mut Vec<&Arc<CatalogEntry>>, policy: &Policy) {
+fn of_one_changing_server(entries: &mut Vec<&Arc<CatalogEntry>>, policy: &RoutingPolicy) {
     let changes = |entry: &Arc<CatalogEntry>| {
         matches!(entry.tool.source, Source::Server(_)) && !entry.tool.hints().may_repeat()
     };
@@ -351,7 +351,11 @@ fn changed(tool: &Tool) -> LocalizedText {
 }
 
 /// The effect of a call's `source` on its route, as a reason.
-fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -> Option<LocalizedText> {
+fn source_reason(
+    source: Option<&str>,
+    filter: &SourceFilter,
+    policy: &RoutingPolicy,
+) -> Option<LocalizedText> {
     match filter {
         SourceFilter::Any => None,
         SourceFilter::Only(Source::Server(id)) => Some(LocalizedText::new(
@@ -380,7 +384,7 @@ fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -
 /// The tools that the policy allows, in its order.
 fn ordered<'a>(
     tools: impl Iterator<Item = &'a Arc<CatalogEntry>>,
-    policy: &Policy,
+    policy: &RoutingPolicy,
 ) -> Vec<&'a Arc<CatalogEntry>> {
     let mut ranked: Vec<_> =
         tools.filter_map(|entry| Some((policy.rank(&entry.tool.source)?, entry))).collect();
@@ -477,7 +481,7 @@ impl ArgumentCheck<'_> {
     }
 }
 
-fn order_text(policy: &Policy, fitting: &[&Arc<CatalogEntry>], offered: usize) -> LocalizedText {
+fn order_text(policy: &RoutingPolicy, fitting: &[&Arc<CatalogEntry>], offered: usize) -> LocalizedText {
     let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>();
     let (order, order_zh) = (order.join(", "), order.join("、"));
     match fitting {

@@ -61,7 +61,7 @@ impl Strategy {
 
 /// How calls are routed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
+pub struct RoutingPolicy {
     /// The kinds of sources, in the order they are tried.
     pub order: Vec<SourceKind>,
     /// The configured servers, in the order of the config file.
@@ -74,7 +74,7 @@ pub struct Policy {
     pub equivalent: Vec<Vec<String>>,
 }
 
-impl Default for Policy {
+impl Default for RoutingPolicy {
     fn default() -> Self {
         let strategies = [
             ("calculate", Strategy::Race),
@@ -92,7 +92,7 @@ impl Default for Policy {
     }
 }
 
-impl Policy {
+impl RoutingPolicy {
     /// The position of a source in the order; `None` if the source must not be used.
     pub fn rank(&self, source: &Source) -> Option<(usize, usize)> {
         let kind = self.order.iter().position(|kind| *kind == source.kind())?;

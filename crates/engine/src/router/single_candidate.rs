@@ -6,13 +6,13 @@ use std::sync::Arc;
 use toolhub_core::CallBy;
 use toolhub_core::tool::ApprovalStatus;
 
-use super::{Request, RoutingContext};
+use super::{RouteRequest, RoutingContext};
 use crate::catalog::CatalogEntry;
 
 /// Returns the only tool of this name if no decision is needed: no other tool has the name, the tool may be used, its
 /// schema certainly accepts the arguments unchanged, and no reasons are requested.
 pub(super) fn single_candidate<'a>(
-    request: Request<'_>,
+    request: RouteRequest<'_>,
     context: RoutingContext<'a>,
 ) -> Option<&'a Arc<CatalogEntry>> {
     if request.with_reasons || request.by != CallBy::Name || request.source.is_some() {
@@ -32,7 +32,7 @@ mod tests {
     use serde_json::json;
     use toolhub_core::{Coercion, RawJson, ServerId, Source, Tool, ToolDefinition};
 
-    use super::super::{Policy, route, route_among};
+    use super::super::{RoutingPolicy, route, route_among};
     use super::*;
     use crate::catalog::Catalog;
     use crate::score::Scores;
@@ -57,7 +57,7 @@ mod tests {
             tool(server("a"), "held", ApprovalStatus::Quarantined),
             tool(server("unknown"), "lost", ApprovalStatus::Unseen),
         ]);
-        let policy = Policy { servers: vec![ServerId::new("a")], ..Policy::default() };
+        let policy = RoutingPolicy { servers: vec![ServerId::new("a")], ..RoutingPolicy::default() };
         let scores = Scores::default();
         let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &scores };
         let arguments = [
@@ -80,8 +80,8 @@ mod tests {
                 (Coercion::On, Some(&on_native[..])),
             ] {
                 for arguments in arguments.clone() {
-                    let named = Request::named(name);
-                    let request = Request { coercion, sources, arguments, with_reasons: false, ..named };
+                    let named = RouteRequest::named(name);
+                    let request = RouteRequest { coercion, sources, arguments, with_reasons: false, ..named };
                     let (found, expect) = (route(request, known), route_among(request, known));
                     assert_eq!(format!("{found:?}"), format!("{expect:?}"), "{request:?}");
                     short += usize::from(single_candidate(request, known).is_some());

@@ -6,11 +6,11 @@ use toolhub_core::error::UnknownTool;
 use toolhub_core::suggest::{MAX_SUGGESTIONS, similar_names};
 use toolhub_core::{Source, ToolError};
 
-use super::policy::Policy;
+use super::policy::RoutingPolicy;
 use crate::catalog::{Catalog, CatalogEntry};
 
 /// The error for an unknown name; for `server__name`, it states that the server has no such tool.
-pub(super) fn unknown_qualified(tool: &str, policy: &Policy, catalog: &Catalog) -> ToolError {
+pub(super) fn unknown_qualified(tool: &str, policy: &RoutingPolicy, catalog: &Catalog) -> ToolError {
     let server = |prefix: &str| policy.servers.iter().find(|id| id.as_str() == prefix);
     let split = tool.split_once("__");
     let Some((id, name)) = split.and_then(|(prefix, name)| Some((server(prefix)?, name))) else {

@@ -6,7 +6,7 @@ use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::suggest::similar_names;
 use toolhub_core::{Lang, Localize, RawJson, ToolError};
 
-use super::{Instance, Schema, Steps};
+use super::{Instance, Schema, StepBudget};
 use crate::coerce::coerce;
 
 /// Maximum length of an error message about arguments, in bytes.
@@ -14,7 +14,7 @@ const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 fn problems(schema: &Value, arguments: impl Into<String>) -> Vec<ArgumentProblem> {
     let arguments = RawJson::parse(arguments.into()).unwrap();
-    let steps = Steps::for_bytes(arguments.get().len());
+    let steps = StepBudget::for_bytes(arguments.get().len());
     let schema = Schema::compile(&RawJson::from(schema.clone())).unwrap();
     schema.check(&Instance::new(&arguments, &steps)).unwrap_err()
 }
@@ -119,7 +119,7 @@ fn does_not_rename_among_very_many_arguments() {
 fn check(schema: &Value, arguments: &Value) -> (Result<(), Vec<ArgumentProblem>>, u64) {
     let schema = Schema::compile(&RawJson::from(schema.clone())).unwrap();
     let arguments = RawJson::from(arguments.clone());
-    let steps = Steps::for_bytes(arguments.get().len());
+    let steps = StepBudget::for_bytes(arguments.get().len());
     let before = steps.remaining_steps();
     let checked = schema.check(&Instance::new(&arguments, &steps));
     (checked, before - steps.remaining_steps())
@@ -237,7 +237,7 @@ fn matches_patterns_in_linear_time_or_skips_them() {
     // Other patterns are tested until the pattern budget is exhausted.
     let (checked, _) = check(&schema("^(a|aa)+$"), &json!({"one": format!("{}b", "a".repeat(20_000))}));
     assert!(checked.is_err());
-    let steps = Steps::for_bytes(1 << 20);
+    let steps = StepBudget::for_bytes(1 << 20);
     assert!(steps.spend_pattern(super::budget::MAX_PATTERN_STEPS) && !steps.spend_pattern(1));
     let (checked, _) = check(&schema("^[a-z]+$"), &json!({"many": vec!["-".repeat(4 << 10); 500]}));
     assert!(checked.is_err());

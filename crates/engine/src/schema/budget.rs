@@ -18,12 +18,12 @@ pub(super) struct BudgetExhausted;
 
 /// The remaining steps.
 #[derive(Debug)]
-pub(crate) struct Steps {
+pub(crate) struct StepBudget {
     remaining_steps: Cell<u64>,
     patterns: Cell<u64>,
 }
 
-impl Steps {
+impl StepBudget {
     /// The budget of a call with arguments of this many bytes.
     pub(crate) fn for_bytes(bytes: usize) -> Self {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);

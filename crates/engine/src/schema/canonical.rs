@@ -4,19 +4,19 @@ use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-use super::budget::{BudgetExhausted, Steps};
+use super::budget::{BudgetExhausted, StepBudget};
 
 /// Steps for sorting, per member.
 const SORT_STEPS: u64 = 8;
 
 /// The canonical text of a value.
-pub(super) fn text(value: &Value, steps: &Steps) -> Result<String, BudgetExhausted> {
+pub(super) fn text(value: &Value, steps: &StepBudget) -> Result<String, BudgetExhausted> {
     let mut out = String::new();
     write(value, steps, &mut out)?;
     Ok(out)
 }
 
-fn write(value: &Value, steps: &Steps, out: &mut String) -> Result<(), BudgetExhausted> {
+fn write(value: &Value, steps: &StepBudget, out: &mut String) -> Result<(), BudgetExhausted> {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
@@ -48,7 +48,7 @@ fn write(value: &Value, steps: &Steps, out: &mut String) -> Result<(), BudgetExh
 }
 
 /// Starts with the length, so that the text is unambiguous.
-fn write_string(text: &str, steps: &Steps, out: &mut String) -> Result<(), BudgetExhausted> {
+fn write_string(text: &str, steps: &StepBudget, out: &mut String) -> Result<(), BudgetExhausted> {
     steps.spend_len(text.len(), 32)?;
     let _ = write!(out, "\"{}:{text}", text.len());
     Ok(())

@@ -6,16 +6,16 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Number, Value};
 use toolhub_core::schema_keywords::TYPES;
 
-use super::budget::Steps;
+use super::budget::StepBudget;
 use super::draft::Draft;
 use super::pattern::{PatternId, Patterns};
-use super::references::{References, Target};
+use super::references::{ReferenceTarget, References};
 
 pub(super) type NodeId = usize;
 
 /// A compiled schema.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct CompiledSchema {
     pub(super) nodes: Vec<Node>,
     pub(super) patterns: Patterns,
     pub(super) root: NodeId,
@@ -46,7 +46,7 @@ pub(super) enum Keyword {
     /// Cannot be decided here; the server decides.
     Undecided,
     Type(Types),
-    Enum(Options),
+    Enum(AllowedValues),
     Minimum {
         limit: Number,
         exclusive: bool,
@@ -129,7 +129,7 @@ pub(super) struct Types {
 
 /// The values of `enum` and `const`.
 #[derive(Debug)]
-pub(super) struct Options {
+pub(super) struct AllowedValues {
     pub(super) values: Vec<Value>,
     /// The canonical texts of `values`.
     pub(super) canonical: HashSet<String>,
@@ -138,7 +138,7 @@ pub(super) struct Options {
 }
 
 /// Compiles a schema; the error states why it is unusable.
-pub(super) fn compile(schema: &Value) -> Result<Program, String> {
+pub(super) fn compile(schema: &Value) -> Result<CompiledSchema, String> {
     let draft = Draft::of(schema);
     let references = References::collect(schema, draft)?;
     let mut compiler = Compiler {
@@ -160,7 +160,7 @@ pub(super) fn compile(schema: &Value) -> Result<Program, String> {
         }
     }
     let Compiler { nodes, patterns, has_unevaluated, .. } = compiler;
-    Ok(Program { nodes, patterns, root, has_unevaluated })
+    Ok(CompiledSchema { nodes, patterns, root, has_unevaluated })
 }
 
 struct Compiler<'s> {
@@ -225,14 +225,14 @@ impl<'s> Compiler<'s> {
             let Some(reference) = members.get(key).filter(|_| applies) else { continue };
             let reference = reference.as_str().ok_or_else(|| type_error(key, "a string"))?;
             match self.references.resolve(schema, key, reference)? {
-                Target::Schema(target) => {
+                ReferenceTarget::Schema(target) => {
                     let id = self.node(target);
                     if let Some(node) = self.nodes.get_mut(id) {
                         node.referenced = true;
                     }
                     keywords.push(Keyword::Reference(id));
                 }
-                Target::Undecided => keywords.push(Keyword::Undecided),
+                ReferenceTarget::Undecided => keywords.push(Keyword::Undecided),
             }
         }
         Ok(())
@@ -449,10 +449,10 @@ fn types_of(types: &Value) -> Option<Vec<String>> {
     Some(names)
 }
 
-fn options(values: &[Value]) -> Options {
+fn options(values: &[Value]) -> AllowedValues {
     // Compiled once per schema, so that no budget is charged.
-    let steps = Steps::unlimited();
+    let steps = StepBudget::unlimited();
     let canonical = values.iter().filter_map(|value| super::canonical::text(value, &steps).ok()).collect();
     let containers = values.iter().any(|value| value.is_array() || value.is_object());
-    Options { values: values.to_vec(), canonical, containers }
+    AllowedValues { values: values.to_vec(), canonical, containers }
 }

@@ -5,14 +5,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-use super::budget::Steps;
+use super::budget::StepBudget;
 use super::compile::compile;
 use super::evaluate::Evaluation;
 use super::verdict::Verdict;
 
 fn verdict(schema: &Value, value: &Value) -> Result<Verdict, String> {
     let program = compile(schema)?;
-    let steps = Steps::for_bytes(1 << 20);
+    let steps = StepBudget::for_bytes(1 << 20);
     Evaluation::new(&program, &steps).node(program.root, value).map_err(|_| "exhausted".to_owned())
 }
 

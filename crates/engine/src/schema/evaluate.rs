@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Number, Value};
 
-use super::budget::{BudgetExhausted, Steps};
-use super::compile::{Keyword, Node, NodeId, Options, Program, Types};
+use super::budget::{BudgetExhausted, StepBudget};
+use super::compile::{AllowedValues, CompiledSchema, Keyword, Node, NodeId, Types};
 use super::verdict::Verdict;
 use super::{canonical, number};
 
@@ -23,8 +23,8 @@ pub(super) type Evaluated = Result<Verdict, BudgetExhausted>;
 
 /// One evaluation of a program.
 pub(super) struct Evaluation<'p> {
-    pub(super) program: &'p Program,
-    pub(super) steps: &'p Steps,
+    pub(super) program: &'p CompiledSchema,
+    pub(super) steps: &'p StepBudget,
     /// Verdicts by node and address of the value; `None` while the evaluation is in progress.
     memo: HashMap<(NodeId, *const Value), Option<Verdict>>,
     memoize_all: bool,
@@ -74,13 +74,13 @@ struct CountBounds {
 }
 
 impl<'p> Evaluation<'p> {
-    pub(super) fn new(program: &'p Program, steps: &'p Steps) -> Self {
+    pub(super) fn new(program: &'p CompiledSchema, steps: &'p StepBudget) -> Self {
         let memoize_all = program.has_unevaluated;
         Self { program, steps, memo: HashMap::new(), memoize_all, names: Vec::new(), depth: 0 }
     }
 
     /// Evaluates for error messages, which visits values more than once: memoises every verdict.
-    pub(super) fn explaining(program: &'p Program, steps: &'p Steps) -> Self {
+    pub(super) fn explaining(program: &'p CompiledSchema, steps: &'p StepBudget) -> Self {
         Self { memoize_all: true, ..Self::new(program, steps) }
     }
 
@@ -224,7 +224,7 @@ impl<'p> Evaluation<'p> {
         })
     }
 
-    fn is_option(&self, options: &Options, value: &Value) -> Result<bool, BudgetExhausted> {
+    fn is_option(&self, options: &AllowedValues, value: &Value) -> Result<bool, BudgetExhausted> {
         let container = value.is_array() || value.is_object();
         if container && !options.containers {
             return Ok(false);

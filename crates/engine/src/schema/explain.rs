@@ -9,8 +9,8 @@ use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::suggest::similar_names;
 
-use super::budget::{BudgetExhausted, Steps};
-use super::compile::{Keyword, Node, NodeId, Program};
+use super::budget::{BudgetExhausted, StepBudget};
+use super::compile::{CompiledSchema, Keyword, Node, NodeId};
 use super::evaluate::{Evaluation, ObjectValue};
 use super::verdict::Verdict;
 
@@ -27,8 +27,8 @@ const MAX_COMPARED_NAMES: usize = 512;
 
 /// The inputs for explaining why arguments are invalid.
 pub(super) struct Explainer<'a> {
-    pub(super) program: &'a Program,
-    pub(super) steps: &'a Steps,
+    pub(super) program: &'a CompiledSchema,
+    pub(super) steps: &'a StepBudget,
     /// The names of the top-level properties.
     pub(super) properties: &'a [String],
 }

@@ -29,8 +29,8 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::schema_keywords::remove_ill_formed;
 
 use self::budget::BudgetExhausted;
-pub(crate) use self::budget::Steps;
-use self::compile::{Program, compile};
+pub(crate) use self::budget::StepBudget;
+use self::compile::{CompiledSchema, compile};
 use self::evaluate::Evaluation;
 use self::explain::{Explainer, short};
 use self::plain::PlainSchema;
@@ -45,7 +45,7 @@ pub(crate) struct Schema {
     /// The original text.
     raw: RawJson,
     /// Compiled on first use: it is large, and plain schemas may never need it.
-    program: OnceLock<Result<Program, String>>,
+    program: OnceLock<Result<CompiledSchema, String>>,
     /// The top-level properties, in order.
     properties: Vec<String>,
     names: HashSet<String>,
@@ -57,11 +57,11 @@ pub(crate) struct Schema {
 pub(crate) struct Instance<'a> {
     raw: &'a RawJson,
     tree: OnceCell<Value>,
-    steps: &'a Steps,
+    steps: &'a StepBudget,
 }
 
 impl<'a> Instance<'a> {
-    pub(crate) fn new(raw: &'a RawJson, steps: &'a Steps) -> Self {
+    pub(crate) fn new(raw: &'a RawJson, steps: &'a StepBudget) -> Self {
         Self { raw, tree: OnceCell::new(), steps }
     }
 
@@ -71,7 +71,7 @@ impl<'a> Instance<'a> {
     }
 
     /// The step budget.
-    pub(crate) fn steps(&self) -> &'a Steps {
+    pub(crate) fn steps(&self) -> &'a StepBudget {
         self.steps
     }
 
@@ -102,7 +102,7 @@ impl Schema {
         Ok(Self { raw, program, properties, names, plain })
     }
 
-    fn program(&self) -> Result<&Program, &String> {
+    fn program(&self) -> Result<&CompiledSchema, &String> {
         self.program.get_or_init(|| compile(&self.raw.value())).as_ref()
     }
 
@@ -162,7 +162,7 @@ mod tests {
     use toolhub_core::{Lang, Localize};
 
     fn check(schema: &Schema, arguments: &RawJson) -> Result<(), Vec<ArgumentProblem>> {
-        schema.check(&Instance::new(arguments, &Steps::for_bytes(arguments.get().len())))
+        schema.check(&Instance::new(arguments, &StepBudget::for_bytes(arguments.get().len())))
     }
 
     fn problems(schema: Value, arguments: Value) -> Vec<String> {

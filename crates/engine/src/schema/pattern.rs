@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 
-use super::budget::Steps;
+use super::budget::StepBudget;
 use super::verdict::Verdict;
 
 /// Maximum length of a tested pattern.
@@ -77,7 +77,7 @@ impl Patterns {
     }
 
     /// Whether a string matches. Undecided if the pattern is not supported or too few steps are left.
-    pub(super) fn matches(&self, id: PatternId, string: &Value, steps: &Steps) -> Verdict {
+    pub(super) fn matches(&self, id: PatternId, string: &Value, steps: &StepBudget) -> Verdict {
         let len = string.as_str().map_or(0, str::len);
         let Some((engine, per_byte)) = self.compiled.get(id).and_then(|pattern| pattern.engine.as_ref())
         else {

@@ -15,7 +15,7 @@ const MAX_URI_BYTES: usize = 2 << 10;
 const MAX_RESOURCES: usize = 1_000;
 
 /// The target of a reference.
-pub(super) enum Target<'s> {
+pub(super) enum ReferenceTarget<'s> {
     Schema(&'s Value),
     /// A known schema outside of this one, or a target that depends on the dynamic scope.
     Undecided,
@@ -113,7 +113,12 @@ impl<'s> References<'s> {
     }
 
     /// Resolves a reference in a subschema; `key` is its keyword.
-    pub(super) fn resolve(&self, from: &Value, key: &str, reference: &str) -> Result<Target<'s>, String> {
+    pub(super) fn resolve(
+        &self,
+        from: &Value,
+        key: &str,
+        reference: &str,
+    ) -> Result<ReferenceTarget<'s>, String> {
         let base_resource = self.resource_of.get(&std::ptr::from_ref(from)).copied().unwrap_or_default();
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let resource = if uri.is_empty() {
@@ -125,28 +130,28 @@ impl<'s> References<'s> {
             match self.by_uri.get(&uri) {
                 Some(resource) => *resource,
                 // A tool may accept a JSON Schema as an argument.
-                None if is_meta_schema(&uri) => return Ok(Target::Undecided),
+                None if is_meta_schema(&uri) => return Ok(ReferenceTarget::Undecided),
                 None => return Err(format!("it refers to `{reference}`, which is not part of it")),
             }
         };
         if key == "$recursiveRef" && self.recursive > 1 {
-            return Ok(Target::Undecided);
+            return Ok(ReferenceTarget::Undecided);
         }
         let missing = || format!("it refers to `{reference}`, which it does not have");
         let root = self.resources[resource].root;
         let fragment = percent_decoded(fragment);
         if fragment.is_empty() {
-            return Ok(Target::Schema(root));
+            return Ok(ReferenceTarget::Schema(root));
         }
         if fragment.starts_with('/') {
-            return root.pointer(&fragment).map(Target::Schema).ok_or_else(missing);
+            return root.pointer(&fragment).map(ReferenceTarget::Schema).ok_or_else(missing);
         }
         // With several anchors of one name, the dynamic scope decides.
         if key == "$dynamicRef" && self.dynamic.get(&*fragment).is_some_and(|count| *count > 1) {
-            return Ok(Target::Undecided);
+            return Ok(ReferenceTarget::Undecided);
         }
         let target = self.anchors.get(&(resource, &*fragment)).copied();
-        target.map(Target::Schema).ok_or_else(missing)
+        target.map(ReferenceTarget::Schema).ok_or_else(missing)
     }
 }
 

@@ -6,14 +6,14 @@ use tokio::time::Instant;
 use toolhub_core::outcome::{AttemptEnd, AttemptRecord};
 use toolhub_core::{BoxFuture, EventKind, ToolError, ToolOutput};
 
-use super::first::{self, Turn};
-use super::{CallResult, CandidateResult, Run};
+use super::first::{self, NextCandidate};
+use super::{CallResult, CandidateResult, RunningCall};
 use crate::retry;
 use crate::router::{Candidate, Route};
 
 /// The running first batch of a route. Dropping it cancels the candidates that still run.
 pub(super) struct Batch<'a> {
-    run: Run<'a>,
+    run: RunningCall<'a>,
     route: &'a Route,
     started: Instant,
     running: FuturesUnordered<BoxFuture<'a, (usize, CandidateResult)>>,
@@ -22,7 +22,7 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn start(run: Run<'a>, route: &'a Route) -> Self {
+    pub(super) fn start(run: RunningCall<'a>, route: &'a Route) -> Self {
         let first = &route.candidates[..route.batch.min(route.candidates.len())];
         // One try each: the batch does not wait for retries of an unreachable server.
         let running =
@@ -77,7 +77,7 @@ impl<'a> Batch<'a> {
 
 /// The results of a batch.
 pub(super) struct BatchResult<'a> {
-    run: Run<'a>,
+    run: RunningCall<'a>,
     route: &'a Route,
     pub(super) successes: Vec<(&'a Candidate, ToolOutput)>,
     failures: Vec<(&'a Candidate, ToolError)>,
@@ -94,15 +94,15 @@ impl BatchResult<'_> {
         let count = if is_unchanged { self.route.candidates.len() } else { self.route.batch };
         let rest = self.route.candidates.iter().take(count).skip(self.route.batch);
         let (now, jitter) = (Instant::now(), fastrand::f64());
-        let mut again: Vec<Turn<'_>> = Vec::new();
+        let mut again: Vec<NextCandidate<'_>> = Vec::new();
         for (candidate, error) in &self.failures {
             let pause = retry::backoff(error, candidate.entry.tool.hints(), 1, jitter);
             if let Some(pause) = pause.filter(|pause| self.run.has_time_after(*pause, now)) {
-                again.push(Turn { candidate, not_before: Some(now + pause) });
+                again.push(NextCandidate { candidate, not_before: Some(now + pause) });
             }
         }
         again.sort_by_key(|turn| turn.not_before);
-        let order: Vec<Turn<'_>> = rest.map(Turn::first).chain(again).collect();
+        let order: Vec<NextCandidate<'_>> = rest.map(NextCandidate::first).chain(again).collect();
         if order.is_empty() || !self.run.has_time() {
             let error = self.failures.into_iter().next().map_or(ToolError::Internal, |(_, error)| error);
             return CallResult::failed(error, self.attempts);

@@ -4,18 +4,18 @@ use tokio::time::Instant;
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{Effect, EventKind, ToolError};
 
-use super::{CallResult, Run};
+use super::{CallResult, RunningCall};
 use crate::retry::MAX_CALL_TRIES;
 use crate::router::Candidate;
 
 /// A candidate in the order in which they are tried.
-pub(crate) struct Turn<'a> {
+pub(crate) struct NextCandidate<'a> {
     pub(crate) candidate: &'a Candidate,
     /// The end of the pause after an earlier attempt.
     pub(crate) not_before: Option<Instant>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> NextCandidate<'a> {
     /// A candidate that was not tried yet.
     pub(crate) fn first(candidate: &'a Candidate) -> Self {
         Self { candidate, not_before: None }
@@ -24,14 +24,14 @@ impl<'a> Turn<'a> {
 
 /// Tries the candidates in order. `attempts` holds earlier attempts.
 pub(crate) async fn run<'a>(
-    run: Run<'_>,
-    turns: impl ExactSizeIterator<Item = Turn<'a>>,
+    run: RunningCall<'_>,
+    turns: impl ExactSizeIterator<Item = NextCandidate<'a>>,
     mut attempts: Vec<AttemptRecord>,
 ) -> CallResult {
     let count = turns.len();
     let mut last_error = ToolError::Internal;
     let mut ended = None;
-    for (index, Turn { candidate, not_before }) in turns.enumerate() {
+    for (index, NextCandidate { candidate, not_before }) in turns.enumerate() {
         if index > 0 && !run.has_time() {
             break;
         }

@@ -8,9 +8,9 @@ use toolhub_core::EventKind;
 use toolhub_core::ports::MergeRequest;
 
 use super::batch::Batch;
-use super::{CallResult, Merged, Run};
+use super::{CallResult, Merged, RunningCall};
 use crate::router::Route;
-use crate::synthesis::{self, Part};
+use crate::synthesis::{self, SourceResult};
 
 /// Time left for the others after the first success.
 const STRAGGLER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,7 +18,7 @@ const STRAGGLER_TIMEOUT: Duration = Duration::from_secs(10);
 const MODEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the first batch and merges the successes. If all fail, the remaining candidates are tried sequentially.
-pub(crate) async fn run(run: Run<'_>, route: &Route) -> CallResult {
+pub(crate) async fn run(run: RunningCall<'_>, route: &Route) -> CallResult {
     let mut batch = Batch::start(run, route);
     let mut straggler_deadline: Option<Instant> = None;
     loop {
@@ -42,10 +42,10 @@ pub(crate) async fn run(run: Run<'_>, route: &Route) -> CallResult {
         return ended.rest().await;
     }
     let attempts = ended.attempts;
-    let parts: Vec<Part> = ended
+    let parts: Vec<SourceResult> = ended
         .successes
         .into_iter()
-        .map(|(candidate, output)| Part {
+        .map(|(candidate, output)| SourceResult {
             source: candidate.source().clone(),
             tool: candidate.entry.tool.name().clone(),
             output,
@@ -56,8 +56,8 @@ pub(crate) async fn run(run: Run<'_>, route: &Route) -> CallResult {
 }
 
 async fn merge(
-    run: Run<'_>,
-    mut parts: Vec<Part>,
+    run: RunningCall<'_>,
+    mut parts: Vec<SourceResult>,
     tags: &[String],
     attempts: Vec<toolhub_core::outcome::AttemptRecord>,
 ) -> CallResult {
@@ -75,7 +75,7 @@ async fn merge(
 }
 
 /// The texts merged by a model, if one is configured and the texts are few, short and different.
-async fn merge_with_model(run: Run<'_>, parts: &[Part], tags: &[String]) -> Option<String> {
+async fn merge_with_model(run: RunningCall<'_>, parts: &[SourceResult], tags: &[String]) -> Option<String> {
     let model = run.engine.synthesizer()?;
     let texts = synthesis::texts_for_model(parts, tags)?;
     let request = MergeRequest { tool: run.call.tool.clone(), request: run.call.request.clone(), texts };

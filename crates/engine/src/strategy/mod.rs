@@ -49,7 +49,7 @@ impl CallResult {
 
 /// A running call.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub(crate) struct RunningCall<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) call: &'a ToolCall,
     pub(crate) started: Instant,
@@ -64,7 +64,7 @@ pub(crate) struct CandidateResult {
     pub(crate) ended: Instant,
 }
 
-impl Run<'_> {
+impl RunningCall<'_> {
     fn has_listener(&self) -> bool {
         !self.engine.events().is_disabled()
     }

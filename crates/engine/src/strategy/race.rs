@@ -1,11 +1,11 @@
 //! Concurrent strategy: the first success wins, and the others are cancelled at once.
 
 use super::batch::Batch;
-use super::{CallResult, Run};
+use super::{CallResult, RunningCall};
 use crate::router::Route;
 
 /// Races the first batch. If all fail, the remaining candidates are tried sequentially.
-pub(crate) async fn run(run: Run<'_>, route: &Route) -> CallResult {
+pub(crate) async fn run(run: RunningCall<'_>, route: &Route) -> CallResult {
     let mut batch = Batch::start(run, route);
     // A failure is not final while another candidate may still succeed.
     while !batch.any_success() && batch.next().await {}

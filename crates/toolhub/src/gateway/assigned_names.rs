@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toolhub_core::json::canonical;
 use toolhub_core::{ControlProperty, ControlTool, RUN_SCRIPT, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
-use toolhub_engine::{Catalog, CatalogEntry, Policy};
+use toolhub_engine::{Catalog, CatalogEntry, RoutingPolicy};
 
 use super::name_holders::{HeldNameBudget, NameHolders};
 use super::overrides::{AwaitedOverride, BoundOverrides, OverrideInputs, ToolId, id_of};
@@ -55,7 +55,7 @@ pub(super) fn would_offer(profile: &ProfileSettings, entry: &CatalogEntry) -> bo
 
 /// The inputs of the names of a profile.
 pub(super) struct NameInputs<'a> {
-    pub(super) policy: &'a Policy,
+    pub(super) policy: &'a RoutingPolicy,
     pub(super) profile: &'a ProfileSettings,
     /// The ids of the configured sources, enabled or not.
     pub(super) sources: Vec<String>,
@@ -441,8 +441,10 @@ mod tests {
         order: &[&str],
         previous: Option<&ToolNames>,
     ) -> ToolNames {
-        let policy =
-            Policy { servers: order.iter().map(|id| ServerId::new(*id)).collect(), ..Policy::default() };
+        let policy = RoutingPolicy {
+            servers: order.iter().map(|id| ServerId::new(*id)).collect(),
+            ..RoutingPolicy::default()
+        };
         let sources = SERVERS.iter().map(ToString::to_string).collect();
         let inputs = NameInputs { policy: &policy, profile, sources, previous, all_listed: true, unlisted };
         ToolNames::new(catalog, &inputs)
@@ -587,9 +589,9 @@ mod tests {
             Tool::new(server("evil__x"), definition("b")),
         ]);
         let profile = profile("evil__x__b");
-        let policy = Policy {
+        let policy = RoutingPolicy {
             servers: sources.iter().map(|id| ServerId::new(id.as_str())).collect(),
-            ..Policy::default()
+            ..RoutingPolicy::default()
         };
         let inputs = NameInputs {
             policy: &policy,

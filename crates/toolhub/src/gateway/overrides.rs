@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use toolhub_core::source::SOURCE_SEPARATOR;
 use toolhub_core::{Source, ToolName};
 use toolhub_engine::reserved::hashed;
-use toolhub_engine::{CatalogEntry, Policy};
+use toolhub_engine::{CatalogEntry, RoutingPolicy};
 
 use crate::settings::ProfileSettings;
 
@@ -31,7 +31,7 @@ pub(super) struct OverrideInputs<'a> {
     /// The sources to which overrides without a source were bound before.
     pub(super) holders: &'a HashMap<String, Source>,
     /// The configured order of the sources.
-    pub(super) policy: &'a Policy,
+    pub(super) policy: &'a RoutingPolicy,
     /// The sources of the profile that were never listed: each may offer any tool.
     pub(super) unlisted: &'a [Source],
 }

@@ -9,7 +9,7 @@ use arc_swap::ArcSwapOption;
 use tokio::sync::watch;
 use toolhub_access::Permissions;
 use toolhub_core::{ServerId, Source};
-use toolhub_engine::{Catalog, Policy};
+use toolhub_engine::{Catalog, RoutingPolicy};
 use toolhub_server::Authenticator as _;
 
 use super::assigned_names::{NameInputs, ToolNames};
@@ -30,7 +30,7 @@ const MAX_RESTRICTED_VIEWS: usize = 64;
 /// The names of the tools of a profile, and what they were assigned from.
 struct CachedNames {
     catalog: Arc<Catalog>,
-    policy: Arc<Policy>,
+    policy: Arc<RoutingPolicy>,
     names: Arc<ToolNames>,
 }
 

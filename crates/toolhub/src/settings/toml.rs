@@ -11,7 +11,7 @@ use toolhub_core::approval::Pin;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
 use toolhub_core::{Hints, OAuthSpec, ServerId};
-use toolhub_engine::{OutputLimits, Policy, Strategy};
+use toolhub_engine::{OutputLimits, RoutingPolicy, Strategy};
 use toolhub_mcp_client::config::{Credentials, Instances};
 use toolhub_mcp_wire::Era;
 use toolhub_native::WebSearch;
@@ -128,13 +128,13 @@ impl From<StrategyName> for Strategy {
 
 impl Routing {
     /// The routing policy.
-    pub fn policy(&self, servers: Vec<ServerId>) -> Policy {
-        let mut policy = Policy {
+    pub fn policy(&self, servers: Vec<ServerId>) -> RoutingPolicy {
+        let mut policy = RoutingPolicy {
             order: self.order.clone(),
             servers,
             batch: self.batch.max(1),
             equivalent: self.equivalent.clone(),
-            ..Policy::default()
+            ..RoutingPolicy::default()
         };
         policy.strategies.extend(self.strategies.iter().map(|(tag, name)| (tag.clone(), (*name).into())));
         policy
@@ -143,7 +143,7 @@ impl Routing {
 
 impl Default for Routing {
     fn default() -> Self {
-        let defaults = Policy::default();
+        let defaults = RoutingPolicy::default();
         Self {
             order: defaults.order,
             batch: defaults.batch,

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use toolhub::{Hub, Outcome, Request, Route, ToolCall, ToolError, ToolOutput};
+use toolhub::{Hub, Outcome, Route, RouteRequest, ToolCall, ToolError, ToolOutput};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
@@ -104,7 +104,7 @@ async fn call(
     let schema = if target.pairs.is_empty() {
         RawJson::empty_object()
     } else {
-        let request = Request { by: target.by, source, sources, ..Request::named(target.tool) };
+        let request = RouteRequest { by: target.by, source, sources, ..RouteRequest::named(target.tool) };
         match hub.explain_within(request, time_left(app, args)).await {
             Ok(route) => schema_for(&route, &target.pairs),
             Err(error) => return Ok(failed(target.tool, error, started)),

@@ -1,7 +1,7 @@
 //! `toolhub explain`: the route of a call and its reasons, without running it.
 
 use serde::Deserialize;
-use toolhub::{Hub, Request, Route};
+use toolhub::{Hub, Route, RouteRequest};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallBy, Lang, Localize as _, RawJson, RawObject, Source};
 use toolhub_engine::Candidate;
@@ -36,7 +36,8 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
         (None, tool) => (CallBy::Name, tool.as_deref().unwrap_or_default()),
     };
     let (source, sources) = source_filter(hub, tool, args.source.as_deref());
-    let request = Request { by, source, sources, arguments: given.as_ref(), ..Request::named(tool) };
+    let request =
+        RouteRequest { by, source, sources, arguments: given.as_ref(), ..RouteRequest::named(tool) };
     match app.interruptible(hub.explain(request)).await? {
         Ok(mut route) => {
             route.reasons.extend(in_place_of_builtin(hub, &route));

@@ -10,7 +10,7 @@ pub(crate) mod search;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolhub::{Hub, Request};
+use toolhub::{Hub, RouteRequest};
 use toolhub_core::shell;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source, ToolError, json};
@@ -219,7 +219,7 @@ pub(crate) async fn named(
     args: &ShowArgs,
 ) -> anyhow::Result<Result<Vec<Arc<CatalogEntry>>, ToolError>> {
     let source = args.source.as_deref();
-    let request = Request { source, ..Request::named(&args.tool) };
+    let request = RouteRequest { source, ..RouteRequest::named(&args.tool) };
     let mut found: Vec<Arc<CatalogEntry>> = match app.interruptible(hub.explain(request)).await? {
         Ok(route) => route.candidates.into_iter().map(|candidate| candidate.entry).collect(),
         Err(ToolError::Quarantined { .. }) => Vec::new(),

@@ -16,7 +16,7 @@ use crate::request_origin::{InFlightRequests, RequestOrigin};
 use crate::request_state::StateTarget;
 use crate::server_requests::ServerRequests;
 use crate::task_support::requires_task;
-use crate::transport::{Listener, OutgoingRequest, Repeat, StderrRing, Transport};
+use crate::transport::{OutgoingRequest, Repeat, RequestObserver, StderrRing, Transport};
 
 /// The JSON-RPC error code "Invalid params".
 const INVALID_PARAMS: i64 = -32602;
@@ -46,7 +46,7 @@ pub(crate) struct McpRequest {
     pub(crate) arguments: Option<RawJson>,
     pub(crate) headers: Vec<(String, String)>,
     /// Notified when the request is sent and of its progress.
-    pub(crate) listener: Option<Arc<dyn Listener>>,
+    pub(crate) listener: Option<Arc<dyn RequestObserver>>,
     /// The client behind the request, if it can receive requests of the server.
     pub(crate) origin: Option<RequestOrigin>,
     /// Whether a hub of the cluster sends it on its own behalf. Then `origin` only carries messages and is no user of the
@@ -302,7 +302,7 @@ fn unknown_state() -> McpError {
 
 /// The listener and origin of a call, and whether it may be repeated.
 pub(crate) struct CallOptions {
-    pub(crate) listener: Arc<dyn Listener>,
+    pub(crate) listener: Arc<dyn RequestObserver>,
     pub(crate) origin: Option<RequestOrigin>,
     pub(crate) repeat: Repeat,
 }

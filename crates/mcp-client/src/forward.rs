@@ -10,9 +10,9 @@ use toolhub_mcp_wire::{Era, McpError};
 use crate::config::Credentials;
 use crate::connection::{Connection, McpRequest};
 use crate::request_origin::RequestOrigin;
-use crate::server_status::Purpose;
+use crate::server_status::RequestPurpose;
 use crate::supervisor::Server;
-use crate::transport::{Listener, Repeat};
+use crate::transport::{Repeat, RequestObserver};
 
 /// A request to be forwarded.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ impl Server {
     /// Forwards a request, connecting if necessary, and returns the raw result.
     pub async fn forward(self: &Arc<Self>, forwarded: ForwardedRequest) -> Result<RawJson, McpError> {
         let server = self.instance(forwarded.caller.as_ref())?;
-        let _in_use = server.begin_request(Purpose::CallerRequest);
+        let _in_use = server.begin_request(RequestPurpose::CallerRequest);
         let mut connection = server.connection().await?;
         let began = server.failure_mark();
         let mut result = send_forwarded(&connection, &forwarded).await;
@@ -74,7 +74,7 @@ impl Server {
                 "每个调用方使用各自的凭据，因此无法订阅其资源",
             )));
         }
-        let _in_use = self.begin_request(Purpose::CallerRequest);
+        let _in_use = self.begin_request(RequestPurpose::CallerRequest);
         let connection = match subscribe {
             true => self.connection().await?,
             // A subscription of a legacy server ends with its connection, so no process is started to end one.
@@ -123,7 +123,7 @@ fn repeat_of(method: &str) -> Repeat {
 /// Forwards progress notifications to the caller.
 struct ForwardProgress(CallerHandle);
 
-impl Listener for ForwardProgress {
+impl RequestObserver for ForwardProgress {
     fn on_send(&self) {}
 
     fn progress(&self, params: &RawJson) {
@@ -137,8 +137,9 @@ async fn send_forwarded(
 ) -> Result<RawJson, McpError> {
     let ForwardedRequest { method, params, name, caller, timeout } = forwarded.clone();
     let origin = caller.map(RequestOrigin::new);
-    let listener =
-        origin.as_ref().map(|origin| Arc::new(ForwardProgress(origin.link.clone())) as Arc<dyn Listener>);
+    let listener = origin
+        .as_ref()
+        .map(|origin| Arc::new(ForwardProgress(origin.link.clone())) as Arc<dyn RequestObserver>);
     let name = name.map(Arc::from);
     let repeat = repeat_of(&method);
     let request =

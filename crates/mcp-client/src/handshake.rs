@@ -13,7 +13,7 @@ use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION, is_modern_error
 use toolhub_mcp_wire::{Era, McpError};
 use toolhub_oauth::Authorizer;
 
-use crate::config::{Permit as _, Permitted, ServerSpec, permitted_stdio};
+use crate::config::{NeedsConsent as _, PermittedSpec, ServerSpec, permitted_stdio};
 use crate::connection::{Channel, Connection, McpRequest, ServerInfo};
 use crate::initialize::{discover, find_supported, hello, modern_meta, supported};
 use crate::relay::{Dialer, Hello, HubStream};
@@ -24,7 +24,7 @@ use crate::transport::relay::{self, LinkError, RelayTransport};
 use crate::transport::remote::RemoteTransport;
 use crate::transport::sse::Sse;
 use crate::transport::stdio::Stdio;
-use crate::transport::{Inbox, OutgoingRequest, Repeat, StderrRing, Transport};
+use crate::transport::{OutgoingRequest, Repeat, ServerMessageHandler, StderrRing, Transport};
 
 /// How long to wait for the probe before a `ping` is sent too.
 const PING_DELAY: Duration = Duration::from_secs(1);
@@ -144,8 +144,8 @@ impl Connector<'_> {
         }
     }
 
-    fn inbox(&self) -> Arc<dyn Inbox> {
-        Arc::clone(&self.server_requests) as Arc<dyn Inbox>
+    fn inbox(&self) -> Arc<dyn ServerMessageHandler> {
+        Arc::clone(&self.server_requests) as Arc<dyn ServerMessageHandler>
     }
 
     fn new_connection(&self, channel: Channel, server_info: ServerInfo, stderr: StderrRing) -> Connection {
@@ -328,7 +328,7 @@ impl Connector<'_> {
 
     /// HTTP (2026-07-28, transports/streamable-http: backward compatibility): tries the modern protocol, then `initialize`,
     /// then HTTP+SSE.
-    async fn open_http(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
+    async fn open_http(&self, spec: &PermittedSpec<HttpSpec>) -> Result<Connection, McpError> {
         let http = Arc::new(Http::new(spec, self.authorizer.clone(), self.inbox(), self.tasks)?);
         let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))), &self.server_requests);
         if self.spec.era == Some(Era::Modern) {
@@ -385,7 +385,7 @@ impl Connector<'_> {
     }
 
     /// Opens the HTTP+SSE transport (2024-11-05), which only legacy servers offer.
-    async fn open_sse(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
+    async fn open_sse(&self, spec: &PermittedSpec<HttpSpec>) -> Result<Connection, McpError> {
         if self.spec.era == Some(Era::Modern) {
             return Err(McpError::permanent(LocalizedText::new(
                 "no server over `sse` is modern: remove `era = \"modern\"`, or use `\"type\": \"http\"`",

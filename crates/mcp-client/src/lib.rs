@@ -36,8 +36,8 @@ mod transport;
 pub use forward::ForwardedRequest;
 pub use handler::{ClientHandler, HandlerAnswer, RejectingHandler};
 pub use host::McpHost;
-pub use listing::Listing;
-pub use listing_flight::Listed;
+pub use listing::ToolListing;
+pub use listing_flight::ServerListing;
 pub use relay::{
     Dialer, HubStream, LiveServer, Relay, RelayStream, RestartOutcome, live_servers,
     restart as restart_at_hub,

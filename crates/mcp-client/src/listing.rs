@@ -19,7 +19,7 @@ const MAX_LISTED_ITEMS: usize = 20_000;
 
 /// The tools of a server.
 #[derive(Debug, Clone, Default)]
-pub struct Listing {
+pub struct ToolListing {
     /// The usable definitions, unchanged.
     pub tools: Vec<RawJson>,
     /// The skipped definitions, each with its reason.
@@ -89,13 +89,13 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
 }
 
 /// Lists all tools. The caller applies the timeout.
-pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
+pub(crate) async fn list(connection: &Connection) -> Result<ToolListing, McpError> {
     let pages = pages(connection, "tools/list", "tools").await?;
     let mut builder =
         ListingBuilder { over_http: connection.server_info.era == Era::Modern, ..ListingBuilder::default() };
     pages.items.into_iter().for_each(|definition| builder.take(definition));
     builder.listing.skipped.extend(pages.truncated);
-    Ok(Listing { ttl: pages.ttl, ..builder.listing })
+    Ok(ToolListing { ttl: pages.ttl, ..builder.listing })
 }
 
 /// Lists resources, templates or prompts, unchanged. A server that does not support the method has none.
@@ -120,7 +120,7 @@ fn is_unambiguous(item: &RawJson) -> bool {
 
 #[derive(Default)]
 struct ListingBuilder {
-    listing: Listing,
+    listing: ToolListing,
     names: HashSet<String>,
     over_http: bool,
 }

@@ -5,13 +5,13 @@ use std::time::SystemTime;
 use futures_util::future::{BoxFuture, WeakShared};
 use toolhub_mcp_wire::{Era, McpError};
 
-use crate::listing::Listing;
+use crate::listing::ToolListing;
 
 /// The result of listing a server, with the identity that it reports.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct ServerListing {
     /// The tools.
-    pub listing: Listing,
+    pub listing: ToolListing,
     /// When the server answered.
     pub at: SystemTime,
     /// The protocol era; `None` if it is doubtful.
@@ -20,7 +20,7 @@ pub struct Listed {
     pub peer: String,
 }
 
-pub(crate) type ListingResult = BoxFuture<'static, Result<Listed, McpError>>;
+pub(crate) type ListingResult = BoxFuture<'static, Result<ServerListing, McpError>>;
 
 /// A listing in progress. It is cancelled when its last waiter is dropped.
 pub(crate) struct ListingFlight {

@@ -18,7 +18,7 @@ use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::millis::duration_millis;
 use toolhub_core::{CallContext, CallerHandle, EventKind, RawJson, Source, TraceContext};
 
-use crate::transport::Listener;
+use crate::transport::RequestObserver;
 
 /// The client behind a request, which can receive requests and notifications of the server. Clones share one state.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Drop for InputRequestGuard<'_> {
 }
 
 #[derive(Deserialize)]
-struct Progress {
+struct ProgressParams {
     #[serde(default)]
     progress: f64,
     #[serde(default)]
@@ -110,7 +110,7 @@ impl ProgressForwarder {
     }
 }
 
-impl Listener for ProgressForwarder {
+impl RequestObserver for ProgressForwarder {
     fn on_send(&self) {
         if !self.sent.swap(true, Ordering::Relaxed) {
             self.context.sending();
@@ -121,7 +121,7 @@ impl Listener for ProgressForwarder {
         if let Some(caller) = &self.context.caller {
             caller.progress(params);
         }
-        if let Ok(Progress { progress, total, message }) = params.decode() {
+        if let Ok(ProgressParams { progress, total, message }) = params.decode() {
             self.context.emit(EventKind::Progress { progress, total, message });
         }
     }

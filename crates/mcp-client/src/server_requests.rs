@@ -11,7 +11,7 @@ use toolhub_mcp_wire::McpError;
 
 use crate::handler::{ClientHandler, HandlerAnswer};
 use crate::request_origin::{InFlightRequests, RequestOrigin};
-use crate::transport::Inbox;
+use crate::transport::ServerMessageHandler;
 
 /// Handles the requests and notifications of one server.
 pub(crate) struct ServerRequests {
@@ -93,7 +93,7 @@ fn roots_result(roots: &[String]) -> RawJson {
     RawObject::default().with("roots", RawJson::of(&roots)).into_raw()
 }
 
-impl Inbox for ServerRequests {
+impl ServerMessageHandler for ServerRequests {
     fn request(
         &self,
         method: String,

@@ -205,7 +205,7 @@ impl ServerStatus {
 
 /// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum RequestPurpose {
     /// A request for a caller.
     CallerRequest,
     /// A background refresh of cached data, which does not keep a child process running.

@@ -11,22 +11,22 @@ use toolhub_core::{EventKind, RawJson};
 use toolhub_mcp_wire::{McpError, Offer};
 
 use crate::listing;
-use crate::listing_flight::{Listed, ListingFlight, ListingResult};
-use crate::server_status::Purpose;
+use crate::listing_flight::{ListingFlight, ListingResult, ServerListing};
+use crate::server_status::RequestPurpose;
 use crate::supervisor::Server;
 
 impl Server {
     /// Lists the tools, connecting if necessary.
-    pub async fn list(self: &Arc<Self>) -> Result<Listed, McpError> {
-        let _in_use = self.begin_request(Purpose::CallerRequest);
+    pub async fn list(self: &Arc<Self>) -> Result<ServerListing, McpError> {
+        let _in_use = self.begin_request(RequestPurpose::CallerRequest);
         self.listed().await
     }
 
     /// Lists the tools again if no process has to be started for it, otherwise returns `None`. Does not count as use for the
     /// idle timeout.
-    pub async fn refresh(self: &Arc<Self>) -> Option<Result<Listed, McpError>> {
+    pub async fn refresh(self: &Arc<Self>) -> Option<Result<ServerListing, McpError>> {
         // Held before the check, so that a running child is not stopped in between.
-        let _guard = self.begin_request(Purpose::Refresh);
+        let _guard = self.begin_request(RequestPurpose::Refresh);
         match self.can_list_without_start() {
             true => Some(self.listed().await),
             false => None,
@@ -40,7 +40,7 @@ impl Server {
         !matches!(self.spec().transport, TransportSpec::Stdio(_)) || self.lock_status().open().is_some()
     }
 
-    async fn listed(self: &Arc<Self>) -> Result<Listed, McpError> {
+    async fn listed(self: &Arc<Self>) -> Result<ServerListing, McpError> {
         let required = self.change_count();
         loop {
             let (seen, waiting) = self.join_listing();
@@ -66,7 +66,7 @@ impl Server {
         (seen, waiting)
     }
 
-    async fn list_now(self: Arc<Self>) -> Result<Listed, McpError> {
+    async fn list_now(self: Arc<Self>) -> Result<ServerListing, McpError> {
         let timeout = self.spec().connect_timeout;
         let mut connection = self.connection().await?;
         let began = self.failure_mark();
@@ -85,12 +85,12 @@ impl Server {
         let server_info = &connection.server_info;
         let (era, peer) =
             (Some(server_info.era).filter(|_| !server_info.era_uncertain), server_info.peer.clone());
-        Ok(Listed { listing, at: SystemTime::now(), era, peer })
+        Ok(ServerListing { listing, at: SystemTime::now(), era, peer })
     }
 
     /// Lists resources, resource templates or prompts, connecting if necessary.
     pub async fn offers(self: &Arc<Self>, offer: Offer) -> Result<Vec<RawJson>, McpError> {
-        let _in_use = self.begin_request(Purpose::CallerRequest);
+        let _in_use = self.begin_request(RequestPurpose::CallerRequest);
         let connection = self.connection().await?;
         let timeout = self.spec().connect_timeout;
         match tokio::time::timeout(timeout, listing::list_offer(&connection, offer)).await {

@@ -14,7 +14,7 @@ use toolhub_mcp_wire::era::SKILLS;
 use crate::config::Credentials;
 use crate::forward::ForwardedRequest;
 use crate::listing;
-use crate::server_status::Purpose;
+use crate::server_status::RequestPurpose;
 use crate::supervisor::Server;
 
 /// The main file of a skill.
@@ -169,7 +169,7 @@ impl Server {
 
     /// Lists its skills, connecting if necessary; empty if it does not declare the extension. Invalid entries are skipped.
     pub async fn skills(self: &Arc<Self>) -> Result<Vec<SkillEntry>, McpError> {
-        let _in_use = self.begin_request(Purpose::CallerRequest);
+        let _in_use = self.begin_request(RequestPurpose::CallerRequest);
         let connection = self.connection().await?;
         if self.supports_skills() != Some(true) {
             return Ok(Vec::new());

@@ -26,7 +26,7 @@ use crate::request_origin::{InFlightRequests, Users};
 use crate::server_context::ServerContext;
 use crate::server_requests::{Roots, ServerRequests};
 use crate::server_status::{
-    ConnectAttempt, FailureHistory, FailureMark, LiveConnection, Purpose, RequestGuard, ServerState,
+    ConnectAttempt, FailureHistory, FailureMark, LiveConnection, RequestGuard, RequestPurpose, ServerState,
     ServerStatus,
 };
 use crate::subscription_stream::keep_subscribed;
@@ -273,7 +273,7 @@ impl Server {
         let healthy = status.breaker.failures() == 0;
         let ready = status.open().filter(|_| healthy).map(|open| (Arc::clone(open), status.failure_mark()));
         drop(status);
-        (self.guard(Purpose::CallerRequest), ready)
+        (self.guard(RequestPurpose::CallerRequest), ready)
     }
 
     /// Returns the connection, opening it if there is none. Concurrent callers wait for the same attempt.
@@ -497,13 +497,16 @@ impl Server {
     }
 
     /// Counts a request as in flight until the returned guard is dropped.
-    pub(crate) fn begin_request(&self, purpose: Purpose) -> RequestGuard<'_> {
+    pub(crate) fn begin_request(&self, purpose: RequestPurpose) -> RequestGuard<'_> {
         self.lock_status().in_flight += 1;
         self.guard(purpose)
     }
 
-    fn guard(&self, purpose: Purpose) -> RequestGuard<'_> {
-        RequestGuard::new(&self.status, purpose == Purpose::CallerRequest && self.spec.idle_timeout.is_some())
+    fn guard(&self, purpose: RequestPurpose) -> RequestGuard<'_> {
+        RequestGuard::new(
+            &self.status,
+            purpose == RequestPurpose::CallerRequest && self.spec.idle_timeout.is_some(),
+        )
     }
 
     fn disconnect(&self) {

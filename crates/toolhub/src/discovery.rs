@@ -11,7 +11,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{BoxFuture, CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
 use toolhub_engine::{Route, RouteRequest, Strategy};
-use toolhub_mcp_client::{Listed, Server};
+use toolhub_mcp_client::{Server, ServerListing};
 use toolhub_mcp_wire::{Era, McpError, Offer};
 
 use crate::failures::empty_list;
@@ -366,7 +366,7 @@ impl Hub {
     pub(crate) async fn store_listing(
         &self,
         server: &Arc<Server>,
-        listed: Result<Listed, McpError>,
+        listed: Result<ServerListing, McpError>,
     ) -> Result<CachedList, McpError> {
         // An open circuit breaker is not another failure.
         if let Err(McpError::CircuitOpen { .. }) = listed {
@@ -381,7 +381,7 @@ impl Hub {
         }
         let before = self.lists().get(server.id()).cloned();
         let list = match &listed {
-            Ok(Listed { listing, at, era, peer }) => CachedList {
+            Ok(ServerListing { listing, at, era, peer }) => CachedList {
                 fingerprint: server.spec().fingerprint(),
                 era: era.map(Era::name).unwrap_or_default().to_owned(),
                 peer: peer.clone(),
@@ -417,8 +417,8 @@ impl Hub {
 
     /// The stored list, if this listing is already stored: several callers may have waited for the same listing, and the first
     /// one stores it.
-    fn stored_list(&self, server: &Server, listed: &Result<Listed, McpError>) -> Option<CachedList> {
-        let Ok(Listed { at, .. }) = listed else { return None };
+    fn stored_list(&self, server: &Server, listed: &Result<ServerListing, McpError>) -> Option<CachedList> {
+        let Ok(ServerListing { at, .. }) = listed else { return None };
         let lists = self.lists();
         lists
             .get(server.id())

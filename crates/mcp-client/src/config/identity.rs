@@ -11,7 +11,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_wire::McpError;
 
 use super::login::expand_login;
-use super::permitted::{Permit as _, finish_check};
+use super::permitted::{NeedsConsent as _, finish_check};
 use super::spec::ServerSpec;
 
 /// Variables that describe the terminal session and do not affect a program's behaviour.

@@ -8,7 +8,7 @@ use toolhub_client_config::StdioSpec;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::path_outside;
 
-use super::permitted::Permitted;
+use super::permitted::PermittedSpec;
 use super::program::find_executable;
 
 /// Variables that a child inherits by default: those that programs need to run, without likely secrets.
@@ -55,7 +55,7 @@ const INHERITED_ON_WINDOWS: [&str; 9] = [
 /// The same, by prefix.
 const INHERITED_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
-impl Permitted<StdioSpec> {
+impl PermittedSpec<StdioSpec> {
     /// The complete environment of the child.
     pub(crate) fn environment(&self) -> BTreeMap<String, OsString> {
         let is_inherited = |name: &str| {

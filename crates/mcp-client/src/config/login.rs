@@ -7,7 +7,7 @@ use toolhub_core::{Consent, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
 use toolhub_oauth::{Endpoint, OAuthError, ResolveEndpoint, TokenManager, TokenManagerContext};
 
-use super::permitted::Permit as _;
+use super::permitted::NeedsConsent as _;
 use super::spec::ServerSpec;
 use crate::transport::http::client::{header_map, parse_url};
 

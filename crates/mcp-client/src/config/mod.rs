@@ -12,7 +12,7 @@ mod unread;
 
 pub use edit::{ServerEntry, add_server, remove_server, set_enabled};
 pub(crate) use identity::LaunchIdentity;
-pub(crate) use permitted::{Permit, Permitted, permitted_stdio};
+pub(crate) use permitted::{NeedsConsent, PermittedSpec, permitted_stdio};
 pub use program::find_executable;
 pub use read::{parse_servers, read_servers};
 pub use spec::{Credentials, Instances, ServerSpec};

@@ -1,4 +1,4 @@
-//! The consent check before a server's program is started or its URL contacted. Transports require a [`Permitted`] spec, and
+//! The consent check before a server's program is started or its URL contacted. Transports require a [`PermittedSpec`], and
 //! only this file creates one.
 
 use std::ops::Deref;
@@ -13,12 +13,12 @@ use toolhub_mcp_wire::McpError;
 
 /// A transport spec with expanded variables, to which the owner has consented.
 #[derive(Debug, Clone)]
-pub(crate) struct Permitted<T> {
+pub(crate) struct PermittedSpec<T> {
     spec: T,
     rules: StartRules,
 }
 
-impl Permitted<StdioSpec> {
+impl PermittedSpec<StdioSpec> {
     /// The folder to start in; `None` for the current directory. A folder that this call creates exists as long as its result.
     pub(crate) fn start_folder(&self) -> std::io::Result<Option<PreparedFolder>> {
         match (&self.spec.cwd, &self.rules.folder) {
@@ -39,7 +39,7 @@ impl Permitted<StdioSpec> {
     }
 }
 
-impl<T> Deref for Permitted<T> {
+impl<T> Deref for PermittedSpec<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -48,16 +48,16 @@ impl<T> Deref for Permitted<T> {
 }
 
 /// A transport spec that needs consent before it is used.
-pub(crate) trait Permit: Sized {
+pub(crate) trait NeedsConsent: Sized {
     /// Checks `consent`, then expands the variables. They are not read without consent.
-    fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError>;
+    fn permitted(&self, consent: &Consent) -> Result<PermittedSpec<Self>, McpError>;
 }
 
-/// Like [`Permit::permitted`], on a thread for blocking work: the check may read every file of a project.
+/// Like [`NeedsConsent::permitted`], on a thread for blocking work: the check may read every file of a project.
 pub(crate) async fn permitted_stdio(
     spec: &StdioSpec,
     consent: &Consent,
-) -> Result<Permitted<StdioSpec>, McpError> {
+) -> Result<PermittedSpec<StdioSpec>, McpError> {
     let (spec, consent) = (spec.clone(), consent.clone());
     finish_check(tokio::task::spawn_blocking(move || spec.permitted(&consent)).await)
 }
@@ -72,18 +72,18 @@ pub(crate) fn finish_check<T>(checked: Result<Result<T, McpError>, JoinError>) -
     })
 }
 
-impl Permit for StdioSpec {
-    fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
+impl NeedsConsent for StdioSpec {
+    fn permitted(&self, consent: &Consent) -> Result<PermittedSpec<Self>, McpError> {
         let permit = consent.permit().map_err(McpError::permanent)?;
-        Ok(Permitted { spec: expand_stdio(self)?, rules: permit.rules().clone() })
+        Ok(PermittedSpec { spec: expand_stdio(self)?, rules: permit.rules().clone() })
     }
 }
 
-impl Permit for HttpSpec {
-    fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
+impl NeedsConsent for HttpSpec {
+    fn permitted(&self, consent: &Consent) -> Result<PermittedSpec<Self>, McpError> {
         let permit = consent.permit().map_err(McpError::permanent)?;
         let (url, headers) = (expand_text(&self.url)?, expand_pairs(&self.headers)?);
-        Ok(Permitted { spec: Self { url, headers }, rules: permit.rules().clone() })
+        Ok(PermittedSpec { spec: Self { url, headers }, rules: permit.rules().clone() })
     }
 }
 

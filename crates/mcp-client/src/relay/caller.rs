@@ -10,7 +10,7 @@ use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::era::{CAPABILITIES, INFO, INPUT_RESPONSES, REQUEST_STATE, VERSION};
 use toolhub_mcp_wire::{Era, jsonrpc};
 
-use crate::transport::Listener;
+use crate::transport::RequestObserver;
 
 /// Client numbers start here, to be disjoint from those of the gateway's clients.
 const FIRST_CLIENT_NUMBER: u64 = 1 << 62;
@@ -31,7 +31,7 @@ pub(crate) trait Peer: Send + Sync {
 }
 
 /// The process at the other end of a link.
-pub(super) struct Client {
+pub(super) struct LinkClient {
     number: u64,
     principal: Box<str>,
     out: mpsc::Sender<String>,
@@ -40,7 +40,7 @@ pub(super) struct Client {
     next_request_id: AtomicU64,
 }
 
-impl Client {
+impl LinkClient {
     pub(super) fn new(principal: &str, out: mpsc::Sender<String>) -> Self {
         static CLIENTS: AtomicU64 = AtomicU64::new(FIRST_CLIENT_NUMBER);
         Self {
@@ -88,7 +88,7 @@ impl Client {
     }
 }
 
-impl Peer for Client {
+impl Peer for LinkClient {
     fn number(&self) -> u64 {
         self.number
     }
@@ -107,7 +107,7 @@ impl Peer for Client {
 }
 
 struct PendingRequestGuard<'a> {
-    client: &'a Client,
+    client: &'a LinkClient,
     id: u64,
 }
 
@@ -188,9 +188,9 @@ impl Caller for RequestCaller {
 }
 
 /// Forwards the progress of a request to its client.
-pub(crate) struct Progress(pub(crate) toolhub_core::CallerHandle);
+pub(crate) struct ProgressForwarder(pub(crate) toolhub_core::CallerHandle);
 
-impl Listener for Progress {
+impl RequestObserver for ProgressForwarder {
     fn on_send(&self) {}
 
     fn progress(&self, params: &RawJson) {

@@ -15,7 +15,7 @@ use super::{HELLO_TIMEOUT, HubStream, PROTOCOL};
 use crate::config::ServerSpec;
 use crate::server_status::ServerState;
 use crate::supervisor::Server;
-use crate::transport::lines::{Line, Lines, MAX_LINE_BYTES};
+use crate::transport::lines::{LineReader, MAX_LINE_BYTES, ReadLine};
 
 /// How long a restart may take.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(600);
@@ -25,13 +25,13 @@ const RESTART_TIMEOUT: Duration = Duration::from_secs(600);
 pub(super) struct ControlRequest {
     pub(super) protocol: u32,
     pub(super) secret: String,
-    pub(super) control: Control,
+    pub(super) control: ControlCommand,
 }
 
 /// What a command requests.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
-pub(super) enum Control {
+pub(super) enum ControlCommand {
     /// The states of these servers.
     States { servers: Vec<EntryId> },
     /// The restart of a server.
@@ -189,19 +189,22 @@ pub enum RestartOutcome {
 pub(super) type RestartServer = dyn Fn(String) -> BoxFuture<'static, Option<RestartOutcome>> + Send + Sync;
 
 /// Sends a request and reads the answers.
-struct Exchange {
-    reader: Lines<BufReader<tokio::io::ReadHalf<Box<dyn super::RelayStream>>>>,
+struct ControlExchange {
+    reader: LineReader<BufReader<tokio::io::ReadHalf<Box<dyn super::RelayStream>>>>,
     /// Kept open until the last answer.
     _writer: tokio::io::WriteHalf<Box<dyn super::RelayStream>>,
 }
 
-impl Exchange {
-    async fn begin(stream: HubStream, control: Control) -> Result<(Self, ControlAnswer), LocalizedText> {
+impl ControlExchange {
+    async fn begin(
+        stream: HubStream,
+        control: ControlCommand,
+    ) -> Result<(Self, ControlAnswer), LocalizedText> {
         let request = ControlRequest { protocol: PROTOCOL, secret: stream.secret, control };
         let mut line = RawJson::of(&request).get().to_owned();
         line.push('\n');
         let (reader, mut writer) = tokio::io::split(stream.stream);
-        let mut reader = Lines::new(BufReader::new(reader), MAX_LINE_BYTES);
+        let mut reader = LineReader::new(BufReader::new(reader), MAX_LINE_BYTES);
         let answer = async {
             writer.write_all(line.as_bytes()).await.ok()?;
             next(&mut reader).await
@@ -223,11 +226,11 @@ fn ended() -> LocalizedText {
 }
 
 async fn next(
-    reader: &mut Lines<BufReader<tokio::io::ReadHalf<Box<dyn super::RelayStream>>>>,
+    reader: &mut LineReader<BufReader<tokio::io::ReadHalf<Box<dyn super::RelayStream>>>>,
 ) -> Option<ControlAnswer> {
     match reader.next().await {
-        Line::Whole(line) => serde_json::from_slice(&line).ok(),
-        Line::TooLong(_) | Line::End => None,
+        ReadLine::Whole(line) => serde_json::from_slice(&line).ok(),
+        ReadLine::TooLong(_) | ReadLine::End => None,
     }
 }
 
@@ -237,7 +240,7 @@ pub async fn live_servers(
     specs: &[&ServerSpec],
 ) -> Result<Vec<LiveServer>, LocalizedText> {
     let servers = specs.iter().map(|spec| EntryId::of(spec)).collect();
-    match Exchange::begin(stream, Control::States { servers }).await?.1 {
+    match ControlExchange::begin(stream, ControlCommand::States { servers }).await?.1 {
         ControlAnswer::States { servers } => {
             Ok(servers.into_iter().filter_map(StateMessage::into_live).collect())
         }
@@ -247,8 +250,8 @@ pub async fn live_servers(
 
 /// Requests the restart of a server from a hub. Returns `None` if it does not have the server, or has it with another entry.
 pub async fn restart(stream: HubStream, spec: &ServerSpec) -> Result<Option<RestartOutcome>, LocalizedText> {
-    let control = Control::Restart { server: EntryId::of(spec) };
-    let (mut exchange, answer) = Exchange::begin(stream, control).await?;
+    let control = ControlCommand::Restart { server: EntryId::of(spec) };
+    let (mut exchange, answer) = ControlExchange::begin(stream, control).await?;
     match answer {
         ControlAnswer::Accepted => {}
         // Nothing was restarted.

@@ -14,7 +14,7 @@ use toolhub_mcp_wire::McpError;
 /// read as a connection failure.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Failure {
+pub(crate) enum RelayedError {
     Connect { cause: LocalizedText, stderr: Vec<String>, permanent: bool },
     Lost { cause: LocalizedText, stderr: Vec<String>, exit: Option<i32> },
     CircuitOpen { cause: LocalizedText, stderr: Vec<String> },
@@ -31,7 +31,7 @@ fn effect(processed: bool) -> Effect {
     if processed { Effect::Unknown } else { Effect::None }
 }
 
-impl From<&McpError> for Failure {
+impl From<&McpError> for RelayedError {
     fn from(error: &McpError) -> Self {
         match error {
             McpError::Connect { cause, stderr, permanent } => {
@@ -67,7 +67,7 @@ impl From<&McpError> for Failure {
     }
 }
 
-impl Failure {
+impl RelayedError {
     /// Converts it into an error of `server`.
     pub(crate) fn into_error(self, server: &ServerId) -> McpError {
         match self {
@@ -122,8 +122,8 @@ mod tests {
             McpError::TooDeep { depth: 200, result: RawJson::parse("[[1]]").unwrap() },
             McpError::TimedOut(Duration::from_millis(1500)),
         ] {
-            let text = serde_json::to_string(&Failure::from(&error)).unwrap();
-            let back = serde_json::from_str::<Failure>(&text).unwrap().into_error(&server);
+            let text = serde_json::to_string(&RelayedError::from(&error)).unwrap();
+            let back = serde_json::from_str::<RelayedError>(&text).unwrap().into_error(&server);
             assert_eq!(format!("{back:?}"), format!("{error:?}"));
         }
     }

@@ -17,18 +17,20 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::{McpError, jsonrpc};
 
-use super::caller::{Client, Progress, RequestCaller};
-use super::control::{Control, ControlAnswer, ControlRequest, RestartOutcome, RestartServer, StateMessage};
+use super::caller::{LinkClient, ProgressForwarder, RequestCaller};
+use super::control::{
+    ControlAnswer, ControlCommand, ControlRequest, RestartOutcome, RestartServer, StateMessage,
+};
 use super::{
-    FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, LINK_WRITE_TIMEOUT, PROTOCOL, RelayStream,
+    FAILURE_CODE, Forwarding, HELLO_TIMEOUT, Hello, LINK_WRITE_TIMEOUT, PROTOCOL, RelayStream, RelayedError,
     Welcome,
 };
 use crate::connection::{Connection, McpRequest};
 use crate::request_origin::RequestOrigin;
-use crate::server_status::Purpose;
+use crate::server_status::RequestPurpose;
 use crate::supervisor::Server;
-use crate::transport::lines::{Line, Lines, MAX_LINE_BYTES};
-use crate::transport::{Listener, Repeat};
+use crate::transport::lines::{LineReader, MAX_LINE_BYTES, ReadLine};
+use crate::transport::{Repeat, RequestObserver};
 
 /// Maximum number of links. Further clients connect to their servers themselves.
 const MAX_LINKS: usize = 256;
@@ -94,7 +96,7 @@ impl Relay {
     /// Serves one link until it ends. Dropping the future cancels its requests.
     pub async fn serve(&self, stream: Stream) {
         let (reader, writer) = tokio::io::split(stream);
-        let lines = Lines::new(BufReader::new(reader), MAX_LINE_BYTES);
+        let lines = LineReader::new(BufReader::new(reader), MAX_LINE_BYTES);
         let (out, queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let mut writing = pin!(write(queued, writer));
         tokio::select! {
@@ -104,9 +106,15 @@ impl Relay {
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, writing).await;
     }
 
-    async fn serve_link(&self, mut lines: Lines<BufReader<ReadHalf<Stream>>>, out: mpsc::Sender<String>) {
-        let Ok(Line::Whole(hello)) = tokio::time::timeout(HELLO_TIMEOUT, lines.next()).await else { return };
-        let client = Arc::new(Client::new(&self.principal, out));
+    async fn serve_link(
+        &self,
+        mut lines: LineReader<BufReader<ReadHalf<Stream>>>,
+        out: mpsc::Sender<String>,
+    ) {
+        let Ok(ReadLine::Whole(hello)) = tokio::time::timeout(HELLO_TIMEOUT, lines.next()).await else {
+            return;
+        };
+        let client = Arc::new(LinkClient::new(&self.principal, out));
         if let Ok(request) = serde_json::from_slice::<ControlRequest>(&hello) {
             return self.control(&client, request).await;
         }
@@ -135,7 +143,7 @@ impl Relay {
         let connecting = async {
             let instance = server.instance(Some(&caller))?.into_owned();
             instance.allow_retry();
-            let guard = instance.begin_request(Purpose::CallerRequest);
+            let guard = instance.begin_request(RequestPurpose::CallerRequest);
             let connection = instance.connection().await;
             drop(guard);
             connection.map(|connection| (instance, connection))
@@ -149,28 +157,32 @@ impl Relay {
         let (instance, connection) = match connected {
             Ok(connected) => connected,
             Err(error) => {
-                let failed = Welcome::Failed { failure: Failure::from(&error) };
+                let failed = Welcome::Failed { failure: RelayedError::from(&error) };
                 return client.send(written(&failed)).await;
             }
         };
         client.send(written(&Welcome::ready(&connection.server_info))).await;
-        let target = Arc::new(Target { server, instance, connection: Arc::downgrade(&connection) });
+        let target = Arc::new(LinkTarget { server, instance, connection: Arc::downgrade(&connection) });
         drop(connection);
         self.forward(&mut lines, &client, &target).await;
     }
 
     /// Answers a request about servers.
-    async fn control(&self, client: &Client, ControlRequest { protocol, secret, control }: ControlRequest) {
+    async fn control(
+        &self,
+        client: &LinkClient,
+        ControlRequest { protocol, secret, control }: ControlRequest,
+    ) {
         if let Err(why) = self.authenticate(protocol, &secret) {
             return client.send(ControlAnswer::refused(&why).line()).await;
         }
         match control {
-            Control::States { servers } => {
+            ControlCommand::States { servers } => {
                 let matching_servers = servers.iter().filter_map(|wanted| wanted.find(&self.find));
                 let servers = matching_servers.map(|server| StateMessage::of(&server)).collect();
                 client.send(ControlAnswer::States { servers }.line()).await;
             }
-            Control::Restart { server } => {
+            ControlCommand::Restart { server } => {
                 let (Some(_), Some(restart)) = (server.find(&self.find), &self.restart) else {
                     return client.send(ControlAnswer::States { servers: Vec::new() }.line()).await;
                 };
@@ -214,9 +226,9 @@ impl Relay {
 
     async fn forward(
         &self,
-        lines: &mut Lines<BufReader<ReadHalf<Stream>>>,
-        client: &Arc<Client>,
-        target: &Arc<Target>,
+        lines: &mut LineReader<BufReader<ReadHalf<Stream>>>,
+        client: &Arc<LinkClient>,
+        target: &Arc<LinkTarget>,
     ) {
         let mut tasks = JoinSet::new();
         let mut running: HashMap<u64, AbortHandle> = HashMap::new();
@@ -226,8 +238,8 @@ impl Relay {
         loop {
             tokio::select! {
                 line = lines.next() => match line {
-                    Line::Whole(line) => {
-                        let Some(message) = Message::read(&line) else { continue };
+                    ReadLine::Whole(line) => {
+                        let Some(message) = LinkMessage::read(&line) else { continue };
                         match message.classify() {
                             MessageKind::Request { id, .. } if running.len() >= MAX_REQUESTS || closing => {
                                 client.send(failed(id, &expired())).await;
@@ -254,12 +266,12 @@ impl Relay {
                             MessageKind::Other => {}
                         }
                     }
-                    Line::TooLong(start) => {
+                    ReadLine::TooLong(start) => {
                         if let Some(id) = jsonrpc::extract_id(&start) {
                             client.send(failed(id, &McpError::unreadable("the request is too long"))).await;
                         }
                     }
-                    Line::End => return,
+                    ReadLine::End => return,
                 },
                 Some(done) = tasks.join_next() => {
                     if let Ok(id) = done {
@@ -283,7 +295,7 @@ fn other_version() -> LocalizedText {
 }
 
 /// The server of a link, and the connection that was reported to the client.
-struct Target {
+struct LinkTarget {
     server: Arc<Server>,
     /// The instance (process or session) that serves this client.
     instance: Arc<Server>,
@@ -291,10 +303,10 @@ struct Target {
     connection: Weak<Connection>,
 }
 
-impl Target {
+impl LinkTarget {
     fn request(
         &self,
-        client: &Arc<Client>,
+        client: &Arc<LinkClient>,
         method: String,
         params: RawObject,
         forwarding: Forwarding,
@@ -303,7 +315,7 @@ impl Target {
             self.connection.upgrade().map_or(toolhub_mcp_wire::era::Era::Legacy, |open| open.server_info.era);
         let (caller, params) = RequestCaller::new(Arc::clone(client) as _, era, params);
         let caller = CallerHandle::new(Arc::new(caller));
-        let listener: Arc<dyn Listener> = Arc::new(Progress(caller.clone()));
+        let listener: Arc<dyn RequestObserver> = Arc::new(ProgressForwarder(caller.clone()));
         McpRequest {
             method: method.into(),
             params,
@@ -323,7 +335,7 @@ impl Target {
         if !current.is_some_and(|current| Arc::ptr_eq(&current, &self.server)) {
             return Err(expired());
         }
-        let _guard = self.instance.begin_request(Purpose::CallerRequest);
+        let _guard = self.instance.begin_request(RequestPurpose::CallerRequest);
         let open = self.instance.lock_status().open().cloned();
         let connection = open.zip(self.connection.upgrade()).filter(|(open, own)| Arc::ptr_eq(open, own));
         let Some((connection, _)) = connection else { return Err(expired()) };
@@ -344,7 +356,7 @@ fn failed(id: u64, error: &McpError) -> String {
     let body = RawObject::default()
         .with("code", RawJson::of(&FAILURE_CODE))
         .with("message", error.to_string())
-        .with("data", RawJson::of(&Failure::from(error)));
+        .with("data", RawJson::of(&RelayedError::from(error)));
     let answer = RawObject::default().with("jsonrpc", "2.0").with("id", id).with("error", body);
     jsonrpc::on_one_line(answer.into_raw().get().to_owned())
 }
@@ -355,7 +367,7 @@ fn written(welcome: &Welcome) -> String {
 
 /// One line from a client.
 #[derive(Deserialize)]
-struct Message<'a> {
+struct LinkMessage<'a> {
     #[serde(default)]
     id: Option<u64>,
     #[serde(default)]
@@ -384,7 +396,7 @@ enum MessageKind {
     Other,
 }
 
-impl<'a> Message<'a> {
+impl<'a> LinkMessage<'a> {
     fn read(line: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }

@@ -4,7 +4,7 @@
 //!
 //! Each link serves one server and carries newline-delimited JSON. The client sends a [`Hello`]; the hub answers with one or
 //! two [`Welcome`]s; after that both sides exchange JSON-RPC messages in the form of the server's era. Requests carry the
-//! members of [`Forwarding`] beside those of JSON-RPC, and the `data` of an error is a [`failure::Failure`]. The programs that
+//! members of [`Forwarding`] beside those of JSON-RPC, and the `data` of an error is a [`failure::RelayedError`]. The programs that
 //! open the streams choose the transport and control access. A command may also ask for the states of servers, or for a restart
 //! (`control`).
 
@@ -20,9 +20,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 
-pub(crate) use caller::{Peer, Progress, RequestCaller};
+pub(crate) use caller::{Peer, ProgressForwarder, RequestCaller};
 pub use control::{LiveServer, RestartOutcome, live_servers, restart};
-pub(crate) use failure::Failure;
+pub(crate) use failure::RelayedError;
 pub use link::Relay;
 
 use crate::config::LaunchIdentity;
@@ -95,7 +95,7 @@ pub(crate) enum Welcome {
         instructions: Option<String>,
     },
     /// The server could not be connected.
-    Failed { failure: Failure },
+    Failed { failure: RelayedError },
 }
 
 impl Welcome {

@@ -13,8 +13,8 @@ use toolhub_mcp_wire::McpError;
 pub use served::{RemoteClient, ServedRequest, ServedServer};
 
 use crate::config::ServerSpec;
-use crate::relay::Failure;
-use crate::transport::Inbox;
+use crate::relay::RelayedError;
+use crate::transport::ServerMessageHandler;
 
 /// Opens connections to servers that other processes run.
 pub trait RemoteServers: Send + Sync {
@@ -93,7 +93,7 @@ pub trait RemoteEvents: Send + Sync {
 
 /// Receives notifications of a server that belong to no request.
 #[derive(Clone)]
-pub struct RemoteInbox(pub(crate) Arc<dyn Inbox>);
+pub struct RemoteInbox(pub(crate) Arc<dyn ServerMessageHandler>);
 
 impl RemoteInbox {
     /// Receives a notification.
@@ -110,7 +110,7 @@ impl std::fmt::Debug for RemoteInbox {
 
 /// The error that [`ServedServer::open`] or [`ServedServer::request`] reported.
 pub fn reported(failure: &RawJson, server: &ServerId) -> McpError {
-    match failure.decode::<Failure>() {
+    match failure.decode::<RelayedError>() {
         Ok(failure) => failure.into_error(server),
         Err(error) => McpError::unreadable(format!("a failure of the worker: {error}")),
     }
@@ -118,5 +118,5 @@ pub fn reported(failure: &RawJson, server: &ServerId) -> McpError {
 
 /// How a process that runs a server reports that the request was cut off and may have been processed.
 pub fn cut_off(cause: toolhub_core::lang::LocalizedText) -> RawJson {
-    RawJson::of(&Failure::from(&McpError::Lost { cause, stderr: Vec::new(), exit: None }))
+    RawJson::of(&RelayedError::from(&McpError::Lost { cause, stderr: Vec::new(), exit: None }))
 }

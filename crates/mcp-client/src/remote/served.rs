@@ -10,11 +10,11 @@ use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::{Era, McpError};
 
 use crate::connection::{Connection, McpRequest};
-use crate::relay::{Failure, Forwarding, Peer, Progress, RequestCaller, Welcome};
+use crate::relay::{Forwarding, Peer, ProgressForwarder, RelayedError, RequestCaller, Welcome};
 use crate::request_origin::RequestOrigin;
-use crate::server_status::Purpose;
+use crate::server_status::RequestPurpose;
 use crate::supervisor::Server;
-use crate::transport::{Listener, Repeat};
+use crate::transport::{Repeat, RequestObserver};
 
 /// One instance of a server that this process runs for others. All its callers share its connection.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl ServedServer {
     pub async fn open(&self) -> Result<(u64, RawJson), RawJson> {
         // The calling process has its own breaker, so the one of this process must not delay it.
         self.server.allow_retry();
-        let guard = self.server.begin_request(Purpose::CallerRequest);
+        let guard = self.server.begin_request(RequestPurpose::CallerRequest);
         let connected = self.server.connection().await;
         drop(guard);
         let connection = connected.map_err(|error| report(&error))?;
@@ -98,7 +98,7 @@ impl ServedServer {
         let connection = self.connection(request.connection).ok_or_else(|| report(&expired()))?;
         let request = read(request, client, connection.server_info.era).map_err(|error| report(&error))?;
         let server = &self.server;
-        let _guard = server.begin_request(Purpose::CallerRequest);
+        let _guard = server.begin_request(RequestPurpose::CallerRequest);
         let began = server.failure_mark();
         let result = connection.request(request).await;
         server.record_relayed(&connection, began, &result).await;
@@ -117,7 +117,7 @@ impl ServedServer {
 }
 
 fn report(error: &McpError) -> RawJson {
-    RawJson::of(&Failure::from(error))
+    RawJson::of(&RelayedError::from(error))
 }
 
 /// Nothing was sent; the other process has to connect again.
@@ -126,7 +126,7 @@ fn expired() -> McpError {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct ServedMessage<'a> {
     method: String,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
@@ -137,7 +137,7 @@ fn read(request: ServedRequest, client: Arc<dyn RemoteClient>, era: Era) -> Resu
         // Nothing was sent to the server.
         McpError::connect(format!("a message between the processes of the cluster cannot be read: {error}"))
     };
-    let Message { method, params } = serde_json::from_slice(&request.message).map_err(unreadable)?;
+    let ServedMessage { method, params } = serde_json::from_slice(&request.message).map_err(unreadable)?;
     let forwarding: Forwarding = request.forwarding.decode().map_err(unreadable)?;
     let params = params.map(RawJson::from).and_then(|params| params.object()).unwrap_or_default();
     let is_of_hub = request.client.is_none() && request.principal.is_none();
@@ -145,7 +145,7 @@ fn read(request: ServedRequest, client: Arc<dyn RemoteClient>, era: Era) -> Resu
     let peer = ServedPeer { client, number, principal: request.principal };
     let (caller, params) = RequestCaller::new(Arc::new(peer), era, params);
     let caller = CallerHandle::new(Arc::new(caller));
-    let listener: Arc<dyn Listener> = Arc::new(Progress(caller.clone()));
+    let listener: Arc<dyn RequestObserver> = Arc::new(ProgressForwarder(caller.clone()));
     Ok(McpRequest {
         method: method.into(),
         params,

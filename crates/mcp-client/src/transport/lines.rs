@@ -9,7 +9,7 @@ const OVERLONG_PREFIX_BYTES: usize = 4096;
 
 /// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum ReadLine {
     /// A complete line, without its newline.
     Whole(Vec<u8>),
     /// The start of an overlong line. The rest of it is skipped.
@@ -20,25 +20,25 @@ pub(crate) enum Line {
 
 /// Splits a stream into lines.
 #[derive(Debug)]
-pub(crate) struct Lines<R> {
+pub(crate) struct LineReader<R> {
     reader: R,
     max_bytes: usize,
     line: Vec<u8>,
     skipping: bool,
 }
 
-impl<R: AsyncBufRead + Unpin> Lines<R> {
+impl<R: AsyncBufRead + Unpin> LineReader<R> {
     pub(crate) fn new(reader: R, max_bytes: usize) -> Self {
         Self { reader, max_bytes, line: Vec::new(), skipping: false }
     }
 
     /// Returns the next line. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Line {
+    pub(crate) async fn next(&mut self) -> ReadLine {
         loop {
             let buffer = match self.reader.fill_buf().await {
                 Ok(buffer) if !buffer.is_empty() => buffer,
                 // A partial line at the end of the stream is discarded.
-                _ => return Line::End,
+                _ => return ReadLine::End,
             };
             // `read_until` uses memchr, and reading from memory cannot fail.
             let mut rest = buffer;
@@ -60,14 +60,14 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 self.skipping = !complete;
                 let mut start = std::mem::take(&mut self.line);
                 start.truncate(OVERLONG_PREFIX_BYTES);
-                return Line::TooLong(start);
+                return ReadLine::TooLong(start);
             }
             if complete && !self.skipping {
                 let mut line = std::mem::take(&mut self.line);
                 if line.last() == Some(&b'\r') {
                     line.pop();
                 }
-                return Line::Whole(line);
+                return ReadLine::Whole(line);
             }
         }
     }
@@ -80,21 +80,21 @@ mod tests {
     #[tokio::test]
     async fn splits_lines_and_reports_overlong_ones() {
         let text = b"one\r\n\nlonger than ten\nnext\nhalf";
-        let mut lines = Lines::new(&text[..], 10);
-        let complete = |text: &str| Line::Whole(text.as_bytes().to_vec());
+        let mut lines = LineReader::new(&text[..], 10);
+        let complete = |text: &str| ReadLine::Whole(text.as_bytes().to_vec());
         assert_eq!(lines.next().await, complete("one"));
         assert_eq!(lines.next().await, complete(""));
-        assert_eq!(lines.next().await, Line::TooLong(b"longer than ten".to_vec()));
+        assert_eq!(lines.next().await, ReadLine::TooLong(b"longer than ten".to_vec()));
         assert_eq!(lines.next().await, complete("next"));
-        assert_eq!(lines.next().await, Line::End);
+        assert_eq!(lines.next().await, ReadLine::End);
     }
 
     #[tokio::test]
     async fn does_not_buffer_an_endless_line() {
         let endless = tokio::io::AsyncReadExt::take(tokio::io::repeat(b'x'), 64 << 20);
-        let mut lines = Lines::new(tokio::io::BufReader::new(endless), 1000);
-        assert!(matches!(lines.next().await, Line::TooLong(_)));
-        assert_eq!(lines.next().await, Line::End);
+        let mut lines = LineReader::new(tokio::io::BufReader::new(endless), 1000);
+        assert!(matches!(lines.next().await, ReadLine::TooLong(_)));
+        assert_eq!(lines.next().await, ReadLine::End);
         assert!(lines.line.capacity() < 1 << 20);
     }
 }

@@ -34,7 +34,7 @@ pub use stderr::last_lines;
 pub(crate) const MAX_RESULT_BYTES: usize = 64 << 20;
 
 /// Observes a request in flight.
-pub(crate) trait Listener: Send + Sync {
+pub(crate) trait RequestObserver: Send + Sync {
     /// Called when the request is sent: from here on it may take effect.
     fn on_send(&self);
 
@@ -55,7 +55,7 @@ pub(crate) struct OutgoingRequest<'a> {
     /// Additional headers.
     pub(crate) headers: &'a [(String, String)],
     /// Notified when the request is sent and of its progress.
-    pub(crate) listener: Option<&'a Arc<dyn Listener>>,
+    pub(crate) listener: Option<&'a Arc<dyn RequestObserver>>,
     /// Under which conditions it may be sent a second time.
     pub(crate) repeat: Repeat,
     /// The principal it is sent for; `None` for requests of the hub itself.
@@ -74,7 +74,7 @@ impl OutgoingRequest<'_> {
 }
 
 /// Receives the requests and notifications of a server.
-pub(crate) trait Inbox: Send + Sync {
+pub(crate) trait ServerMessageHandler: Send + Sync {
     /// Answers a request of the server with a result, or with an error's code and message. `via` is our request on whose stream
     /// it arrived, if known.
     fn request(

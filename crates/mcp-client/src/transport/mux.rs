@@ -16,7 +16,7 @@ use toolhub_mcp_wire::McpError;
 use toolhub_mcp_wire::jsonrpc::{self, Incoming, MessageError};
 
 use super::dynamic_threshold_semaphore::DynamicThresholdSemaphore;
-use super::{Inbox, Listener, OutgoingRequest, progress_token};
+use super::{OutgoingRequest, RequestObserver, ServerMessageHandler, progress_token};
 
 /// Maximum number of requests in flight; others wait.
 const MAX_PENDING_REQUESTS: usize = 1024;
@@ -39,9 +39,9 @@ impl MessageSink for mpsc::Sender<String> {
     }
 }
 
-struct Pending {
+struct PendingResponse {
     reply: oneshot::Sender<Result<RawJson, McpError>>,
-    listener: Option<Arc<dyn Listener>>,
+    listener: Option<Arc<dyn RequestObserver>>,
     /// Whether it was sent, or may have been.
     sent: bool,
 }
@@ -57,24 +57,24 @@ enum Stage {
 
 #[derive(Default)]
 struct InFlight {
-    pending: HashMap<u64, Pending>,
+    pending: HashMap<u64, PendingResponse>,
     stage: Stage,
 }
 
 /// The state that callers and the reader of the stream share.
-struct Shared<O> {
+struct MuxState<O> {
     sink: O,
     in_flight: Mutex<InFlight>,
     open: AtomicBool,
 }
 
-impl<O> Shared<O> {
+impl<O> MuxState<O> {
     fn in_flight(&self) -> MutexGuard<'_, InFlight> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a request. Returns whether it is to be sent, or `None` if the stream is closed.
-    fn register(&self, id: u64, mut pending: Pending) -> Option<bool> {
+    fn register(&self, id: u64, mut pending: PendingResponse) -> Option<bool> {
         let mut in_flight = self.in_flight();
         let sent = in_flight.stage == Stage::Open;
         if in_flight.stage == Stage::Closed {
@@ -90,14 +90,14 @@ impl<O> Shared<O> {
         Some(sent)
     }
 
-    fn take(&self, id: u64) -> Option<Pending> {
+    fn take(&self, id: u64) -> Option<PendingResponse> {
         self.in_flight().pending.remove(&id)
     }
 }
 
 /// The callers' side. Dropping it closes the stream.
 pub(crate) struct MuxHandle<O> {
-    shared: Arc<Shared<O>>,
+    shared: Arc<MuxState<O>>,
     /// Limits the requests in flight.
     semaphore: DynamicThresholdSemaphore,
     _closing: DropGuard,
@@ -111,8 +111,8 @@ impl<O> std::fmt::Debug for MuxHandle<O> {
 
 impl<O: MessageSink> MuxHandle<O> {
     /// Creates both sides of a stream.
-    pub(crate) fn new(sink: O, inbox: Arc<dyn Inbox>) -> (Self, Mux<O>) {
-        let shared = Arc::new(Shared { sink, in_flight: Mutex::default(), open: AtomicBool::new(true) });
+    pub(crate) fn new(sink: O, inbox: Arc<dyn ServerMessageHandler>) -> (Self, Mux<O>) {
+        let shared = Arc::new(MuxState { sink, in_flight: Mutex::default(), open: AtomicBool::new(true) });
         let closing = CancellationToken::new();
         let handle_dropped = closing.clone();
         let semaphore = DynamicThresholdSemaphore::new(MAX_PENDING_REQUESTS);
@@ -137,7 +137,7 @@ impl<O: MessageSink> MuxHandle<O> {
             let (id, listener) = (request.id, request.listener.cloned());
             let sent = self
                 .shared
-                .register(id, Pending { reply, listener, sent: false })
+                .register(id, PendingResponse { reply, listener, sent: false })
                 .ok_or_else(&closed_error)?;
             if sent {
                 request.on_send();
@@ -171,7 +171,7 @@ impl<O: MessageSink> MuxHandle<O> {
 
 /// Sends a cancellation if the request's future is dropped.
 struct CancelOnDrop<'a, O: MessageSink> {
-    shared: &'a Shared<O>,
+    shared: &'a MuxState<O>,
     id: Option<u64>,
 }
 
@@ -189,9 +189,9 @@ impl<O: MessageSink> Drop for CancelOnDrop<'_, O> {
 
 /// The reader's side of the stream.
 pub(crate) struct Mux<O> {
-    shared: Arc<Shared<O>>,
+    shared: Arc<MuxState<O>>,
     handle_dropped: CancellationToken,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn ServerMessageHandler>,
     /// The tasks that answer requests of the server; aborted with the stream.
     server_requests: JoinSet<()>,
 }
@@ -261,7 +261,7 @@ impl<O: MessageSink> Mux<O> {
         });
     }
 
-    fn listener_of(&self, params: &RawJson) -> Option<Arc<dyn Listener>> {
+    fn listener_of(&self, params: &RawJson) -> Option<Arc<dyn RequestObserver>> {
         let token = progress_token(params)?;
         self.shared.in_flight().pending.get(&token)?.listener.clone()
     }
@@ -312,7 +312,7 @@ impl<O: MessageSink> Mux<O> {
             in_flight.stage = Stage::Closed;
             std::mem::take(&mut in_flight.pending)
         };
-        for Pending { reply, sent, .. } in pending.into_values() {
+        for PendingResponse { reply, sent, .. } in pending.into_values() {
             let error = error.clone();
             let _ = reply.send(Err(if sent { error } else { error.before_sending() }));
         }
@@ -394,7 +394,7 @@ mod tests {
         for with_clients in [true, false] {
             for text in late {
                 let (sink, mut sent) = mpsc::channel(8);
-                let inbox: Arc<dyn Inbox> =
+                let inbox: Arc<dyn ServerMessageHandler> =
                     Arc::new(TestInbox { has_clients: with_clients, ..TestInbox::default() });
                 let (handle, mut mux) = MuxHandle::new(sink, inbox);
                 let cancelled =

@@ -11,7 +11,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_wire::McpError;
 
 use super::process_group::ProcessGroup;
-use crate::config::Permitted;
+use crate::config::PermittedSpec;
 
 /// How long a child may take to exit after its stdin is closed, and again after SIGTERM.
 const GRACE_PERIOD: Duration = Duration::from_millis(1500);
@@ -30,7 +30,7 @@ pub(crate) enum StopMode {
 
 /// A running child that leads its own process group.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct ChildProcess {
     pub(crate) child: Child,
     process_group: ProcessGroup,
     /// Dropped after the child has ended: cleans up the processes outside the group.
@@ -39,9 +39,9 @@ pub(crate) struct Process {
     _folder: Option<PreparedFolder>,
 }
 
-impl Process {
+impl ChildProcess {
     /// Starts the server of `spec`.
-    pub(crate) fn start(spec: &Permitted<StdioSpec>) -> Result<Self, McpError> {
+    pub(crate) fn start(spec: &PermittedSpec<StdioSpec>) -> Result<Self, McpError> {
         let mut command = std::process::Command::new(spec.program());
         command.args(&spec.args).env_clear().envs(spec.environment());
         #[cfg(target_os = "linux")]
@@ -123,7 +123,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     /// Kills a child that was not stopped, as when the runtime ends before it. A signal takes effect only when the child is
     /// scheduled again, so its end is awaited: no child outlives the hub.
     fn drop(&mut self) {

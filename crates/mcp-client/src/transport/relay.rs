@@ -10,21 +10,21 @@ use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_wire::McpError;
 use toolhub_mcp_wire::jsonrpc::{self, on_one_line};
 
-use super::lines::{Line, Lines, MAX_LINE_BYTES};
+use super::lines::{LineReader, MAX_LINE_BYTES, ReadLine};
 use super::mux::{Mux, MuxHandle};
 use super::pipe_writer::PipeWriter;
-use super::{Inbox, OutgoingRequest, Repeat, Transport};
+use super::{OutgoingRequest, Repeat, ServerMessageHandler, Transport};
 use crate::connection::ServerInfo;
 use crate::relay::{
-    FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, LINK_WRITE_TIMEOUT, RelayStream, Welcome,
+    FAILURE_CODE, Forwarding, HELLO_TIMEOUT, Hello, LINK_WRITE_TIMEOUT, RelayStream, RelayedError, Welcome,
 };
 
 type Stream = Box<dyn RelayStream>;
 type LinkWriter = Arc<PipeWriter<WriteHalf<Stream>>>;
-type Reader = Lines<BufReader<ReadHalf<Stream>>>;
+type Reader = LineReader<BufReader<ReadHalf<Stream>>>;
 
 /// A link whose server is connected.
-pub(crate) struct Link {
+pub(crate) struct RelayLink {
     reader: Reader,
     writer: WriteHalf<Stream>,
     pub(crate) server_info: ServerInfo,
@@ -40,11 +40,11 @@ pub(crate) enum LinkError {
 
 /// Requests a link to a server. The caller applies the connect timeout; a hub that does not answer at all is given up after
 /// [`HELLO_TIMEOUT`].
-pub(crate) async fn open(stream: Stream, hello: &Hello, server: &ServerId) -> Result<Link, LinkError> {
+pub(crate) async fn open(stream: Stream, hello: &Hello, server: &ServerId) -> Result<RelayLink, LinkError> {
     let silent = || LinkError::Unusable(LocalizedText::new("it does not answer", "它没有响应"));
     let ended = || LinkError::Unusable(LocalizedText::new("it ended", "它已结束"));
     let (reader, mut writer) = tokio::io::split(stream);
-    let mut reader = Lines::new(BufReader::with_capacity(64 << 10, reader), MAX_LINE_BYTES);
+    let mut reader = LineReader::new(BufReader::with_capacity(64 << 10, reader), MAX_LINE_BYTES);
     let mut text = RawJson::of(hello).get().to_owned();
     text.push('\n');
     let greet = async {
@@ -61,15 +61,15 @@ pub(crate) async fn open(stream: Stream, hello: &Hello, server: &ServerId) -> Re
         Welcome::Failed { failure } => Err(LinkError::Failed(failure.into_error(server))),
         welcome => {
             let server_info = welcome.server_info().ok_or_else(silent)?;
-            Ok(Link { reader, writer, server_info })
+            Ok(RelayLink { reader, writer, server_info })
         }
     }
 }
 
 async fn next(reader: &mut Reader) -> Option<Welcome> {
     match reader.next().await {
-        Line::Whole(line) => serde_json::from_slice(&line).ok(),
-        Line::TooLong(_) | Line::End => None,
+        ReadLine::Whole(line) => serde_json::from_slice(&line).ok(),
+        ReadLine::TooLong(_) | ReadLine::End => None,
     }
 }
 
@@ -81,8 +81,13 @@ pub(crate) struct RelayTransport {
 
 impl RelayTransport {
     /// Starts to read the link; requests and notifications of the server go to `inbox`.
-    pub(crate) fn new(link: Link, server: ServerId, inbox: Arc<dyn Inbox>, tasks: &TaskTracker) -> Self {
-        let Link { reader, writer, .. } = link;
+    pub(crate) fn new(
+        link: RelayLink,
+        server: ServerId,
+        inbox: Arc<dyn ServerMessageHandler>,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let RelayLink { reader, writer, .. } = link;
         let sink = Arc::new(PipeWriter::new(writer));
         let (handle, mux) = MuxHandle::new(Arc::clone(&sink), inbox);
         tasks.spawn(read(reader, mux, sink));
@@ -109,7 +114,8 @@ impl Transport for RelayTransport {
         Box::pin(async move {
             match self.handle.request(request, closed_error).await {
                 Err(McpError::Rpc { code: FAILURE_CODE, data: Some(data), message }) => {
-                    let failure = data.decode::<Failure>().map(|failure| failure.into_error(&self.server));
+                    let failure =
+                        data.decode::<RelayedError>().map(|failure| failure.into_error(&self.server));
                     Err(failure.unwrap_or(McpError::Unreadable { detail: message }))
                 }
                 answer => answer,
@@ -141,12 +147,12 @@ async fn read(mut reader: Reader, mut mux: Mux<LinkWriter>, sink: LinkWriter) {
     let reading = async {
         loop {
             match reader.next().await {
-                Line::Whole(line) => drop(mux.receive(&line.into())),
-                Line::TooLong(start) => {
+                ReadLine::Whole(line) => drop(mux.receive(&line.into())),
+                ReadLine::TooLong(start) => {
                     let detail = format!("a line of more than {} MiB", MAX_LINE_BYTES >> 20);
                     mux.fail_malformed(jsonrpc::extract_id(&start), detail);
                 }
-                Line::End => return,
+                ReadLine::End => return,
             }
         }
     };

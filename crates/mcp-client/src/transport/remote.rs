@@ -8,7 +8,7 @@ use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_wire::McpError;
 
 use super::dynamic_threshold_semaphore::DynamicThresholdSemaphore;
-use super::{Inbox, Listener, OutgoingRequest, Repeat, Transport};
+use super::{OutgoingRequest, Repeat, RequestObserver, ServerMessageHandler, Transport};
 use crate::connection::ServerInfo;
 use crate::relay::{Forwarding, Welcome};
 use crate::remote::{RemoteConnection, RemoteEvents, RemoteFailure, RemoteLink, RemoteRequest, reported};
@@ -19,7 +19,7 @@ const MAX_IN_FLIGHT: usize = 1024;
 /// The transport over a link to another process.
 pub(crate) struct RemoteTransport {
     link: Arc<dyn RemoteLink>,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn ServerMessageHandler>,
     server: ServerId,
     in_flight: DynamicThresholdSemaphore,
 }
@@ -29,7 +29,7 @@ impl RemoteTransport {
     pub(crate) fn new(
         opened: RemoteConnection,
         server: ServerId,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn ServerMessageHandler>,
     ) -> Result<(Self, ServerInfo), McpError> {
         let RemoteConnection { description, link } = opened;
         let described = description.decode::<Welcome>().ok().and_then(Welcome::server_info);
@@ -79,8 +79,8 @@ impl Transport for RemoteTransport {
 /// What happens during one request.
 struct Events<'a> {
     id: u64,
-    listener: Option<&'a Arc<dyn Listener>>,
-    inbox: &'a Arc<dyn Inbox>,
+    listener: Option<&'a Arc<dyn RequestObserver>>,
+    inbox: &'a Arc<dyn ServerMessageHandler>,
 }
 
 impl RemoteEvents for Events<'_> {

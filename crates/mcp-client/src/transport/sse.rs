@@ -21,8 +21,8 @@ use url::Url;
 use super::http::answer::status_error;
 use super::http::client::{client, header_map, lost, parse_url, send_error};
 use super::mux::{MAX_QUEUED_MESSAGES, Mux, MuxHandle};
-use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Repeat, Transport};
-use crate::config::Permitted;
+use super::{MAX_RESULT_BYTES, OutgoingRequest, Repeat, ServerMessageHandler, Transport};
+use crate::config::PermittedSpec;
 
 /// Timeout of a POST.
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,9 +38,9 @@ pub(crate) struct Sse {
 impl Sse {
     /// Opens the stream and waits for its `endpoint` event. The caller applies the timeout.
     pub(crate) async fn open(
-        spec: &Permitted<HttpSpec>,
+        spec: &PermittedSpec<HttpSpec>,
         authorizer: Option<Arc<dyn Authorizer>>,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn ServerMessageHandler>,
         tasks: &TaskTracker,
     ) -> Result<Self, McpError> {
         let (url, headers, client) = (parse_url(&spec.url)?, header_map(&spec.headers)?, client()?);

@@ -16,12 +16,12 @@ use toolhub_core::{BoxFuture, RawJson};
 use toolhub_mcp_wire::McpError;
 use toolhub_mcp_wire::jsonrpc::{self, on_one_line};
 
-use super::lines::{Line, Lines, MAX_LINE_BYTES};
+use super::lines::{LineReader, MAX_LINE_BYTES, ReadLine};
 use super::mux::{Mux, MuxHandle};
 use super::pipe_writer::{PipeWriter, WriteError};
-use super::process::{Process, StopMode};
-use super::{Inbox, OutgoingRequest, StderrRing, Transport};
-use crate::config::Permitted;
+use super::process::{ChildProcess, StopMode};
+use super::{OutgoingRequest, ServerMessageHandler, StderrRing, Transport};
+use crate::config::PermittedSpec;
 
 /// How long the child may leave its stdin unread.
 const STDIN_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,14 +39,14 @@ impl Stdio {
     /// Starts the child; `tasks` owns its background tasks. Dropping the transport terminates the child, without a grace period
     /// once `killed` is cancelled.
     pub(crate) fn start(
-        spec: &Permitted<StdioSpec>,
-        inbox: Arc<dyn Inbox>,
+        spec: &PermittedSpec<StdioSpec>,
+        inbox: Arc<dyn ServerMessageHandler>,
         tasks: &TaskTracker,
         killed: &CancellationToken,
     ) -> Result<Self, McpError> {
         #[cfg(target_os = "linux")]
         super::sweep::sweep_once(tasks);
-        let mut process = Process::start(spec)?;
+        let mut process = ChildProcess::start(spec)?;
         let stderr = StderrRing::default();
         let pipes = (process.child.stdin.take(), process.child.stdout.take(), process.child.stderr.take());
         let (Some(stdin), Some(stdout), Some(errors)) = pipes else {
@@ -61,7 +61,7 @@ impl Stdio {
         let (drained, stderr_drained) = oneshot::channel();
         tasks.spawn(write(pipe_writer, failed));
         tasks.spawn(collect(errors, stderr.clone(), drained, spec.log_file.clone()));
-        let lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), MAX_LINE_BYTES);
+        let lines = LineReader::new(BufReader::with_capacity(64 << 10, stdout), MAX_LINE_BYTES);
         let actor = Actor { lines, mux, write_failure };
         let teardown = Teardown { process, stderr: stderr.clone(), stderr_drained, killed: killed.clone() };
         tasks.spawn(actor.run(teardown));
@@ -93,13 +93,13 @@ impl Transport for Stdio {
 }
 
 struct Actor {
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: LineReader<BufReader<ChildStdout>>,
     mux: Mux<Arc<PipeWriter<ChildStdin>>>,
     write_failure: oneshot::Receiver<LocalizedText>,
 }
 
 struct Teardown {
-    process: Process,
+    process: ChildProcess,
     stderr: StderrRing,
     stderr_drained: oneshot::Receiver<()>,
     killed: CancellationToken,
@@ -125,7 +125,7 @@ impl Actor {
             tokio::select! {
                 () = &mut handle_dropped => break End::HandleDropped,
                 line = self.lines.next() => match line {
-                    Line::Whole(line) => {
+                    ReadLine::Whole(line) => {
                         has_output = true;
                         // Lines that are not messages are added to the stderr log: they show why the program is not a working
                         // server.
@@ -133,11 +133,11 @@ impl Actor {
                             teardown.stderr.push(format!("(on stdout) {noise}\n").as_bytes());
                         }
                     }
-                    Line::TooLong(start) => {
+                    ReadLine::TooLong(start) => {
                         let detail = format!("a line of more than {} MiB", MAX_LINE_BYTES >> 20);
                         self.mux.fail_malformed(jsonrpc::extract_id(&start), detail);
                     }
-                    Line::End => break End::Closed,
+                    ReadLine::End => break End::Closed,
                 },
                 Ok(failure) = &mut self.write_failure => break End::NotReading(failure),
             }

@@ -12,7 +12,7 @@ pub(crate) fn hub_mark() -> Option<&'static str> {
     static MARK: OnceLock<Option<String>> = OnceLock::new();
     let mark = MARK.get_or_init(|| {
         let pid = std::process::id();
-        let process = Process::read(pid)?;
+        let process = RecordedProcess::read(pid)?;
         Some(format!("{pid}:{}:{}", process.started, process.session))
     });
     mark.as_deref()
@@ -34,12 +34,12 @@ pub(crate) fn sweep_now() {
     }
 }
 
-struct Process {
+struct RecordedProcess {
     started: u64,
     session: u32,
 }
 
-impl Process {
+impl RecordedProcess {
     /// Parses `/proc/PID/stat`. The process name may contain anything, so the fields after the last `)` are used.
     fn read(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -66,9 +66,11 @@ fn is_orphan(pid: u32) -> bool {
     else {
         return false;
     };
-    let alive =
-        u32::try_from(hub).ok().and_then(Process::read).is_some_and(|process| process.started == started);
-    !alive && Process::read(pid).is_some_and(|process| u64::from(process.session) == session)
+    let alive = u32::try_from(hub)
+        .ok()
+        .and_then(RecordedProcess::read)
+        .is_some_and(|process| process.started == started);
+    !alive && RecordedProcess::read(pid).is_some_and(|process| u64::from(process.session) == session)
 }
 
 fn process_mark(pid: u32) -> Option<String> {

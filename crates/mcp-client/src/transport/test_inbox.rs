@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 use toolhub_core::{BoxFuture, RawJson};
 
-use super::Inbox;
+use super::ServerMessageHandler;
 
 #[derive(Default)]
 pub(super) struct TestInbox {
@@ -12,7 +12,7 @@ pub(super) struct TestInbox {
     pub(super) notifications: Option<mpsc::Sender<String>>,
 }
 
-impl Inbox for TestInbox {
+impl ServerMessageHandler for TestInbox {
     fn request(
         &self,
         _method: String,

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::HttpInner;
 use super::client::{lost, record_mismatch};
-use crate::transport::{Listener, MAX_RESULT_BYTES, Repeat, progress_token};
+use crate::transport::{MAX_RESULT_BYTES, Repeat, RequestObserver, progress_token};
 
 /// How much of an error body is read (bytes) and shown (characters).
 const ERROR_BODY_BYTES: usize = 64 << 10;
@@ -41,11 +41,11 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy)]
 pub(super) struct AwaitedRequest<'a> {
     pub(super) id: u64,
-    pub(super) listener: Option<&'a Arc<dyn Listener>>,
+    pub(super) listener: Option<&'a Arc<dyn RequestObserver>>,
 }
 
 /// The meaning of a message for the awaited request.
-pub(super) enum Received {
+pub(super) enum ReceivedMessage {
     /// Its response.
     Answer(Result<RawJson, McpError>),
     /// A response to another request, or an invalid message: requests and responses are out of step.
@@ -54,7 +54,7 @@ pub(super) enum Received {
     Other,
 }
 
-impl Received {
+impl ReceivedMessage {
     pub(super) fn is_match(&self) -> bool {
         matches!(self, Self::Answer(_))
     }
@@ -71,7 +71,11 @@ impl Received {
 
 impl HttpInner {
     /// Reads the answer from a complete body.
-    pub(super) fn parse_answer(self: &Arc<Self>, awaited: AwaitedRequest<'_>, body: &Bytes) -> Received {
+    pub(super) fn parse_answer(
+        self: &Arc<Self>,
+        awaited: AwaitedRequest<'_>,
+        body: &Bytes,
+    ) -> ReceivedMessage {
         self.receive(body, Some(awaited))
     }
 
@@ -149,15 +153,15 @@ impl HttpInner {
                     continue;
                 }
                 match self.receive(&event.data.into(), awaited) {
-                    Received::Other => {}
-                    Received::Answer(answer) => {
+                    ReceivedMessage::Other => {}
+                    ReceivedMessage::Answer(answer) => {
                         // With events left, the stream is dropped, which closes its connection.
                         if events.all(|event| event.data.is_empty()) {
                             self.drain_stream(bytes);
                         }
                         return Ok(Some(answer));
                     }
-                    Received::Mismatch(error) => {
+                    ReceivedMessage::Mismatch(error) => {
                         record_mismatch(&self.url);
                         return Ok(Some(Err(error)));
                     }
@@ -190,11 +194,11 @@ impl HttpInner {
     }
 
     /// Processes one message. A response to another request is discarded and fails the awaited request.
-    fn receive(self: &Arc<Self>, message: &Bytes, awaited: Option<AwaitedRequest<'_>>) -> Received {
+    fn receive(self: &Arc<Self>, message: &Bytes, awaited: Option<AwaitedRequest<'_>>) -> ReceivedMessage {
         let id = awaited.map(|awaited| awaited.id);
         match jsonrpc::read(message) {
             Ok(Incoming::Response { id: answered, outcome }) if Some(answered) == id => {
-                return Received::Answer(outcome);
+                return ReceivedMessage::Answer(outcome);
             }
             // The GET stream does not answer any request.
             Ok(Incoming::Response { id: other, .. }) if awaited.is_none() => {
@@ -203,7 +207,7 @@ impl HttpInner {
             Ok(Incoming::Response { id: other, .. }) => {
                 let detail = format!("an answer to request {other} where it does not belong");
                 self.inbox.report_anomaly(detail.clone());
-                return Received::Mismatch(McpError::unreadable(detail));
+                return ReceivedMessage::Mismatch(McpError::unreadable(detail));
             }
             Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
                 let listener = awaited.and_then(|awaited| awaited.listener);
@@ -221,13 +225,13 @@ impl HttpInner {
             }
             // Only one request is answered here, so an invalid message counts as its answer.
             Err(MessageError::Malformed { detail, .. }) => {
-                return Received::Mismatch(McpError::unreadable(detail));
+                return ReceivedMessage::Mismatch(McpError::unreadable(detail));
             }
             Err(MessageError::NotJsonRpc) => {
-                return Received::Mismatch(McpError::unreadable("the answer is not JSON"));
+                return ReceivedMessage::Mismatch(McpError::unreadable("the answer is not JSON"));
             }
         }
-        Received::Other
+        ReceivedMessage::Other
     }
 }
 

@@ -10,7 +10,7 @@ use toolhub_core::Secret;
 use toolhub_core::error::Effect;
 
 use super::*;
-use crate::config::Permit as _;
+use crate::config::NeedsConsent as _;
 use crate::transport::test_inbox::TestInbox;
 
 /// Provides no token, but keeps requests from the direct client.

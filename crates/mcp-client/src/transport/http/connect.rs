@@ -36,12 +36,12 @@ pub(super) enum ConnectError {
 
 /// A connection to a server.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum HttpStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Stream {
+impl HttpStream {
     /// Connects to the host of `uri`, which must have a scheme and an authority.
     pub(super) async fn connect(uri: &Uri) -> Result<Self, ConnectError> {
         let connecting = connector().call(uri.clone());
@@ -106,7 +106,7 @@ pub(super) fn refused_text(host_and_port: &str, cause: &str) -> LocalizedText {
     )
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for HttpStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -119,7 +119,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for HttpStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),

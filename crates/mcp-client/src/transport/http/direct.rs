@@ -28,7 +28,7 @@ use toolhub_oauth::http_client::root_cause;
 use url::Url;
 
 use super::answer::{read_body, too_large};
-use super::connect::{ConnectError, Stream, has_proxy, refused_text};
+use super::connect::{ConnectError, HttpStream, has_proxy, refused_text};
 use crate::transport::MAX_RESULT_BYTES;
 
 /// Maximum number of idle connections per I/O thread, and the idle timeout.
@@ -62,7 +62,7 @@ pub(super) struct DirectClient {
 /// A connection and its unread bytes.
 #[derive(Debug)]
 struct HttpConnection {
-    stream: Stream,
+    stream: HttpStream,
     unread: BytesMut,
     /// When the last request was sent.
     used: Instant,
@@ -356,7 +356,7 @@ impl DirectClient {
 
     /// Opens a new connection; `None` if the general client has to be used.
     async fn connect(&self) -> Result<Option<HttpConnection>, McpError> {
-        match Stream::connect(&self.uri).await {
+        match HttpStream::connect(&self.uri).await {
             Ok(stream) => Ok(Some(HttpConnection { stream, unread: BytesMut::new(), used: Instant::now() })),
             Err(ConnectError::Refused(cause)) => {
                 Err(McpError::connect(refused_text(&self.host_and_port, &cause)))

@@ -26,8 +26,8 @@ use toolhub_oauth::http_client::CONNECT_TIMEOUT;
 use toolhub_oauth::{Authorizer, ResponseTo};
 use url::Url;
 
-use super::{Inbox, OutgoingRequest, Repeat, Transport};
-use crate::config::Permitted;
+use super::{OutgoingRequest, Repeat, ServerMessageHandler, Transport};
+use crate::config::PermittedSpec;
 use answer::{AwaitedRequest, Cursor, MAX_DRAINING_STREAMS, content_type};
 use client::client_for;
 use client::header_map;
@@ -55,7 +55,7 @@ struct HttpInner {
     authorizer: Option<Arc<dyn Authorizer>>,
     /// The negotiated version and session, with the headers that follow from them.
     request_head: ArcSwap<RequestHead>,
-    inbox: Arc<dyn Inbox>,
+    inbox: Arc<dyn ServerMessageHandler>,
     tasks: TaskTracker,
     closing: CancellationToken,
     /// Limits the streams that are drained after their answer.
@@ -71,9 +71,9 @@ impl std::fmt::Debug for Http {
 impl Http {
     /// Creates the transport without sending anything. `authorizer` provides access tokens.
     pub(crate) fn new(
-        spec: &Permitted<HttpSpec>,
+        spec: &PermittedSpec<HttpSpec>,
         authorizer: Option<Arc<dyn Authorizer>>,
-        inbox: Arc<dyn Inbox>,
+        inbox: Arc<dyn ServerMessageHandler>,
         tasks: &TaskTracker,
     ) -> Result<Self, McpError> {
         let (url, headers) = (parse_url(&spec.url)?, header_map(&spec.headers)?);

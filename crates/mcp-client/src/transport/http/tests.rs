@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::config::Permit as _;
+use crate::config::NeedsConsent as _;
 use crate::transport::test_inbox::TestInbox;
 
 /// The server's behaviour after the event with the answer.

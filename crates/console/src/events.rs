@@ -15,7 +15,7 @@ use toolhub::Hub;
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
-use toolhub_mcp_gateway::{BudgetedResource, Permit, PrincipalHandle};
+use toolhub_mcp_gateway::{BudgetPermit, BudgetedResource, PrincipalHandle};
 
 use crate::problem::Problem;
 
@@ -198,7 +198,7 @@ struct StreamState {
     closed: CancellationToken,
     visible: [bool; 3],
     is_live: IsLive,
-    _guard: Permit,
+    _guard: BudgetPermit,
 }
 
 impl StreamState {

@@ -11,7 +11,7 @@ use toolhub_core::error::METHOD_NOT_FOUND;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::{Tool, ToolDefinition};
 use toolhub_core::{BoxFuture, Lang, Localize as _, RawJson, RawObject, Source, ToolError};
-use toolhub_mcp_gateway::Permit;
+use toolhub_mcp_gateway::BudgetPermit;
 
 use crate::api::tools::call_result;
 use crate::event_response::{AnswerCheck, PendingAnswers, StreamEvent};
@@ -119,7 +119,12 @@ impl DirectClient for PageClient {
 }
 
 /// Runs a call and sends its result as the last event. The permit is kept until then.
-pub(crate) async fn run(gateways: Arc<Gateways>, call: DirectCall, client: PageClient, _permit: Permit) {
+pub(crate) async fn run(
+    gateways: Arc<Gateways>,
+    call: DirectCall,
+    client: PageClient,
+    _permit: BudgetPermit,
+) {
     let events = client.events.clone();
     let answer = gateways.call_for(call, Arc::new(client)).await;
     let event = match answer {

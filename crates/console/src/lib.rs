@@ -37,7 +37,7 @@ use toolhub_core::caller::ClientResponse;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::HubStore;
 use toolhub_core::{BoxFuture, Lang, Localize as _, Principal, Secret};
-use toolhub_mcp_gateway::{BudgetedResource, Permit, PrincipalHandle};
+use toolhub_mcp_gateway::{BudgetPermit, BudgetedResource, PrincipalHandle};
 use toolhub_server::{WebApp, WebContext};
 
 pub use crate::address::{PublishedAddress, running_addresses};
@@ -393,7 +393,7 @@ async fn read_body(
     headers: &HeaderMap,
     body: Body,
     handle: &PrincipalHandle,
-) -> Result<(Bytes, Option<Permit>), Problem> {
+) -> Result<(Bytes, Option<BudgetPermit>), Problem> {
     let too_large = || {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -15,7 +15,7 @@ const RESULT_PARTS: [&str; 3] = [r#"{"jsonrpc":"2.0","id":"#, r#","result":"#, "
 
 /// The body of a response.
 #[derive(Debug, Default)]
-pub enum Body {
+pub enum ResponseBody {
     /// An empty body.
     #[default]
     None,
@@ -30,7 +30,7 @@ pub enum Body {
     },
 }
 
-impl Body {
+impl ResponseBody {
     /// Creates the body for the result of a request.
     pub(super) fn of(id: RawJson, outcome: RpcResult) -> Self {
         match outcome {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn body_parts_and_pieces_agree() {
-        let check = |body: Body, expect: &str| {
+        let check = |body: ResponseBody, expect: &str| {
             assert_eq!((body.parts().concat().as_str(), body.len()), (expect, expect.len()));
             assert_eq!(body.is_empty(), expect.is_empty());
             assert_eq!(String::from_utf8(body.into_pieces().concat()).unwrap(), expect);
@@ -99,7 +99,7 @@ mod tests {
         let result = |id: &str, result: &RawJson| {
             let id = RawJson::from(id);
             (
-                Body::of(id.clone(), Ok(result.clone())),
+                ResponseBody::of(id.clone(), Ok(result.clone())),
                 format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
             )
         };
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(result("l", &long).0.into_pieces().len(), 5);
         let error = RpcError::new(-32000, "no");
         let refused = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no"}}"#;
-        check(Body::of(RawJson::from(7), Err(error)), refused);
-        check(Body::None, "");
+        check(ResponseBody::of(RawJson::from(7), Err(error)), refused);
+        check(ResponseBody::None, "");
     }
 }

@@ -27,7 +27,7 @@ const OVER_BUDGET: i64 = -32000;
 
 /// The limits of one principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct BudgetLimits {
     /// Maximum number of concurrent requests.
     pub max_concurrent: usize,
     /// Maximum number of messages per second; `None` for no limit.
@@ -48,7 +48,7 @@ pub struct Limits {
     pub replay_bytes: usize,
 }
 
-impl Limits {
+impl BudgetLimits {
     /// No limits: for the single client of stdio, and for tests.
     pub const NONE: Self = Self {
         max_concurrent: usize::MAX,
@@ -74,7 +74,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for BudgetLimits {
     fn default() -> Self {
         Self {
             max_concurrent: 1_024,
@@ -176,7 +176,7 @@ type Used = [AtomicUsize; RESOURCES];
 
 /// The limits of a principal, and how much of each resource it uses.
 struct Budget {
-    limits: Limits,
+    limits: BudgetLimits,
     used: Used,
     total: Arc<Used>,
     /// The token bucket of the rate limit: the messages left, and the time of the last update.
@@ -186,7 +186,7 @@ struct Budget {
 }
 
 impl Budget {
-    fn new(limits: Limits, total: Arc<Used>) -> Self {
+    fn new(limits: BudgetLimits, total: Arc<Used>) -> Self {
         let token_bucket = Mutex::new((limits.per_second.map_or(0.0, f64::from), Instant::now()));
         Self { limits, used: Used::default(), total, token_bucket, replays: Replays::default() }
     }
@@ -230,7 +230,7 @@ impl PrincipalHandle {
 
     /// Creates a handle without limits, for a request that was counted elsewhere.
     pub fn without_limits(identity: Arc<Principal>) -> Self {
-        Self::with(identity, Arc::new(Budget::new(Limits::NONE, Arc::default())))
+        Self::with(identity, Arc::new(Budget::new(BudgetLimits::NONE, Arc::default())))
     }
 
     /// The local user, without limits.
@@ -263,7 +263,7 @@ impl PrincipalHandle {
     }
 
     /// Returns its limits.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &BudgetLimits {
         &self.0.budget.limits
     }
 
@@ -278,14 +278,14 @@ impl PrincipalHandle {
     }
 
     /// Takes an amount of a resource until the permit is dropped.
-    pub fn take(&self, resource: BudgetedResource, amount: usize) -> Result<Permit, QuotaExceeded> {
-        let mut permit = Permit { holder: self.clone(), resource, amount: 0 };
+    pub fn take(&self, resource: BudgetedResource, amount: usize) -> Result<BudgetPermit, QuotaExceeded> {
+        let mut permit = BudgetPermit { holder: self.clone(), resource, amount: 0 };
         permit.grow(amount)?;
         Ok(permit)
     }
 
     /// Takes a permit for one HTTP request. The message counts against `per_second` only if there is a permit.
-    pub fn start_request(&self) -> Result<Permit, RateLimitExceeded> {
+    pub fn start_request(&self) -> Result<BudgetPermit, RateLimitExceeded> {
         let wait = Some(Duration::from_secs(1));
         let permit = self
             .take(BudgetedResource::Requests, 1)
@@ -339,13 +339,13 @@ impl PrincipalHandle {
 
 /// A part of a principal's budget, returned on drop.
 #[derive(Debug)]
-pub struct Permit {
+pub struct BudgetPermit {
     holder: PrincipalHandle,
     resource: BudgetedResource,
     amount: usize,
 }
 
-impl Permit {
+impl BudgetPermit {
     /// Returns the principal that holds it.
     pub(crate) fn holder(&self) -> &PrincipalHandle {
         &self.holder
@@ -375,7 +375,7 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for BudgetPermit {
     fn drop(&mut self) {
         let (budget, index) = (&self.holder.0.budget, self.resource as usize);
         budget.used[index].fetch_sub(self.amount, Ordering::AcqRel);
@@ -391,14 +391,14 @@ type Key = (Arc<str>, Option<IpAddr>);
 /// The authenticated principals: one entry per principal, and for the local user one per address up to `MAX_ADDRESSES`.
 #[derive(Debug)]
 pub struct PrincipalTable {
-    limits: Limits,
+    limits: BudgetLimits,
     total: Arc<Used>,
     entries: Mutex<HashMap<Key, PrincipalHandle>>,
 }
 
 impl PrincipalTable {
     /// Creates an empty table; each principal gets these limits.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: BudgetLimits) -> Self {
         Self { limits, total: Arc::default(), entries: Mutex::default() }
     }
 
@@ -481,8 +481,8 @@ mod tests {
         Arc::new(Principal::local())
     }
 
-    fn limits() -> Limits {
-        Limits { max_concurrent: 2, upload_bytes: 100, ..Limits::default() }
+    fn limits() -> BudgetLimits {
+        BudgetLimits { max_concurrent: 2, upload_bytes: 100, ..BudgetLimits::default() }
     }
 
     #[test]
@@ -520,7 +520,7 @@ mod tests {
 
     #[test]
     fn rate_limit_counts_each_message_and_returns_the_wait() {
-        let principals = PrincipalTable::new(Limits { per_second: Some(5), ..Limits::default() });
+        let principals = PrincipalTable::new(BudgetLimits { per_second: Some(5), ..BudgetLimits::default() });
         let ann = principals.of(&key("ann"));
         let admitted = (0..50).filter(|_| ann.start_request().is_ok()).count();
         assert!((5..20).contains(&admitted), "{admitted}");

@@ -14,8 +14,8 @@ use toolhub_mcp_wire::{Era, jsonrpc};
 use crate::ABORTED;
 use crate::budget::PrincipalHandle;
 use crate::client_queue::{ClientQueue, QueuedMessage, ServerRequest};
-use crate::level::Level;
-use crate::message::{self, Params};
+use crate::level::MinimumLevel;
+use crate::message::{self, RequestParams};
 use crate::request_context::RequestContext;
 use crate::rpc_error::{RpcError, RpcResult};
 pub(crate) use toolhub_mcp_wire::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
@@ -85,7 +85,7 @@ pub(crate) struct ClientInfo {
     /// The open server requests to a legacy client.
     pub(crate) server_requests: Arc<PendingClientRequests>,
     /// The log level that a legacy client has set.
-    pub(crate) level: Arc<Level>,
+    pub(crate) level: Arc<MinimumLevel>,
 }
 
 /// Access to the client of one request.
@@ -105,7 +105,10 @@ pub(crate) struct ClientHandle {
 
 impl ClientHandle {
     /// Creates the handle of a request with these params. Returns it together with the params without `_meta`.
-    pub(crate) fn new(info: ClientInfo, Params { members, mut meta }: Params) -> (Arc<Self>, RawObject) {
+    pub(crate) fn new(
+        info: ClientInfo,
+        RequestParams { members, mut meta }: RequestParams,
+    ) -> (Arc<Self>, RawObject) {
         let progress = Mutex::new(meta.get("progressToken").cloned());
         // A legacy client receives log messages unless it sets a level.
         let legacy = info.era == Era::Legacy;

@@ -9,14 +9,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::{RawJson, RawObject};
 
-use crate::in_flight::{InFlightRequest, Step};
+use crate::in_flight::{InFlightRequest, RequestStep};
 use crate::listen::{ListenPermits, NotificationFilter, closing_result};
-use crate::message::{self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line};
+use crate::message::{
+    self, BATCHES_UNSUPPORTED, ClientMessage, ClientRequest, RequestParams, error_response, one_line,
+};
 use crate::outbox::{OutboundMessage, Outbox};
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
 use crate::rpc_error::{INVALID_REQUEST, RpcError};
 use crate::session::Session;
-use crate::{Client, Gateway, PrincipalHandle, modern};
+use crate::{Gateway, PrincipalHandle, RequestClient, modern};
 
 /// The client at the other end of a stream. Dropping it cancels its requests.
 #[derive(Debug)]
@@ -65,11 +67,11 @@ impl Duplex {
     /// Handles one message.
     pub async fn receive(&self, text: &str) {
         match message::read(&text.into()) {
-            Ok(Message::Request(request, params)) => self.request(request, params).await,
-            Ok(Message::Notification { method, params }) => {
+            Ok(ClientMessage::Request(request, params)) => self.request(request, params).await,
+            Ok(ClientMessage::Notification { method, params }) => {
                 self.handle_notification(&method, params.as_ref());
             }
-            Ok(Message::Response { id, answer }) => {
+            Ok(ClientMessage::Response { id, answer }) => {
                 if let Some(session) = self.session().as_ref() {
                     session.info.server_requests.deliver(id, answer);
                 }
@@ -101,7 +103,7 @@ impl Duplex {
         }
     }
 
-    async fn request(&self, request: Request, params: Params) {
+    async fn request(&self, request: ClientRequest, params: RequestParams) {
         if modern::version_of(&params).is_some() || request.method == "server/discover" {
             return self.modern(request, params).await;
         }
@@ -119,7 +121,7 @@ impl Duplex {
         };
         session.touch();
         let guard = session.register(&request.id);
-        let client = Client { info: session.info.clone(), session: Some(session) };
+        let client = RequestClient { info: session.info.clone(), session: Some(session) };
         let mut in_flight = self.gateway.start(request, params, client);
         let (out, closing) = (self.out.clone(), self.closing.clone());
         self.tasks.spawn(async move {
@@ -131,9 +133,9 @@ impl Duplex {
                     () = closing.cancelled() => return,
                 };
                 match step {
-                    Step::Send(text) => out.send(one_line(text)).await,
-                    Step::Done(outcome) => return out.answer(&in_flight.id, &outcome).await,
-                    Step::RequestInput(_) => {}
+                    RequestStep::Send(text) => out.send(one_line(text)).await,
+                    RequestStep::Done(outcome) => return out.answer(&in_flight.id, &outcome).await,
+                    RequestStep::RequestInput(_) => {}
                 }
                 if out.is_closed() {
                     return;
@@ -142,7 +144,7 @@ impl Duplex {
         });
     }
 
-    async fn initialize(&self, request: &Request, params: &RawObject) {
+    async fn initialize(&self, request: &ClientRequest, params: &RawObject) {
         let (session, greeting) = match self.gateway.initialize(params, &self.principal, None).await {
             Ok(greeted) => greeted,
             Err(error) => return self.out.send(error_response(Some(&request.id), &error)).await,
@@ -159,7 +161,7 @@ impl Duplex {
         });
     }
 
-    async fn modern(&self, request: Request, params: Params) {
+    async fn modern(&self, request: ClientRequest, params: RequestParams) {
         let info = self.gateway.modern_client_info(&params).and_then(|info| {
             modern::check_supported(&modern::version_of(&params).unwrap_or_default())?;
             Ok(info)
@@ -186,7 +188,9 @@ impl Duplex {
         }
         let identity = RequestIdentity::of(&self.principal, &request, &params);
         let in_flight = match self.gateway.pending_inputs.resume(&request, &params, &identity) {
-            ResumeOutcome::NotPending => self.gateway.start(request, params, Client { info, session: None }),
+            ResumeOutcome::NotPending => {
+                self.gateway.start(request, params, RequestClient { info, session: None })
+            }
             ResumeOutcome::Continued(in_flight) => in_flight,
             ResumeOutcome::Incomplete(server_request) => {
                 return self.out.answer(&request.id, &Ok(server_request)).await;
@@ -258,9 +262,9 @@ impl Drop for Duplex {
 async fn run(gateway: Arc<Gateway>, mut in_flight: InFlightRequest, identity: RequestIdentity, out: Outbox) {
     loop {
         match in_flight.step().await {
-            Step::Send(text) => out.send(one_line(text)).await,
-            Step::Done(outcome) => return out.answer(&in_flight.id, &outcome).await,
-            Step::RequestInput(server_requests) => {
+            RequestStep::Send(text) => out.send(one_line(text)).await,
+            RequestStep::Done(outcome) => return out.answer(&in_flight.id, &outcome).await,
+            RequestStep::RequestInput(server_requests) => {
                 let id = in_flight.id.clone();
                 let input_required = gateway.pending_inputs.suspend(in_flight, server_requests, identity);
                 return out.answer(&id, &Ok(input_required)).await;

@@ -31,7 +31,7 @@ pub(super) fn now() -> u64 {
 /// An ended session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EndedSession {
-    pub(super) owner: Owner,
+    pub(super) owner: OwnerHash,
     pub(super) stamp: SessionStamp,
 }
 
@@ -48,7 +48,7 @@ impl EndedSession {
         let (created, nonce) = rest.split_at_checked(16)?;
         let stamp =
             SessionStamp { created: u64::from_str_radix(created, 16).ok()?, nonce: hex::decode(nonce)? };
-        Some(Self { owner: Owner(hex::decode(owner)?), stamp })
+        Some(Self { owner: OwnerHash(hex::decode(owner)?), stamp })
     }
 
     /// The id of the entry with the time before which all sessions of its owner count as ended.
@@ -63,15 +63,15 @@ impl EndedSession {
     }
 
     pub(super) fn new(profile: &str, principal: &str, stamp: &SessionStamp) -> Self {
-        Self { owner: Owner::of(profile, principal), stamp: *stamp }
+        Self { owner: OwnerHash::of(profile, principal), stamp: *stamp }
     }
 }
 
 /// A principal in a profile, hashed because names may have any length and any characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Owner(pub(super) [u8; 8]);
+pub(super) struct OwnerHash(pub(super) [u8; 8]);
 
-impl Owner {
+impl OwnerHash {
     pub(super) fn of(profile: &str, principal: &str) -> Self {
         let digest = Sha256::digest(length_prefixed([profile, principal].map(|part| Some(part.as_bytes()))));
         let mut owner = [0; 8];

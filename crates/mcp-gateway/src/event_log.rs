@@ -9,7 +9,7 @@ use futures_util::stream::{self, Stream};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::budget::{BudgetedResource, Permit, PrincipalHandle};
+use crate::budget::{BudgetPermit, BudgetedResource, PrincipalHandle};
 use crate::replays::Replay;
 
 /// Maximum number of events kept for resumption.
@@ -25,7 +25,7 @@ pub(crate) const KEEP_ALIVE_COMMENT: &str = ":\n\n";
 
 #[derive(Debug, Default)]
 struct EventLogState {
-    events: VecDeque<(u64, String, Option<Permit>)>,
+    events: VecDeque<(u64, String, Option<BudgetPermit>)>,
     bytes: usize,
     count: u64,
     ended: bool,
@@ -112,7 +112,7 @@ impl EventLog {
 
     /// Takes budget for an event. If necessary, discards the events of ended streams, the oldest first, and then older
     /// events of this stream.
-    fn permit(&self, length: usize) -> Option<Permit> {
+    fn permit(&self, length: usize) -> Option<BudgetPermit> {
         let take = || self.principal.take(BudgetedResource::Replay, length).ok();
         if let Some(permit) = take() {
             return Some(permit);
@@ -275,11 +275,12 @@ fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Limits, PrincipalTable};
+    use crate::budget::{BudgetLimits, PrincipalTable};
 
     #[tokio::test]
     async fn bounds_stored_events_per_principal() {
-        let principals = PrincipalTable::new(Limits { replay_bytes: 100_000, ..Limits::default() });
+        let principals =
+            PrincipalTable::new(BudgetLimits { replay_bytes: 100_000, ..BudgetLimits::default() });
         let (ann, bob) = (
             principals.of(&toolhub_core::Principal::of_key("ann").into()),
             principals.of(&toolhub_core::Principal::of_key("bob").into()),

@@ -14,7 +14,7 @@ use toolhub_mcp_wire::{Era, jsonrpc};
 
 use crate::client_handle::ClientInfo;
 use crate::event_log::{StreamId, parse_event_id};
-use crate::message::{Message, Params, error_response, notification, one_line, read, response};
+use crate::message::{ClientMessage, RequestParams, error_response, notification, one_line, read, response};
 use crate::modern::{check_supported, decode_header, version_of};
 use crate::rpc_error::RpcError;
 use crate::session::{NewSession, Session, Sessions};
@@ -51,7 +51,7 @@ pub fn gateway_messages(data: &[u8]) {
         );
     };
     match message {
-        Message::Request(request, params) => {
+        ClientMessage::Request(request, params) => {
             assert_eq!(member("id"), Some(request.id.get()));
             assert!(
                 request.id.get().starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
@@ -60,14 +60,14 @@ pub fn gateway_messages(data: &[u8]) {
             same_params(member("params"), &params);
             answered(&request.id, &params);
         }
-        Message::Notification { method, params } => {
+        ClientMessage::Notification { method, params } => {
             assert_eq!(member("id"), None);
             is_method(&method);
             assert_eq!(member("params"), params.as_ref().map(RawJson::get));
             is_object(&one_line(notification(&method, params.as_ref())));
             is_object(&one_line(jsonrpc::server_request(7, &method, params.as_ref())));
         }
-        Message::Response { id, answer } => {
+        ClientMessage::Response { id, answer } => {
             assert_eq!(member("id").and_then(|actual| serde_json::from_str(actual).ok()), Some(id));
             assert!(member("method").is_none());
             match answer {
@@ -82,7 +82,7 @@ pub fn gateway_messages(data: &[u8]) {
 }
 
 /// The parsed params have exactly the members of the text.
-fn same_params(text: Option<&str>, params: &Params) {
+fn same_params(text: Option<&str>, params: &RequestParams) {
     let pairs = |object: &RawObject| -> Vec<(String, String)> {
         object.iter().map(|(name, value)| (name.to_owned(), value.get().to_owned())).collect()
     };
@@ -103,7 +103,7 @@ fn same_params(text: Option<&str>, params: &Params) {
 }
 
 /// For any id and result, a response is one object with both, on one line.
-fn answered(id: &RawJson, params: &Params) {
+fn answered(id: &RawJson, params: &RequestParams) {
     let result = params.members.clone().into_raw();
     let text = one_line(response(id, &Ok(result.clone())));
     is_object(&text);

@@ -9,25 +9,26 @@ use toolhub_core::RawJson;
 use toolhub_mcp_wire::era::LEGACY;
 use toolhub_mcp_wire::headers::LAST_EVENT_ID;
 
-use crate::body::Body;
+use crate::body::ResponseBody;
 use crate::budget::BudgetedResource;
 use crate::client_handle::VERSION;
 use crate::event_log::parse_event_id;
 use crate::header_lookup::HeaderLookup;
-use crate::in_flight::Step;
+use crate::in_flight::RequestStep;
 use crate::listen::{NotificationFilter, all_lists_changed};
 use crate::message::{
-    self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line, response,
+    self, BATCHES_UNSUPPORTED, ClientMessage, ClientRequest, RequestParams, error_response, one_line,
+    response,
 };
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
 use crate::replica_link::{ForwardedHeaders, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod};
-use crate::reply::{Reply, session_ended, with_permit};
+use crate::reply::{HttpReply, session_ended, with_permit};
 use crate::request_context::{RequestContext, StepUp};
 use crate::rpc_error::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError};
-use crate::session::{Reason, Session};
-use crate::session_lookup::{EarlyReply, Incoming, RequestContent, SessionUse};
+use crate::session::{CancelReason, Session};
+use crate::session_lookup::{EarlyReply, IncomingRequest, RequestContent, SessionUse};
 use crate::streams::run_to_log;
-use crate::{Client, Gateway, PrincipalHandle, modern};
+use crate::{Gateway, PrincipalHandle, RequestClient, modern};
 
 /// The first revision with events of empty data, from which a client can resume (2025-11-25, transports). Clients of
 /// older revisions parse the data of each event as JSON.
@@ -40,30 +41,30 @@ impl Gateway {
         headers: &dyn HeaderLookup,
         body: Bytes,
         principal: &PrincipalHandle,
-    ) -> Reply {
-        self.receive(Incoming { headers, principal, is_forwarded: false }, body).await
+    ) -> HttpReply {
+        self.receive(IncomingRequest { headers, principal, is_forwarded: false }, body).await
     }
 
     /// Handles a POST request of a client or of another replica.
-    pub(super) async fn receive(self: &Arc<Self>, incoming: Incoming<'_>, body: Bytes) -> Reply {
-        let Incoming { headers, principal, .. } = incoming;
+    pub(super) async fn receive(self: &Arc<Self>, incoming: IncomingRequest<'_>, body: Bytes) -> HttpReply {
+        let IncomingRequest { headers, principal, .. } = incoming;
         let Ok(text) = ByteString::try_from(body) else {
-            return Reply::error_reply(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
+            return HttpReply::error_reply(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
         };
         if text.trim_start().starts_with('[') {
             return Box::pin(self.batch(incoming, &text)).await;
         }
         let message = match message::read(&text) {
             Ok(message) => message,
-            Err((id, error)) => return Reply::error_reply(400, id.as_ref(), &error),
+            Err((id, error)) => return HttpReply::error_reply(400, id.as_ref(), &error),
         };
         let (request, params) = match message {
-            Message::Request(request, params) => (request, params),
+            ClientMessage::Request(request, params) => (request, params),
             other => return self.handle_message(incoming, other, &text).await,
         };
         let (has_version, named) = (params.meta.contains(VERSION), modern_revision(headers));
         if !has_version && let Some(Err(error)) = named.map(modern::check_supported) {
-            return Reply::error_reply(400, Some(&request.id), &error);
+            return HttpReply::error_reply(400, Some(&request.id), &error);
         }
         if has_version || named.is_some() {
             return self.modern(incoming, request, params, &text).await;
@@ -73,10 +74,10 @@ impl Gateway {
                 Ok((session, greeting)) => {
                     let id = Some(session.id.clone());
                     self.add_session(session);
-                    let body = Body::of(request.id, Ok(greeting));
-                    Reply::Body { status: 200, body, session: id }
+                    let body = ResponseBody::of(request.id, Ok(greeting));
+                    HttpReply::Body { status: 200, body, session: id }
                 }
-                Err(error) => Reply::error_reply(400, Some(&request.id), &error),
+                Err(error) => HttpReply::error_reply(400, Some(&request.id), &error),
             };
         }
         let content = RequestContent { method: RequestMethod::Post, body: text.as_bytes().clone() };
@@ -87,22 +88,22 @@ impl Gateway {
     }
 
     /// Handles a GET request: opens the stream for messages that belong to no request, or resumes an interrupted stream.
-    pub async fn get(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &PrincipalHandle) -> Reply {
-        self.open_stream(Incoming { headers, principal, is_forwarded: false }).await
+    pub async fn get(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &PrincipalHandle) -> HttpReply {
+        self.open_stream(IncomingRequest { headers, principal, is_forwarded: false }).await
     }
 
     /// Handles a GET request of a client or of another replica.
-    pub(super) async fn open_stream(self: &Arc<Self>, incoming: Incoming<'_>) -> Reply {
-        let Incoming { headers, principal, .. } = incoming;
+    pub(super) async fn open_stream(self: &Arc<Self>, incoming: IncomingRequest<'_>) -> HttpReply {
+        let IncomingRequest { headers, principal, .. } = incoming;
         if let Err(error) = check_revision(headers) {
-            return Reply::error_reply(400, None, &error);
+            return HttpReply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
-            return Reply::empty(405);
+            return HttpReply::empty(405);
         }
         // Without a session there is no stream to open.
         if headers.session().is_none() {
-            return Reply::empty(405);
+            return HttpReply::empty(405);
         }
         let usage = match headers.text(LAST_EVENT_ID) {
             Some(_) => SessionUse::Continuation,
@@ -118,21 +119,21 @@ impl Gateway {
         if let Some((stream, after)) = headers.text(LAST_EVENT_ID).and_then(parse_event_id) {
             let resumable = session.log(stream).filter(|log| log.can_resume(after));
             match (resumable, principal.take(BudgetedResource::Streams, 1)) {
-                (Some(log), Ok(permit)) => return Reply::Events(with_permit(permit, log.read(after))),
-                (Some(_), Err(exceeded)) => return Reply::error_reply(429, None, &exceeded.into()),
+                (Some(log), Ok(permit)) => return HttpReply::Events(with_permit(permit, log.read(after))),
+                (Some(_), Err(exceeded)) => return HttpReply::error_reply(429, None, &exceeded.into()),
                 // This stream continues without the missed events.
                 (None, _) if stream.number == 0 => {}
                 // 404 would end the session (2025-11-25, transports: session management).
                 (None, _) => {
                     let not_found =
                         RpcError::new(INVALID_REQUEST, "there is nothing to resume after that event");
-                    return Reply::error_reply(405, None, &not_found);
+                    return HttpReply::error_reply(405, None, &not_found);
                 }
             }
         }
         let permit = match principal.take(BudgetedResource::Streams, 1) {
             Ok(permit) => permit,
-            Err(exceeded) => return Reply::error_reply(429, None, &exceeded.into()),
+            Err(exceeded) => return HttpReply::error_reply(429, None, &exceeded.into()),
         };
         let (log, new) = session.own_log();
         if new {
@@ -158,22 +159,26 @@ impl Gateway {
         // A client that lost a stream sends `Last-Event-ID`. Without it, an existing stream continues with new events
         // only.
         let after = if new { 0 } else { log.count() };
-        Reply::Events(with_permit(permit, log.read(after)))
+        HttpReply::Events(with_permit(permit, log.read(after)))
     }
 
     /// Handles a DELETE request: ends the session.
-    pub async fn delete(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &PrincipalHandle) -> Reply {
-        self.end(Incoming { headers, principal, is_forwarded: false }).await
+    pub async fn delete(
+        self: &Arc<Self>,
+        headers: &dyn HeaderLookup,
+        principal: &PrincipalHandle,
+    ) -> HttpReply {
+        self.end(IncomingRequest { headers, principal, is_forwarded: false }).await
     }
 
     /// Handles a DELETE request of a client or of another replica.
-    pub(super) async fn end(self: &Arc<Self>, incoming: Incoming<'_>) -> Reply {
+    pub(super) async fn end(self: &Arc<Self>, incoming: IncomingRequest<'_>) -> HttpReply {
         let headers = incoming.headers;
         if let Err(error) = check_revision(headers) {
-            return Reply::error_reply(400, None, &error);
+            return HttpReply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
-            return Reply::empty(405);
+            return HttpReply::empty(405);
         }
         match self
             .session_or_reply(
@@ -185,7 +190,7 @@ impl Gateway {
         {
             Ok(session) => {
                 self.end_session(&session).await;
-                Reply::empty(204)
+                HttpReply::empty(204)
             }
             Err(reply) => reply.without_request(),
         }
@@ -199,7 +204,7 @@ impl Gateway {
     ) -> ReplicaResponse {
         let ReplicaRequest { method, headers, body, .. } = request;
         let headers = ForwardedHeaders(headers);
-        let incoming = Incoming { headers: &headers, principal, is_forwarded: true };
+        let incoming = IncomingRequest { headers: &headers, principal, is_forwarded: true };
         let context =
             RequestContext { principal: principal.clone(), trace: None, step_up: StepUp::of(principal) };
         let serving = async {
@@ -210,37 +215,37 @@ impl Gateway {
             }
         };
         match context.scope(serving).await {
-            Reply::Body { status, body, .. } => {
+            HttpReply::Body { status, body, .. } => {
                 ReplicaResponse { status, body: ReplicaBody::Json(body.parts().concat()) }
             }
-            Reply::Events(events) => ReplicaResponse { status: 200, body: ReplicaBody::Events(events) },
+            HttpReply::Events(events) => ReplicaResponse { status: 200, body: ReplicaBody::Events(events) },
         }
     }
 
     /// Handles a notification or a response.
     async fn handle_message(
         self: &Arc<Self>,
-        incoming: Incoming<'_>,
-        message: Message,
+        incoming: IncomingRequest<'_>,
+        message: ClientMessage,
         text: &ByteString,
-    ) -> Reply {
+    ) -> HttpReply {
         let headers = incoming.headers;
         if let Err(error) = check_revision(headers) {
-            return Reply::error_reply(400, None, &error);
+            return HttpReply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
             return match message {
-                Message::Notification { .. } => Reply::empty(202),
-                Message::Request(..) | Message::Response { .. } => {
+                ClientMessage::Notification { .. } => HttpReply::empty(202),
+                ClientMessage::Request(..) | ClientMessage::Response { .. } => {
                     let wrong = RpcError::new(INVALID_REQUEST, "a modern client sends requests alone");
-                    Reply::error_reply(400, None, &wrong)
+                    HttpReply::error_reply(400, None, &wrong)
                 }
             };
         }
         // A question that the client answers is at the owner replica of its session, if anywhere.
         let usage = match &message {
-            Message::Response { .. } => SessionUse::Continuation,
-            Message::Notification { .. } | Message::Request(..) => SessionUse::Request,
+            ClientMessage::Response { .. } => SessionUse::Continuation,
+            ClientMessage::Notification { .. } | ClientMessage::Request(..) => SessionUse::Request,
         };
         let content = RequestContent { method: RequestMethod::Post, body: text.as_bytes().clone() };
         let session = match self.session_or_reply(incoming, usage, content).await {
@@ -248,37 +253,37 @@ impl Gateway {
             Err(reply) => return reply.without_request(),
         };
         self.accept(&session, message);
-        Reply::empty(202)
+        HttpReply::empty(202)
     }
 
     /// Handles a notification or a response in a session.
-    fn accept(&self, session: &Arc<Session>, message: Message) {
+    fn accept(&self, session: &Arc<Session>, message: ClientMessage) {
         match message {
-            Message::Notification { method, params } => {
+            ClientMessage::Notification { method, params } => {
                 self.handle_notification(session, &method, params.as_ref());
             }
-            Message::Response { id, answer } => {
+            ClientMessage::Response { id, answer } => {
                 session.info.server_requests.deliver(id, answer);
             }
-            Message::Request(..) => {}
+            ClientMessage::Request(..) => {}
         }
     }
 
     /// Handles a batch, which exists in revisions before 2025-06-18. Each message is handled as if it were sent alone,
     /// but without a stream.
-    async fn batch(self: &Arc<Self>, incoming: Incoming<'_>, text: &ByteString) -> Reply {
-        let Incoming { headers, principal, .. } = incoming;
-        let refuse = |why: &str| Reply::error_reply(400, None, &RpcError::new(INVALID_REQUEST, why));
+    async fn batch(self: &Arc<Self>, incoming: IncomingRequest<'_>, text: &ByteString) -> HttpReply {
+        let IncomingRequest { headers, principal, .. } = incoming;
+        let refuse = |why: &str| HttpReply::error_reply(400, None, &RpcError::new(INVALID_REQUEST, why));
         // Invalid JSON is reported as such, whatever the revision.
         let items = match RawJson::parse(&**text).map(|batch| batch.decode::<Vec<RawJson>>()) {
             Ok(Ok(items)) => items,
             Ok(Err(error)) | Err(error) => {
                 let error = RpcError::new(PARSE_ERROR, format!("the body is not valid JSON: {error}"));
-                return Reply::error_reply(400, None, &error);
+                return HttpReply::error_reply(400, None, &error);
             }
         };
         if let Err(error) = check_revision(headers) {
-            return Reply::error_reply(400, None, &error);
+            return HttpReply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
             return refuse(BATCHES_UNSUPPORTED);
@@ -298,11 +303,11 @@ impl Gateway {
         // No response can be read before all of them are complete, so all of them count as unread until then.
         let mut unread = match principal.take(BudgetedResource::Unread, 0) {
             Ok(permit) => permit,
-            Err(exceeded) => return Reply::error_reply(429, None, &exceeded.into()),
+            Err(exceeded) => return HttpReply::error_reply(429, None, &exceeded.into()),
         };
         for item in items {
             match message::read(&item.get().into()) {
-                Ok(Message::Request(request, params)) => {
+                Ok(ClientMessage::Request(request, params)) => {
                     let guard = session.register(&request.id);
                     let client = client_of(&session);
                     let (id, mut in_flight) = (request.id.clone(), self.start(request, params, client));
@@ -310,11 +315,11 @@ impl Gateway {
                         let step = tokio::select! {
                             step = in_flight.step() => step,
                             reason = guard.cancellation.wait() => match reason {
-                                Reason::Cancelled => break None,
-                                Reason::SessionEnded => Step::Done(Err(session_ended())),
+                                CancelReason::Cancelled => break None,
+                                CancelReason::SessionEnded => RequestStep::Done(Err(session_ended())),
                             },
                         };
-                        if let Step::Done(outcome) = step {
+                        if let RequestStep::Done(outcome) = step {
                             break Some(outcome);
                         }
                     };
@@ -325,7 +330,7 @@ impl Gateway {
                     let answer = response(&id, &outcome);
                     answers.push(match unread.grow(answer.len()) {
                         Ok(()) => answer,
-                        Err(exceeded) => Body::of(id, outcome).dropped(exceeded).parts().concat(),
+                        Err(exceeded) => ResponseBody::of(id, outcome).dropped(exceeded).parts().concat(),
                     });
                 }
                 Ok(other) => self.accept(&session, other),
@@ -333,31 +338,36 @@ impl Gateway {
             }
         }
         match answers.is_empty() {
-            true if cancelled => Reply::no_events(),
-            true => Reply::empty(202),
+            true if cancelled => HttpReply::no_events(),
+            true => HttpReply::empty(202),
             false => {
-                let body = Body::Text(format!("[{}]", answers.join(",")));
-                Reply::Body { status: 200, body, session: None }
+                let body = ResponseBody::Text(format!("[{}]", answers.join(",")));
+                HttpReply::Body { status: 200, body, session: None }
             }
         }
     }
 
-    async fn legacy(self: &Arc<Self>, session: Arc<Session>, request: Request, params: Params) -> Reply {
+    async fn legacy(
+        self: &Arc<Self>,
+        session: Arc<Session>,
+        request: ClientRequest,
+        params: RequestParams,
+    ) -> HttpReply {
         let guard = session.register(&request.id);
         let mut in_flight = self.start(request, params, client_of(&session));
         let text = loop {
             let step = tokio::select! {
                 step = in_flight.step() => step,
                 reason = guard.cancellation.wait() => return match reason {
-                    Reason::Cancelled => Reply::no_events(),
-                    Reason::SessionEnded => Reply::error_reply(200, Some(&in_flight.id), &session_ended()),
+                    CancelReason::Cancelled => HttpReply::no_events(),
+                    CancelReason::SessionEnded => HttpReply::error_reply(200, Some(&in_flight.id), &session_ended()),
                 },
             };
             match step {
-                Step::Done(outcome) => return Reply::answer(200, &in_flight.id, outcome),
-                Step::Send(text) => break text,
+                RequestStep::Done(outcome) => return HttpReply::answer(200, &in_flight.id, outcome),
+                RequestStep::Send(text) => break text,
                 // Only modern clients receive server requests as results.
-                Step::RequestInput(_) => {}
+                RequestStep::RequestInput(_) => {}
             }
         };
         let log = session.open_log();
@@ -367,17 +377,17 @@ impl Gateway {
         log.push(&one_line(text));
         let events = log.read(0);
         self.tasks.spawn(run_to_log(log, in_flight, guard));
-        Reply::Events(Box::pin(events))
+        HttpReply::Events(Box::pin(events))
     }
 
     async fn modern(
         self: &Arc<Self>,
-        incoming: Incoming<'_>,
-        request: Request,
-        params: Params,
+        incoming: IncomingRequest<'_>,
+        request: ClientRequest,
+        params: RequestParams,
         text: &ByteString,
-    ) -> Reply {
-        let Incoming { headers, principal, is_forwarded } = incoming;
+    ) -> HttpReply {
+        let IncomingRequest { headers, principal, is_forwarded } = incoming;
         let checked = self.modern_client_info(&params).and_then(|info| {
             if is_forwarded {
                 // The replica that received it has checked its headers.
@@ -392,16 +402,16 @@ impl Gateway {
         });
         let info = match checked {
             Ok(info) => info,
-            Err(error) => return Reply::error_reply(400, Some(&request.id), &error),
+            Err(error) => return HttpReply::error_reply(400, Some(&request.id), &error),
         };
         self.note_modern_client(&request, &params, principal);
         if request.method == "subscriptions/listen" {
             let filter = NotificationFilter::of(&params);
             return match self.listen(request.id.clone(), filter, principal).await {
-                Ok(events) => Reply::Events(events),
+                Ok(events) => HttpReply::Events(events),
                 Err(error) => {
                     let status = if error.code == INVALID_PARAMS { 400 } else { 429 };
-                    Reply::error_reply(status, Some(&request.id), &error)
+                    HttpReply::error_reply(status, Some(&request.id), &error)
                 }
             };
         }
@@ -416,19 +426,19 @@ impl Gateway {
         }
         let identity = RequestIdentity::of(principal, &request, &params);
         let in_flight = match self.pending_inputs.resume(&request, &params, &identity) {
-            ResumeOutcome::NotPending => self.start(request, params, Client { info, session: None }),
+            ResumeOutcome::NotPending => self.start(request, params, RequestClient { info, session: None }),
             ResumeOutcome::Continued(in_flight) => in_flight,
             ResumeOutcome::Incomplete(server_request) => {
-                return Reply::answer(200, &request.id, Ok(server_request));
+                return HttpReply::answer(200, &request.id, Ok(server_request));
             }
-            ResumeOutcome::Rejected(error) => return Reply::error_reply(400, Some(&request.id), &error),
+            ResumeOutcome::Rejected(error) => return HttpReply::error_reply(400, Some(&request.id), &error),
         };
         self.run(in_flight, identity).await
     }
 }
 
-fn client_of(session: &Arc<Session>) -> Client {
-    Client { info: session.info.clone(), session: Some(Arc::clone(session)) }
+fn client_of(session: &Arc<Session>) -> RequestClient {
+    RequestClient { info: session.info.clone(), session: Some(Arc::clone(session)) }
 }
 
 /// Returns the revision in the header unless it is a legacy one. Clients that send such a header follow the modern

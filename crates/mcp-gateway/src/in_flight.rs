@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolhub_core::{BoxFuture, RawJson};
 
-use crate::budget::{BudgetedResource, Permit};
+use crate::budget::{BudgetPermit, BudgetedResource};
 use crate::client_handle::ClientHandle;
 use crate::client_queue::{QueuedMessage, ServerRequest};
 use crate::rpc_error::RpcResult;
@@ -15,7 +15,7 @@ const GATHER_WINDOW: Duration = Duration::from_millis(10);
 
 /// The next step of a request.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum RequestStep {
     /// A message is to be sent to the client.
     Send(String),
     /// Input of a modern client is needed: its request ends with the server requests as a result, and is repeated with
@@ -33,7 +33,7 @@ pub(crate) struct InFlightRequest {
     work: BoxFuture<'static, RpcResult>,
     outcome: Option<RpcResult>,
     /// Counts towards the principal's running requests until the request ends, also if the response is a stream.
-    _permit: Option<Permit>,
+    _permit: Option<BudgetPermit>,
 }
 
 impl InFlightRequest {
@@ -67,20 +67,20 @@ impl InFlightRequest {
     }
 
     /// Runs until the next step. Queued messages are returned before the result.
-    pub(crate) async fn step(&mut self) -> Step {
+    pub(crate) async fn step(&mut self) -> RequestStep {
         loop {
             if let Some(outcome) = self.outcome.take() {
                 if let Some(QueuedMessage::Message(text)) = self.client_handle.queue.take() {
                     self.outcome = Some(outcome);
-                    return Step::Send(text);
+                    return RequestStep::Send(text);
                 }
-                return Step::Done(self.client_handle.finalize(outcome));
+                return RequestStep::Done(self.client_handle.finalize(outcome));
             }
             tokio::select! {
                 biased;
                 message = self.client_handle.queue.next() => return match message {
-                    QueuedMessage::Message(text) => Step::Send(text),
-                    QueuedMessage::ServerRequest(server_request) => Step::RequestInput(Box::pin(self.gather(*server_request)).await),
+                    QueuedMessage::Message(text) => RequestStep::Send(text),
+                    QueuedMessage::ServerRequest(server_request) => RequestStep::RequestInput(Box::pin(self.gather(*server_request)).await),
                 },
                 outcome = &mut self.work => self.outcome = Some(outcome),
             }

@@ -43,7 +43,7 @@ impl KnownClient {
 }
 
 /// The protocol that a client speaks.
-pub(crate) struct Protocol<'a> {
+pub(crate) struct ClientProtocol<'a> {
     pub(crate) era: Era,
     pub(crate) revision: &'a str,
 }
@@ -54,7 +54,12 @@ pub(crate) struct KnownClients(Mutex<Vec<KnownClient>>);
 
 impl KnownClients {
     /// Records a client by its `clientInfo`. One without a name is not recorded.
-    pub(crate) fn record(&self, info: Option<&RawJson>, principal: &Principal, protocol: &Protocol<'_>) {
+    pub(crate) fn record(
+        &self,
+        info: Option<&RawJson>,
+        principal: &Principal,
+        protocol: &ClientProtocol<'_>,
+    ) {
         let Some(info) = info.and_then(RawJson::object) else { return };
         let text = |key: &str| info.get(key).and_then(|value| value.text()).map(|text| shortened(&text));
         let Some(name) = text("name").filter(|name| !name.is_empty()) else { return };
@@ -107,7 +112,7 @@ mod tests {
 
     fn record(clients: &KnownClients, principal: &Principal, info: &str) {
         let info = RawJson::parse(info).unwrap();
-        clients.record(Some(&info), principal, &Protocol { era: Era::Legacy, revision: "2025-06-18" });
+        clients.record(Some(&info), principal, &ClientProtocol { era: Era::Legacy, revision: "2025-06-18" });
     }
 
     fn names(clients: &KnownClients) -> Vec<String> {
@@ -131,7 +136,7 @@ mod tests {
         for info in ["{}", r#"{"name": ""}"#, r#"{"name": 7}"#, "[]", r#""cursor""#] {
             record(&clients, &key("ann"), info);
         }
-        clients.record(None, &key("ann"), &Protocol { era: Era::Modern, revision: "2026-07-28" });
+        clients.record(None, &key("ann"), &ClientProtocol { era: Era::Modern, revision: "2026-07-28" });
         assert_eq!(names(&clients), Vec::<String>::new());
     }
 

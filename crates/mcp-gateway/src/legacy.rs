@@ -12,11 +12,11 @@ use toolhub_mcp_wire::era::LEGACY;
 
 use crate::budget::BudgetedResource;
 use crate::client_handle::{ClientInfo, PendingClientRequests};
-use crate::known_clients::Protocol;
+use crate::known_clients::ClientProtocol;
 use crate::listen::check_uri;
 use crate::rpc_error::{RpcError, RpcResult};
 use crate::session::{NewSession, RemovedSessions, Session};
-use crate::session_ids::{Resumable, SessionIds};
+use crate::session_ids::{ResumableSession, SessionIds};
 use crate::session_owner::adopted_by;
 use crate::{Gateway, PrincipalHandle, capabilities, secret, server_info};
 
@@ -74,7 +74,7 @@ impl Gateway {
             server_requests: Arc::default(),
             level: Arc::default(),
         };
-        let protocol = Protocol { era: Era::Legacy, revision: version };
+        let protocol = ClientProtocol { era: Era::Legacy, revision: version };
         self.known_clients.record(params.get("clientInfo"), principal.identity(), &protocol);
         let principal = principal.clone();
         let session = Session::new(NewSession { id, stamp, epoch: 0, principal, version, info });
@@ -109,9 +109,9 @@ impl Gateway {
         &self,
         id: &str,
         principal: &PrincipalHandle,
-        resumable: Resumable,
+        resumable: ResumableSession,
     ) -> Option<Arc<Session>> {
-        let Resumable { stamp, version, capabilities, .. } = resumable;
+        let ResumableSession { stamp, version, capabilities, .. } = resumable;
         let create = || {
             if self.session_ids.is_ended(principal, &stamp) {
                 return None;

@@ -24,15 +24,15 @@ const DEFAULT_LEVEL: usize = 1;
 
 /// The minimum level of a client.
 #[derive(Debug)]
-pub(crate) struct Level(AtomicUsize);
+pub(crate) struct MinimumLevel(AtomicUsize);
 
-impl Default for Level {
+impl Default for MinimumLevel {
     fn default() -> Self {
         Self(AtomicUsize::new(DEFAULT_LEVEL))
     }
 }
 
-impl Level {
+impl MinimumLevel {
     /// Returns its name as JSON.
     pub(crate) fn to_json(&self) -> RawJson {
         let to_json = JSON_NAMES.get(self.0.load(Ordering::Relaxed)).copied();
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn serializes_level_names() {
         for name in LEVELS {
-            let level = Level::default();
+            let level = MinimumLevel::default();
             assert!(level.set(name));
             assert_eq!(level.to_json().text().unwrap(), name);
         }

@@ -60,9 +60,10 @@ use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE, client_info};
 use toolhub_mcp_wire::{Era, Offer, scan};
 
 pub use backend::{Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, ToolList};
-pub use body::Body;
+pub use body::ResponseBody;
 pub use budget::{
-    BudgetedResource, Limits, Permit, PrincipalHandle, PrincipalTable, QuotaExceeded, RateLimitExceeded,
+    BudgetLimits, BudgetPermit, BudgetedResource, PrincipalHandle, PrincipalTable, QuotaExceeded,
+    RateLimitExceeded,
 };
 pub use duplex::Duplex;
 pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
@@ -72,7 +73,7 @@ pub use outbox::OutboundMessage;
 pub use portable::{PortabilityError, portable, portable_offer};
 pub use replica_link::{LinkError, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse, RequestMethod};
 pub use replica_seal::{ReplicaSeal, ResponseSeal};
-pub use reply::{Events, Reply};
+pub use reply::{HttpReply, SseEvents};
 pub use request_context::{RequestContext, StepUp};
 pub use rpc_error::RpcError;
 pub use session_record::SessionRecord;
@@ -81,8 +82,8 @@ pub use session_seal::SessionKey;
 use crate::client_handle::{ClientHandle, ClientInfo, PendingClientRequests};
 use crate::in_flight::InFlightRequest;
 use crate::known_clients::KnownClients;
-use crate::level::Level;
-use crate::message::{Params, Request};
+use crate::level::MinimumLevel;
+use crate::message::{ClientRequest, RequestParams};
 use crate::methods::Method;
 use crate::pending_input::PendingInputs;
 use crate::rpc_error::RpcResult;
@@ -112,7 +113,7 @@ pub struct Gateway {
     known_clients: KnownClients,
     /// Placeholders that all modern clients share: they receive server requests as results, and have no session with a log
     /// level.
-    placeholders: (Arc<PendingClientRequests>, Arc<Level>),
+    placeholders: (Arc<PendingClientRequests>, Arc<MinimumLevel>),
     tasks: TaskTracker,
     closing: CancellationToken,
     /// Cancelled when the remaining requests are aborted. Every request waits for it.
@@ -128,7 +129,7 @@ impl fmt::Debug for Gateway {
 }
 
 /// The client that a request belongs to.
-struct Client {
+struct RequestClient {
     info: ClientInfo,
     session: Option<Arc<Session>>,
 }
@@ -208,8 +209,13 @@ impl Gateway {
     }
 
     /// Starts a request.
-    fn start(self: &Arc<Self>, request: Request, params: Params, client: Client) -> InFlightRequest {
-        let Client { info, session } = client;
+    fn start(
+        self: &Arc<Self>,
+        request: ClientRequest,
+        params: RequestParams,
+        client: RequestClient,
+    ) -> InFlightRequest {
+        let RequestClient { info, session } = client;
         let era = info.era;
         let mut params = params;
         // It may name a task of another principal. Requests name their task in `taskId`, which is checked.
@@ -220,7 +226,7 @@ impl Gateway {
         let (client_handle, members) = ClientHandle::new(info, params);
         let state = RequestState { era, session, client_handle: Arc::clone(&client_handle) };
         let gateway = Arc::clone(self);
-        let Request { id, method } = request;
+        let ClientRequest { id, method } = request;
         let work = boxed(|| async move {
             tokio::select! {
                 biased;
@@ -341,7 +347,7 @@ impl Gateway {
 fn reserve_unread<'a>(
     client_handle: &ClientHandle,
     parts: impl IntoIterator<Item = &'a RawJson>,
-) -> Result<Option<Permit>, RpcError> {
+) -> Result<Option<BudgetPermit>, RpcError> {
     let Some(principal) = client_handle.principal_budget() else { return Ok(None) };
     let bytes = parts.into_iter().map(|part| part.get().len()).sum();
     Ok(Some(principal.take(BudgetedResource::Unread, bytes)?))

@@ -9,8 +9,8 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::Gateway;
 use crate::backend::ChangeNotification;
-use crate::budget::{BudgetedResource, Permit, PrincipalHandle};
-use crate::message::{Params, notification};
+use crate::budget::{BudgetPermit, BudgetedResource, PrincipalHandle};
+use crate::message::{RequestParams, notification};
 use crate::rpc_error::RpcError;
 use crate::session::Session;
 use crate::subscriptions::Subscriptions;
@@ -29,7 +29,7 @@ pub(super) struct NotificationFilter {
 }
 
 impl NotificationFilter {
-    pub(super) fn of(params: &Params) -> Self {
+    pub(super) fn of(params: &RequestParams) -> Self {
         let requested = params.members.get("notifications").and_then(|requested| requested.decode().ok());
         requested.unwrap_or_default()
     }
@@ -85,9 +85,9 @@ impl NotificationFilter {
 
 /// The permits of a notification stream.
 pub(super) struct ListenPermits {
-    pub(super) stream: Permit,
+    pub(super) stream: BudgetPermit,
     /// One per resource.
-    pub(super) subscriptions: Vec<(String, Permit)>,
+    pub(super) subscriptions: Vec<(String, BudgetPermit)>,
 }
 
 /// Refuses a URI that is too long to be kept for each subscriber.

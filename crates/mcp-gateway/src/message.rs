@@ -17,9 +17,9 @@ pub(crate) use toolhub_mcp_wire::jsonrpc::on_one_line as one_line;
 
 /// A message of a client.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum ClientMessage {
     /// A request.
-    Request(Request, Params),
+    Request(ClientRequest, RequestParams),
     /// A notification.
     Notification { method: String, params: Option<RawJson> },
     /// The response to a server request.
@@ -28,7 +28,7 @@ pub(crate) enum Message {
 
 /// A request of a client.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct ClientRequest {
     /// The request id: a string or a number, as received.
     pub(crate) id: RawJson,
     pub(crate) method: ByteString,
@@ -36,14 +36,14 @@ pub(crate) struct Request {
 
 /// The params of a request, parsed once.
 #[derive(Debug, Default)]
-pub(crate) struct Params {
+pub(crate) struct RequestParams {
     /// All members except `_meta`.
     pub(crate) members: RawObject,
     /// The members of `_meta`.
     pub(crate) meta: RawObject,
 }
 
-impl Params {
+impl RequestParams {
     fn of(params: Option<&RawJson>) -> Self {
         let mut members = params.and_then(RawJson::object).unwrap_or_default();
         let meta = members.get("_meta").and_then(RawJson::object).unwrap_or_default();
@@ -70,11 +70,11 @@ struct Envelope<'a> {
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
     #[serde(default)]
-    error: Option<Failure>,
+    error: Option<ErrorObject>,
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct ErrorObject {
     #[serde(default)]
     code: i64,
     #[serde(default)]
@@ -87,7 +87,7 @@ pub(crate) const BATCHES_UNSUPPORTED: &str =
 
 /// Parses a request in the form that nearly all have, in one pass over the text. Returns `None` for any other message,
 /// which is parsed by [`read_general`].
-fn read_fast(text: &ByteString) -> Option<(Request, Params)> {
+fn read_fast(text: &ByteString) -> Option<(ClientRequest, RequestParams)> {
     let (mut version, mut id, mut method, mut params) = (None, None, None, None);
     let mut scan = CheckedScan::over(text);
     scan.members(|scan, name| {
@@ -105,12 +105,13 @@ fn read_fast(text: &ByteString) -> Option<(Request, Params)> {
     if !scan.is_at_end() || version != Some("\"2.0\"") || !named || scan.has_duplicate_key() {
         return None;
     }
-    let request = Request { id: RawJson::part(text, scan::found(id)?), method: text.slice_ref(method?) };
+    let request =
+        ClientRequest { id: RawJson::part(text, scan::found(id)?), method: text.slice_ref(method?) };
     Some((request, params))
 }
 
 /// Reads the members of the params and of their `_meta`.
-fn read_params_fast<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Option<Params> {
+fn read_params_fast<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Option<RequestParams> {
     let (mut members, mut meta) = (RawObject::default(), None);
     let add = |to: &mut RawObject, scan: &mut CheckedScan<'a>, name: &str| {
         to.push(text.slice_ref(name), RawJson::part(text, scan::found(scan.value()?)?));
@@ -124,21 +125,23 @@ fn read_params_fast<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Opt
         scan.members(|scan, name| add(&mut members_of_meta, scan, name))?;
         meta.replace(members_of_meta).is_none().then_some(())
     })?;
-    Some(Params { members, meta: meta.unwrap_or_default() })
+    Some(RequestParams { members, meta: meta.unwrap_or_default() })
 }
 
 /// Why a message was refused, and its id, if known.
 pub(crate) type Rejection = (Option<RawJson>, RpcError);
 
 /// Parses a message.
-pub(crate) fn read(text: &ByteString) -> Result<Message, Rejection> {
+pub(crate) fn read(text: &ByteString) -> Result<ClientMessage, Rejection> {
     let message = match read_fast(text) {
-        Some((request, params)) => Message::Request(request, params),
+        Some((request, params)) => ClientMessage::Request(request, params),
         None => read_general(text)?,
     };
     // A short message has no long parts.
     match &message {
-        Message::Request(request, params) if text.len() > MAX_ID_BYTES => check_lengths(request, params)?,
+        ClientMessage::Request(request, params) if text.len() > MAX_ID_BYTES => {
+            check_lengths(request, params)?
+        }
         _ => {}
     }
     Ok(message)
@@ -146,7 +149,7 @@ pub(crate) fn read(text: &ByteString) -> Result<Message, Rejection> {
 
 /// Refuses ids and progress tokens that are too long: they are kept, and repeated in each message about the request. A
 /// refused id is not repeated in the error either.
-fn check_lengths(request: &Request, params: &Params) -> Result<(), Rejection> {
+fn check_lengths(request: &ClientRequest, params: &RequestParams) -> Result<(), Rejection> {
     let refuse = |what: &str| {
         RpcError::new(
             INVALID_REQUEST,
@@ -164,7 +167,7 @@ fn check_lengths(request: &Request, params: &Params) -> Result<(), Rejection> {
 }
 
 /// Parses any message, and reports what is invalid.
-fn read_general(text: &ByteString) -> Result<Message, Rejection> {
+fn read_general(text: &ByteString) -> Result<ClientMessage, Rejection> {
     if too_deep(text).is_some() {
         return Err((None, RpcError::new(PARSE_ERROR, format!("nested more than {MAX_DEPTH} deep"))));
     }
@@ -197,19 +200,19 @@ fn read_general(text: &ByteString) -> Result<Message, Rejection> {
             refuse(id, "`params` must be an object")
         }
         (Some(method), Some(id)) => {
-            let request = Request { id, method: method.into() };
-            Ok(Message::Request(request, Params::of(params.as_ref())))
+            let request = ClientRequest { id, method: method.into() };
+            Ok(ClientMessage::Request(request, RequestParams::of(params.as_ref())))
         }
-        (Some(method), None) => Ok(Message::Notification { method, params }),
+        (Some(method), None) => Ok(ClientMessage::Notification { method, params }),
         (None, id) => {
             let answer = match (result, error) {
                 (Some(result), None) => Ok(part(result)),
-                (_, Some(Failure { code, message })) => Err((code, message)),
+                (_, Some(ErrorObject { code, message })) => Err((code, message)),
                 (None, None) => return refuse(id, "there is neither `method`, `result` nor `error`"),
             };
             // Server requests have numeric ids; a response with any other id matches none.
             match id.as_ref().and_then(|id| id.decode().ok()) {
-                Some(id) => Ok(Message::Response { id, answer }),
+                Some(id) => Ok(ClientMessage::Response { id, answer }),
                 None => refuse(id, "the response matches no request of the server"),
             }
         }
@@ -267,10 +270,10 @@ mod tests {
         describe(read(&text.into()))
     }
 
-    fn describe(read: Result<Message, Rejection>) -> String {
+    fn describe(read: Result<ClientMessage, Rejection>) -> String {
         match read {
-            Ok(Message::Request(request, params)) => {
-                let Params { members, meta } = params;
+            Ok(ClientMessage::Request(request, params)) => {
+                let RequestParams { members, meta } = params;
                 format!("{} {} {} {}", request.id, request.method, members.into_raw(), meta.into_raw())
             }
             Ok(other) => format!("{other:?}"),
@@ -315,7 +318,7 @@ mod tests {
         let quotes = 2;
         let longest = MAX_ID_BYTES - quotes;
         for text in request(longest, longest) {
-            assert!(matches!(read(&text.as_str().into()), Ok(Message::Request(..))));
+            assert!(matches!(read(&text.as_str().into()), Ok(ClientMessage::Request(..))));
         }
         for text in request(longest + 1, 1) {
             let (id, error) = read(&text.as_str().into()).unwrap_err();

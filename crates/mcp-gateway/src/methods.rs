@@ -59,7 +59,7 @@ pub enum BackendMethod {
 
 /// The object that the params of a request name, and hence the check that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum ParamsSubject {
     /// Nothing that belongs to a single caller.
     Nothing,
     /// A tool or prompt, in `name`: one that the caller's profile offers.
@@ -78,7 +78,7 @@ pub(crate) enum Subject {
     PrincipalTasks,
 }
 
-impl Subject {
+impl ParamsSubject {
     /// Returns the member of the params that names the object.
     fn key(self) -> Option<&'static str> {
         match self {
@@ -98,54 +98,59 @@ enum Eras {
     Modern,
 }
 
-struct Row {
+struct MethodRow {
     name: &'static str,
     method: Method,
     eras: Eras,
-    subject: Subject,
+    subject: ParamsSubject,
 }
 
-const fn row(name: &'static str, method: Method, eras: Eras, subject: Subject) -> Row {
-    Row { name, method, eras, subject }
+const fn row(name: &'static str, method: Method, eras: Eras, subject: ParamsSubject) -> MethodRow {
+    MethodRow { name, method, eras, subject }
 }
 
-const fn backend_method(name: &'static str, method: BackendMethod, eras: Eras, subject: Subject) -> Row {
-    Row { name, method: Method::Forward(method), eras, subject }
+const fn backend_method(
+    name: &'static str,
+    method: BackendMethod,
+    eras: Eras,
+    subject: ParamsSubject,
+) -> MethodRow {
+    MethodRow { name, method: Method::Forward(method), eras, subject }
 }
 
 /// The most frequent first.
-static METHODS: [Row; 24] = [
-    row("tools/call", Method::CallTool, Eras::Both, Subject::Name),
-    row("tools/list", Method::ListTools, Eras::Both, Subject::Nothing),
-    row("tools/describe", Method::DescribeTools, Eras::Both, Subject::Name),
-    row("resources/list", Method::ListResources, Eras::Both, Subject::Nothing),
-    row("resources/templates/list", Method::ListTemplates, Eras::Both, Subject::Nothing),
-    row("prompts/list", Method::ListPrompts, Eras::Both, Subject::Nothing),
-    backend_method("resources/read", BackendMethod::ReadResource, Eras::Both, Subject::Uri),
-    backend_method("prompts/get", BackendMethod::GetPrompt, Eras::Both, Subject::Name),
-    backend_method("completion/complete", BackendMethod::Complete, Eras::Both, Subject::Reference),
-    backend_method("skills/list", BackendMethod::ListSkills, Eras::Both, Subject::Nothing),
-    backend_method("skills/get", BackendMethod::GetSkill, Eras::Both, Subject::Uri),
-    backend_method("resources/directory/read", BackendMethod::ReadDirectory, Eras::Both, Subject::Uri),
-    row("server/discover", Method::Discover, Eras::Modern, Subject::Nothing),
-    row("subscriptions/listen", Method::Listen, Eras::Modern, Subject::Subscription),
-    row("initialize", Method::Initialize, Eras::Legacy, Subject::Session),
-    row("ping", Method::Ping, Eras::Legacy, Subject::Nothing),
-    row("logging/setLevel", Method::SetLevel, Eras::Legacy, Subject::Session),
-    row("resources/subscribe", Method::Subscribe, Eras::Legacy, Subject::Uri),
-    row("resources/unsubscribe", Method::Unsubscribe, Eras::Legacy, Subject::Uri),
-    backend_method("tasks/get", BackendMethod::GetTask, Eras::Both, Subject::Task),
-    backend_method("tasks/cancel", BackendMethod::CancelTask, Eras::Both, Subject::Task),
-    backend_method("tasks/update", BackendMethod::UpdateTask, Eras::Modern, Subject::Task),
-    backend_method("tasks/result", BackendMethod::TaskResult, Eras::Legacy, Subject::Task),
-    backend_method("tasks/list", BackendMethod::ListTasks, Eras::Legacy, Subject::PrincipalTasks),
+static METHODS: [MethodRow; 24] = [
+    row("tools/call", Method::CallTool, Eras::Both, ParamsSubject::Name),
+    row("tools/list", Method::ListTools, Eras::Both, ParamsSubject::Nothing),
+    row("tools/describe", Method::DescribeTools, Eras::Both, ParamsSubject::Name),
+    row("resources/list", Method::ListResources, Eras::Both, ParamsSubject::Nothing),
+    row("resources/templates/list", Method::ListTemplates, Eras::Both, ParamsSubject::Nothing),
+    row("prompts/list", Method::ListPrompts, Eras::Both, ParamsSubject::Nothing),
+    backend_method("resources/read", BackendMethod::ReadResource, Eras::Both, ParamsSubject::Uri),
+    backend_method("prompts/get", BackendMethod::GetPrompt, Eras::Both, ParamsSubject::Name),
+    backend_method("completion/complete", BackendMethod::Complete, Eras::Both, ParamsSubject::Reference),
+    backend_method("skills/list", BackendMethod::ListSkills, Eras::Both, ParamsSubject::Nothing),
+    backend_method("skills/get", BackendMethod::GetSkill, Eras::Both, ParamsSubject::Uri),
+    backend_method("resources/directory/read", BackendMethod::ReadDirectory, Eras::Both, ParamsSubject::Uri),
+    row("server/discover", Method::Discover, Eras::Modern, ParamsSubject::Nothing),
+    row("subscriptions/listen", Method::Listen, Eras::Modern, ParamsSubject::Subscription),
+    row("initialize", Method::Initialize, Eras::Legacy, ParamsSubject::Session),
+    row("ping", Method::Ping, Eras::Legacy, ParamsSubject::Nothing),
+    row("logging/setLevel", Method::SetLevel, Eras::Legacy, ParamsSubject::Session),
+    row("resources/subscribe", Method::Subscribe, Eras::Legacy, ParamsSubject::Uri),
+    row("resources/unsubscribe", Method::Unsubscribe, Eras::Legacy, ParamsSubject::Uri),
+    backend_method("tasks/get", BackendMethod::GetTask, Eras::Both, ParamsSubject::Task),
+    backend_method("tasks/cancel", BackendMethod::CancelTask, Eras::Both, ParamsSubject::Task),
+    backend_method("tasks/update", BackendMethod::UpdateTask, Eras::Modern, ParamsSubject::Task),
+    backend_method("tasks/result", BackendMethod::TaskResult, Eras::Legacy, ParamsSubject::Task),
+    backend_method("tasks/list", BackendMethod::ListTasks, Eras::Legacy, ParamsSubject::PrincipalTasks),
 ];
 
 impl Method {
     /// Returns the method of that name if the era has it.
     pub(crate) fn named(name: &str, era: Era) -> Option<Self> {
         let expected = if era == Era::Legacy { Eras::Legacy } else { Eras::Modern };
-        let has = |row: &&Row| row.eras == Eras::Both || row.eras == expected;
+        let has = |row: &&MethodRow| row.eras == Eras::Both || row.eras == expected;
         METHODS.iter().find(|row| row.name == name).filter(has).map(|row| row.method)
     }
 }
@@ -160,7 +165,10 @@ pub fn uri_methods(era: Era) -> impl Iterator<Item = &'static str> {
     let has_uri = |name: &&str| {
         METHODS.iter().any(|row| {
             row.name == *name
-                && matches!(row.subject, Subject::Uri | Subject::Reference | Subject::Subscription)
+                && matches!(
+                    row.subject,
+                    ParamsSubject::Uri | ParamsSubject::Reference | ParamsSubject::Subscription
+                )
         })
     };
     method_names(era).filter(has_uri)
@@ -182,7 +190,7 @@ impl Method {
 }
 
 impl BackendMethod {
-    fn row(self) -> Option<&'static Row> {
+    fn row(self) -> Option<&'static MethodRow> {
         METHODS.iter().find(|row| row.method == Method::Forward(self))
     }
 
@@ -242,7 +250,7 @@ mod tests {
             METHODS
                 .iter()
                 .filter(|row| row.name.starts_with("tasks/"))
-                .all(|row| { matches!(row.subject, Subject::Task | Subject::PrincipalTasks) })
+                .all(|row| { matches!(row.subject, ParamsSubject::Task | ParamsSubject::PrincipalTasks) })
         );
     }
 }

@@ -14,8 +14,8 @@ use crate::PrincipalHandle;
 use crate::backend::LIST_TTL_MS;
 use crate::client_handle::{CAPABILITIES, ClientInfo, INFO, VERSION};
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION};
-use crate::known_clients::Protocol;
-use crate::message::{Params, Request};
+use crate::known_clients::ClientProtocol;
+use crate::message::{ClientRequest, RequestParams};
 use crate::rpc_error::RpcError;
 use crate::{Gateway, capabilities, server_info};
 
@@ -37,13 +37,13 @@ pub(super) fn discover_result(instructions: Option<String>) -> RawJson {
 }
 
 /// Returns the revision in the body of a request.
-pub(super) fn version_of(params: &Params) -> Option<Cow<'_, str>> {
+pub(super) fn version_of(params: &RequestParams) -> Option<Cow<'_, str>> {
     params.meta.get(VERSION)?.text()
 }
 
 impl Gateway {
     /// Returns the client properties that a modern request declares, or the error if they are missing.
-    pub(super) fn modern_client_info(&self, params: &Params) -> Result<ClientInfo, RpcError> {
+    pub(super) fn modern_client_info(&self, params: &RequestParams) -> Result<ClientInfo, RpcError> {
         let missing = |what: &str| RpcError::invalid_params(format!("`params._meta` must have `{what}`"));
         if version_of(params).is_none() {
             return Err(missing(VERSION));
@@ -60,10 +60,15 @@ impl Gateway {
     }
 
     /// Records the client of a modern request with which clients begin.
-    pub(super) fn note_modern_client(&self, request: &Request, params: &Params, principal: &PrincipalHandle) {
+    pub(super) fn note_modern_client(
+        &self,
+        request: &ClientRequest,
+        params: &RequestParams,
+        principal: &PrincipalHandle,
+    ) {
         if matches!(&*request.method, "server/discover" | "tools/list") {
             let revision = version_of(params).unwrap_or_default();
-            let protocol = Protocol { era: Era::Modern, revision: &revision };
+            let protocol = ClientProtocol { era: Era::Modern, revision: &revision };
             self.known_clients.record(params.meta.get(INFO), principal.identity(), &protocol);
         }
     }
@@ -71,8 +76,8 @@ impl Gateway {
     /// Checks that the headers of a modern request agree with its body.
     pub(super) fn check_headers(
         &self,
-        request: &Request,
-        params: &Params,
+        request: &ClientRequest,
+        params: &RequestParams,
         headers: &dyn HeaderLookup,
     ) -> Result<(), RpcError> {
         let wrong = |what: String| header_mismatch(&what);
@@ -111,7 +116,7 @@ impl Gateway {
     /// Checks that the headers that repeat arguments of a `tools/call` agree with its body.
     pub(super) fn check_mirrored_arguments(
         &self,
-        params: &Params,
+        params: &RequestParams,
         headers: &dyn HeaderLookup,
         principal: &PrincipalHandle,
     ) -> Result<(), RpcError> {

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use tokio::sync::mpsc;
 use toolhub_core::RawJson;
 
-use crate::budget::{BudgetedResource, Permit, PrincipalHandle};
+use crate::budget::{BudgetPermit, BudgetedResource, PrincipalHandle};
 use crate::message::{error_response, one_line, response};
 use crate::rpc_error::{RpcError, RpcResult};
 
@@ -17,7 +17,7 @@ const MAX_QUEUED_MESSAGES: usize = 1_024;
 #[derive(Debug)]
 pub struct OutboundMessage {
     text: String,
-    _permit: Option<Permit>,
+    _permit: Option<BudgetPermit>,
 }
 
 impl Deref for OutboundMessage {
@@ -90,11 +90,12 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Limits, PrincipalTable};
+    use crate::budget::{BudgetLimits, PrincipalTable};
 
     #[tokio::test]
     async fn replaces_responses_beyond_the_unread_budget_with_errors() {
-        let principals = PrincipalTable::new(Limits { unread_bytes: 10_000, ..Limits::default() });
+        let principals =
+            PrincipalTable::new(BudgetLimits { unread_bytes: 10_000, ..BudgetLimits::default() });
         let (ann, bob) = (
             principals.of(&toolhub_core::Principal::of_key("ann").into()),
             principals.of(&toolhub_core::Principal::of_key("bob").into()),

@@ -14,7 +14,7 @@ use toolhub_core::{RawJson, RawObject};
 use crate::PrincipalHandle;
 use crate::client_queue::ServerRequest;
 use crate::in_flight::InFlightRequest;
-use crate::message::{Params, Request};
+use crate::message::{ClientRequest, RequestParams};
 use crate::rpc_error::RpcError;
 
 /// The prefix of our `requestState` values. Any other value belongs to a server. The replica at which the request waits follows,
@@ -43,7 +43,7 @@ pub(crate) struct RequestIdentity {
 }
 
 impl RequestIdentity {
-    pub(crate) fn of(principal: &PrincipalHandle, request: &Request, params: &Params) -> Self {
+    pub(crate) fn of(principal: &PrincipalHandle, request: &ClientRequest, params: &RequestParams) -> Self {
         let text = |key: &str| params.members.get(key).filter(|value| value.get().starts_with('"'));
         let name = text("name").or_else(|| text("uri")).or_else(|| text("taskId"));
         Self { principal: principal.clone(), method: request.method.clone(), name: name.cloned() }
@@ -113,8 +113,8 @@ impl PendingInputs {
     /// Continues the request for which the client sends input responses.
     pub(crate) fn resume(
         &self,
-        request: &Request,
-        params: &Params,
+        request: &ClientRequest,
+        params: &RequestParams,
         identity: &RequestIdentity,
     ) -> ResumeOutcome {
         let Some(token) = params.text("requestState").filter(|state| state.starts_with(STATE_PREFIX)) else {

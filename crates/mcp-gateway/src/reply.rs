@@ -7,29 +7,29 @@ use toolhub_core::RawJson;
 use toolhub_core::error::METHOD_NOT_FOUND;
 
 use crate::ABORTED;
-use crate::body::Body;
-use crate::budget::Permit;
+use crate::body::ResponseBody;
+use crate::budget::BudgetPermit;
 use crate::rpc_error::{RpcError, RpcResult};
 
 /// Serialized server-sent events.
-pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;
+pub type SseEvents = Pin<Box<dyn Stream<Item = String> + Send>>;
 
 /// The response to an HTTP request.
-pub enum Reply {
+pub enum HttpReply {
     /// A status and an optional JSON body.
     Body {
         /// The status.
         status: u16,
         /// The JSON.
-        body: Body,
+        body: ResponseBody,
         /// The id of a new session.
         session: Option<String>,
     },
     /// An event stream.
-    Events(Events),
+    Events(SseEvents),
 }
 
-impl std::fmt::Debug for Reply {
+impl std::fmt::Debug for HttpReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Body { status, body, .. } => f.debug_tuple("Body").field(status).field(body).finish(),
@@ -38,14 +38,14 @@ impl std::fmt::Debug for Reply {
     }
 }
 
-impl Reply {
+impl HttpReply {
     /// Returns the response with the result of a request.
     pub(super) fn answer(status: u16, id: &RawJson, outcome: RpcResult) -> Self {
-        Self::Body { status, body: Body::of(id.clone(), outcome), session: None }
+        Self::Body { status, body: ResponseBody::of(id.clone(), outcome), session: None }
     }
 
     pub(super) fn empty(status: u16) -> Self {
-        Self::Body { status, body: Body::None, session: None }
+        Self::Body { status, body: ResponseBody::None, session: None }
     }
 
     /// A stream that ends without an event: a cancelled request gets no response, and the HTTP response to a request must
@@ -55,12 +55,15 @@ impl Reply {
     }
 
     pub(super) fn error_reply(status: u16, id: Option<&RawJson>, error: &RpcError) -> Self {
-        Self::Body { status, body: Body::error_response(id, error), session: None }
+        Self::Body { status, body: ResponseBody::error_response(id, error), session: None }
     }
 }
 
 /// Returns a stream that holds a permit until it is dropped.
-pub(super) fn with_permit(permit: Permit, events: impl Stream<Item = String> + Send + 'static) -> Events {
+pub(super) fn with_permit(
+    permit: BudgetPermit,
+    events: impl Stream<Item = String> + Send + 'static,
+) -> SseEvents {
     Box::pin(events.inspect(move |_| {
         let _held = &permit;
     }))

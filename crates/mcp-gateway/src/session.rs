@@ -124,7 +124,7 @@ impl Session {
         // `close` cancels the token before it collects the running requests, so that checking after registration misses
         // nothing.
         if self.closing.is_cancelled() {
-            cancellation.cancel_with(Reason::SessionEnded);
+            cancellation.cancel_with(CancelReason::SessionEnded);
         }
         RequestGuard { session: Arc::clone(self), number, cancellation }
     }
@@ -138,7 +138,7 @@ impl Session {
                 state.in_flight.iter().map(|(_, _, request)| Arc::clone(request)).collect();
             (in_flight, std::mem::take(&mut state.subscriptions))
         };
-        in_flight.iter().for_each(|request| request.cancel_with(Reason::SessionEnded));
+        in_flight.iter().for_each(|request| request.cancel_with(CancelReason::SessionEnded));
         drop(Subscriptions::from(subscriptions.into_values().collect::<Vec<_>>()));
     }
 
@@ -148,7 +148,7 @@ impl Session {
             (name.get() == id.get()).then(|| Arc::clone(cancellation))
         };
         let in_flight: Vec<_> = self.state().in_flight.iter().filter_map(named).collect();
-        in_flight.iter().for_each(|cancellation| cancellation.cancel_with(Reason::Cancelled));
+        in_flight.iter().for_each(|cancellation| cancellation.cancel_with(CancelReason::Cancelled));
     }
 
     /// Keeps a subscription until the session ends, unless there is one for the same resource already.
@@ -219,7 +219,7 @@ pub(crate) struct RequestGuard {
 
 /// Why a request of a session is cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum CancelReason {
     /// Its client sent `notifications/cancelled`. It gets no response (2025-11-25, basic/utilities/cancellation).
     Cancelled,
     /// The session ended.
@@ -238,25 +238,25 @@ const CANCELLED: u8 = 1;
 const SESSION_ENDED: u8 = 2;
 
 impl Cancellation {
-    fn cancel_with(&self, reason: Reason) {
+    fn cancel_with(&self, reason: CancelReason) {
         let reason = match reason {
-            Reason::Cancelled => CANCELLED,
-            Reason::SessionEnded => SESSION_ENDED,
+            CancelReason::Cancelled => CANCELLED,
+            CancelReason::SessionEnded => SESSION_ENDED,
         };
         let _ = self.reason.compare_exchange(0, reason, Ordering::AcqRel, Ordering::Acquire);
         self.waker.wake();
     }
 
-    fn reason(&self) -> Option<Reason> {
+    fn reason(&self) -> Option<CancelReason> {
         match self.reason.load(Ordering::Acquire) {
-            CANCELLED => Some(Reason::Cancelled),
-            SESSION_ENDED => Some(Reason::SessionEnded),
+            CANCELLED => Some(CancelReason::Cancelled),
+            SESSION_ENDED => Some(CancelReason::SessionEnded),
             _ => None,
         }
     }
 
     /// Waits for the cancellation. Only one task may wait at a time.
-    pub(crate) async fn wait(&self) -> Reason {
+    pub(crate) async fn wait(&self) -> CancelReason {
         poll_fn(|context| {
             // The waker is registered before the check, so that no wake-up is lost.
             self.waker.register(context.waker());
@@ -416,7 +416,7 @@ mod tests {
     use toolhub_mcp_wire::Era;
 
     use super::*;
-    use crate::budget::{Limits, PrincipalTable};
+    use crate::budget::{BudgetLimits, PrincipalTable};
 
     fn session(id: &str) -> Arc<Session> {
         let info = ClientInfo {
@@ -442,18 +442,21 @@ mod tests {
         // A cancellation applies to all requests with the same id.
         let same = session.register(&id);
         session.cancel(&id);
-        assert_eq!(same.cancellation.reason(), Some(Reason::Cancelled));
+        assert_eq!(same.cancellation.reason(), Some(CancelReason::Cancelled));
         drop(same);
-        assert_eq!((other.cancellation.reason(), one.cancellation.reason()), (Some(Reason::Cancelled), None));
+        assert_eq!(
+            (other.cancellation.reason(), one.cancellation.reason()),
+            (Some(CancelReason::Cancelled), None)
+        );
         session.close();
-        assert_eq!(other.cancellation.reason(), Some(Reason::Cancelled), "the first reason stays");
-        assert_eq!(one.cancellation.reason(), Some(Reason::SessionEnded));
-        assert_eq!(session.register(&id).cancellation.reason(), Some(Reason::SessionEnded));
+        assert_eq!(other.cancellation.reason(), Some(CancelReason::Cancelled), "the first reason stays");
+        assert_eq!(one.cancellation.reason(), Some(CancelReason::SessionEnded));
+        assert_eq!(session.register(&id).cancellation.reason(), Some(CancelReason::SessionEnded));
     }
 
     #[tokio::test]
     async fn evicts_oldest_session_of_the_same_principal() {
-        let principals = PrincipalTable::new(Limits { sessions: 2, ..Limits::default() });
+        let principals = PrincipalTable::new(BudgetLimits { sessions: 2, ..BudgetLimits::default() });
         let (ann, bob) = (
             principals.of(&toolhub_core::Principal::of_key("ann").into()),
             principals.of(&toolhub_core::Principal::of_key("bob").into()),

@@ -45,7 +45,7 @@ const MAX_STORED_CAPABILITIES: usize = 64;
 
 /// The data from which a session is rebuilt.
 #[derive(Debug)]
-pub(super) struct Resumable {
+pub(super) struct ResumableSession {
     pub(super) stamp: SessionStamp,
     pub(super) version: &'static str,
     pub(super) capabilities: RawJson,
@@ -150,7 +150,7 @@ impl SessionIds {
 
     /// Verifies an id and returns its data. Returns `None` if it has expired or was not issued by this profile to this
     /// principal.
-    pub(super) async fn verify(&self, id: &str, principal: &PrincipalHandle) -> Option<Resumable> {
+    pub(super) async fn verify(&self, id: &str, principal: &PrincipalHandle) -> Option<ResumableSession> {
         if !id.starts_with(SEALED_ID_PREFIX) {
             return self.verify_signed(id, principal);
         }
@@ -164,11 +164,11 @@ impl SessionIds {
             false => RawJson::parse(std::str::from_utf8(sealed.capabilities).ok()?).ok()?,
         };
         let stamp = SessionStamp { created: sealed.created, nonce: nonce_of(id) };
-        Some(Resumable { stamp, version: sealed.version, capabilities, replica: Some(sealed.replica) })
+        Some(ResumableSession { stamp, version: sealed.version, capabilities, replica: Some(sealed.replica) })
     }
 
     /// Verifies an id of an earlier version.
-    fn verify_signed(&self, id: &str, principal: &PrincipalHandle) -> Option<Resumable> {
+    fn verify_signed(&self, id: &str, principal: &PrincipalHandle) -> Option<ResumableSession> {
         if id.len() > MAX_SIGNED_LENGTH {
             return None;
         }
@@ -181,7 +181,7 @@ impl SessionIds {
         let stamp = SessionStamp { created: u64::from_be_bytes(*created), nonce: nonce.try_into().ok()? };
         let version = LEGACY.iter().copied().find(|supported| supported.as_bytes() == revision)?;
         let capabilities = RawJson::parse(std::str::from_utf8(capabilities).ok()?).ok()?;
-        is_fresh(stamp.created).then_some(Resumable { stamp, version, capabilities, replica: None })
+        is_fresh(stamp.created).then_some(ResumableSession { stamp, version, capabilities, replica: None })
     }
 
     /// Returns the signed bytes. The first part separates the domain of session ids from other uses of the key.

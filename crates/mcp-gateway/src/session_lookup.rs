@@ -9,13 +9,13 @@ use toolhub_core::RawJson;
 use toolhub_core::shared_state::ReplicaId;
 use toolhub_mcp_wire::headers::LAST_EVENT_ID;
 
-use crate::body::Body;
+use crate::body::ResponseBody;
 use crate::budget::BudgetedResource;
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID};
-use crate::message::Params;
+use crate::message::RequestParams;
 use crate::pending_input::replica_of_state;
 use crate::replica_link::{LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod};
-use crate::reply::{Reply, with_permit};
+use crate::reply::{HttpReply, with_permit};
 use crate::rpc_error::{INVALID_REQUEST, RpcError};
 use crate::session::Session;
 use crate::session_owner::OwnerReplica;
@@ -29,7 +29,7 @@ const SESSION_HEADERS: [&str; 3] = [SESSION_ID, PROTOCOL_VERSION, LAST_EVENT_ID]
 
 /// A request as it arrived.
 #[derive(Clone, Copy)]
-pub(super) struct Incoming<'a> {
+pub(super) struct IncomingRequest<'a> {
     pub(super) headers: &'a dyn HeaderLookup,
     pub(super) principal: &'a PrincipalHandle,
     /// Whether another replica has sent it. It is not sent further.
@@ -62,27 +62,27 @@ pub(super) enum SessionUse {
 /// The response to a request that this replica does not serve with a session.
 pub(super) enum EarlyReply {
     /// The response of another replica.
-    Reply(Reply),
+    Reply(HttpReply),
     /// A refusal.
     Error(u16, RpcError),
 }
 
 impl EarlyReply {
     /// The response to a request.
-    pub(super) fn for_request(self, id: &RawJson) -> Reply {
+    pub(super) fn for_request(self, id: &RawJson) -> HttpReply {
         match self {
             Self::Reply(reply) => reply,
-            Self::Error(status, error) => Reply::error_reply(status, Some(id), &error),
+            Self::Error(status, error) => HttpReply::error_reply(status, Some(id), &error),
         }
     }
 
     /// The response to a message that is no request.
-    pub(super) fn without_request(self) -> Reply {
+    pub(super) fn without_request(self) -> HttpReply {
         match self {
             Self::Reply(reply) => reply,
             // A client takes 200 for a message that was received. 503 would be repeated by load balancers.
-            Self::Error(200, error) => Reply::error_reply(504, None, &error),
-            Self::Error(status, error) => Reply::error_reply(status, None, &error),
+            Self::Error(200, error) => HttpReply::error_reply(504, None, &error),
+            Self::Error(status, error) => HttpReply::error_reply(status, None, &error),
         }
     }
 
@@ -114,7 +114,7 @@ impl Gateway {
     /// The session of a request. If another replica owns it, that replica serves the request.
     pub(super) async fn session_or_reply(
         self: &Arc<Self>,
-        incoming: Incoming<'_>,
+        incoming: IncomingRequest<'_>,
         usage: SessionUse,
         content: RequestContent,
     ) -> Result<Arc<Session>, EarlyReply> {
@@ -133,7 +133,7 @@ impl Gateway {
     async fn absent_session(
         self: &Arc<Self>,
         id: &str,
-        incoming: Incoming<'_>,
+        incoming: IncomingRequest<'_>,
         usage: SessionUse,
         content: RequestContent,
     ) -> Result<Arc<Session>, EarlyReply> {
@@ -188,16 +188,16 @@ impl Gateway {
     pub(super) async fn send_to(
         &self,
         replica: ReplicaId,
-        incoming: Incoming<'_>,
+        incoming: IncomingRequest<'_>,
         content: RequestContent,
-    ) -> Result<Reply, LinkError> {
+    ) -> Result<HttpReply, LinkError> {
         let RequestContent { method, body } = content;
         let link = self.link.get().ok_or(LinkError::Unreachable)?;
         // A stream counts against the budget of its principal here as well as at its owner replica: both keep it open.
         let permit = match method {
             RequestMethod::Get => match incoming.principal.take(BudgetedResource::Streams, 1) {
                 Ok(permit) => Some(permit),
-                Err(exceeded) => return Ok(Reply::error_reply(429, None, &exceeded.into())),
+                Err(exceeded) => return Ok(HttpReply::error_reply(429, None, &exceeded.into())),
             },
             RequestMethod::Post | RequestMethod::Delete => None,
         };
@@ -212,10 +212,10 @@ impl Gateway {
         let ReplicaResponse { status, body } = link.send(replica, request).await?;
         Ok(match body {
             ReplicaBody::Json(text) => {
-                let body = if text.is_empty() { Body::None } else { Body::Text(text) };
-                Reply::Body { status, body, session: None }
+                let body = if text.is_empty() { ResponseBody::None } else { ResponseBody::Text(text) };
+                HttpReply::Body { status, body, session: None }
             }
-            ReplicaBody::Events(events) => Reply::Events(match permit {
+            ReplicaBody::Events(events) => HttpReply::Events(match permit {
                 Some(permit) => with_permit(permit, events),
                 None => events,
             }),
@@ -223,7 +223,7 @@ impl Gateway {
     }
 
     /// The replica at which a request waits for the input that these parameters bring; `None` if that is this one.
-    pub(super) fn owner_of_input(&self, params: &Params) -> Option<ReplicaId> {
+    pub(super) fn owner_of_input(&self, params: &RequestParams) -> Option<ReplicaId> {
         let own_replica = self.session_ids.record().shared()?.replica();
         let token = params.text("requestState")?;
         replica_of_state(&token).filter(|owner| *owner != own_replica)
@@ -234,9 +234,9 @@ impl Gateway {
     pub(super) async fn send_input(
         &self,
         owner: ReplicaId,
-        incoming: Incoming<'_>,
+        incoming: IncomingRequest<'_>,
         body: Bytes,
-    ) -> Result<Option<Reply>, LinkError> {
+    ) -> Result<Option<HttpReply>, LinkError> {
         let since = Instant::now();
         loop {
             let content = RequestContent { method: RequestMethod::Post, body: body.clone() };

@@ -18,7 +18,9 @@ use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{EntryFilter, NewEntry, ReplicaId, SharedState, StateKind};
 use toolhub_private_files::{SyncMode, create_private, open_private_file, replace_private};
 
-use crate::ended_session::{EndedSession, MAX_ENDED, NONCE_BYTES, Owner, RESUMABLE_FOR, SessionStamp, now};
+use crate::ended_session::{
+    EndedSession, MAX_ENDED, NONCE_BYTES, OwnerHash, RESUMABLE_FOR, SessionStamp, now,
+};
 use crate::replica_seal::ReplicaSeal;
 use crate::session_seal::{SealKeys, SessionKey};
 use crate::shared_sessions::{bound_ended, is_stored_as_ended, stored_key};
@@ -37,7 +39,7 @@ pub struct SessionRecord {
     folder: Option<PathBuf>,
     /// Loaded or generated on first use. `None` if the system has no randomness; then no session can be resumed.
     key: OnceLock<Option<Key>>,
-    ended: Mutex<Ended>,
+    ended: Mutex<EndedSessions>,
     state: Option<Arc<dyn SharedState>>,
     /// The keys of the configuration.
     session_keys: Vec<SessionKey>,
@@ -89,14 +91,14 @@ impl OwnerSessions {
 }
 
 #[derive(Debug, Default)]
-struct Ended {
-    owners: HashMap<Owner, OwnerSessions>,
+struct EndedSessions {
+    owners: HashMap<OwnerHash, OwnerSessions>,
     /// Length and modification time of the file when this process last read or wrote it.
     file_version: Option<(u64, SystemTime)>,
     lines: usize,
 }
 
-impl Ended {
+impl EndedSessions {
     fn apply(&mut self, line: &Line) {
         match line {
             Line::Ended(EndedSession { owner, stamp }) => self.owners.entry(*owner).or_default().add(stamp),
@@ -139,7 +141,7 @@ impl Ended {
 /// A line of the file.
 enum Line {
     Ended(EndedSession),
-    Before(Owner, u64),
+    Before(OwnerHash, u64),
 }
 
 impl fmt::Display for Line {
@@ -157,7 +159,7 @@ impl Line {
     fn parse(line: &str) -> Option<Self> {
         let mut fields = line.split(' ');
         let (kind, owner, created) =
-            (fields.next()?, Owner(hex::decode(fields.next()?)?), fields.next()?.parse().ok()?);
+            (fields.next()?, OwnerHash(hex::decode(fields.next()?)?), fields.next()?.parse().ok()?);
         match (kind, fields.next()) {
             ("ended", Some(nonce)) => {
                 let stamp = SessionStamp { created, nonce: hex::decode(nonce)? };
@@ -295,7 +297,7 @@ impl SessionRecord {
         key.as_ref()
     }
 
-    fn ended(&self) -> MutexGuard<'_, Ended> {
+    fn ended(&self) -> MutexGuard<'_, EndedSessions> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

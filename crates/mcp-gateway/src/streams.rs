@@ -7,16 +7,16 @@ use futures_util::{StreamExt as _, stream};
 use toolhub_core::RawJson;
 
 use crate::Gateway;
-use crate::budget::{Permit, PrincipalHandle};
+use crate::budget::{BudgetPermit, PrincipalHandle};
 use crate::event_log::{EventLog, KEEP_ALIVE, KEEP_ALIVE_COMMENT, event};
-use crate::in_flight::{InFlightRequest, Step};
+use crate::in_flight::{InFlightRequest, RequestStep};
 use crate::listen::{ListenPermits, NotificationFilter, closing_result};
 use crate::message::{error_response, one_line, response};
 use crate::pending_input::RequestIdentity;
 use crate::replays::Replay as _;
-use crate::reply::{Events, Reply, session_ended, status_of};
+use crate::reply::{HttpReply, SseEvents, session_ended, status_of};
 use crate::rpc_error::RpcError;
-use crate::session::{Reason, RequestGuard};
+use crate::session::{CancelReason, RequestGuard};
 use crate::subscriptions::Subscriptions;
 
 /// How long a request keeps running after its client has lost the stream, so that the client may resume it.
@@ -28,22 +28,22 @@ impl Gateway {
         self: &Arc<Self>,
         mut in_flight: InFlightRequest,
         identity: RequestIdentity,
-    ) -> Reply {
+    ) -> HttpReply {
         let first = match in_flight.step().await {
-            Step::Done(outcome) => {
+            RequestStep::Done(outcome) => {
                 let status = outcome.as_ref().err().map_or(200, status_of);
-                return Reply::answer(status, &in_flight.id, outcome);
+                return HttpReply::answer(status, &in_flight.id, outcome);
             }
-            Step::RequestInput(server_requests) => {
+            RequestStep::RequestInput(server_requests) => {
                 let id = in_flight.id.clone();
                 let input_required = self.pending_inputs.suspend(in_flight, server_requests, identity);
-                return Reply::answer(200, &id, Ok(input_required));
+                return HttpReply::answer(200, &id, Ok(input_required));
             }
-            Step::Send(text) => text,
+            RequestStep::Send(text) => text,
         };
         let gateway = Arc::clone(self);
         let state = StreamState::Queued(first, Box::new((in_flight, identity)));
-        Reply::Events(Box::pin(stream::unfold(state, move |state| {
+        HttpReply::Events(Box::pin(stream::unfold(state, move |state| {
             let gateway = Arc::clone(&gateway);
             async move {
                 let (mut in_flight, identity) = match state {
@@ -59,17 +59,17 @@ impl Gateway {
                         KEEP_ALIVE_COMMENT.to_owned(),
                         StreamState::Active(Box::new((in_flight, identity))),
                     )),
-                    Ok(Step::Send(text)) => Some((
+                    Ok(RequestStep::Send(text)) => Some((
                         event(None, &one_line(text)),
                         StreamState::Active(Box::new((in_flight, identity))),
                     )),
-                    Ok(Step::RequestInput(server_requests)) => {
+                    Ok(RequestStep::RequestInput(server_requests)) => {
                         let id = in_flight.id.clone();
                         let input_required =
                             gateway.pending_inputs.suspend(in_flight, server_requests, identity);
                         last(response(&id, &Ok(input_required)))
                     }
-                    Ok(Step::Done(outcome)) => last(response(&in_flight.id, &outcome)),
+                    Ok(RequestStep::Done(outcome)) => last(response(&in_flight.id, &outcome)),
                 }
             }
         })))
@@ -81,7 +81,7 @@ impl Gateway {
         id: RawJson,
         filter: NotificationFilter,
         principal: &PrincipalHandle,
-    ) -> Result<Events, RpcError> {
+    ) -> Result<SseEvents, RpcError> {
         let ListenPermits { stream, subscriptions } = filter.permits(principal)?;
         let changes = Arc::clone(&self.backend).changes(Arc::clone(principal.identity()));
         let subscriptions = self.subscribe_all(subscriptions).await;
@@ -133,7 +133,7 @@ struct ListenStream {
     filter: NotificationFilter,
     id: RawJson,
     subscriptions: Subscriptions,
-    _permit: Permit,
+    _permit: BudgetPermit,
 }
 
 /// The error that replaces a response for which the replay budget has no room.
@@ -150,27 +150,27 @@ pub(super) async fn run_to_log(log: Arc<EventLog>, mut in_flight: InFlightReques
             step = in_flight.step() => step,
             reason = guard.cancellation.wait() => {
                 match reason {
-                    Reason::SessionEnded => {
+                    CancelReason::SessionEnded => {
                         log.push(&error_response(Some(&in_flight.id), &session_ended()));
                     }
                     // A cancelled request has nothing to resume.
-                    Reason::Cancelled => log.discard(),
+                    CancelReason::Cancelled => log.discard(),
                 }
                 break;
             }
             () = log.wait_abandoned(RESUME_GRACE_PERIOD) => break,
         };
         match step {
-            Step::Send(text) => {
+            RequestStep::Send(text) => {
                 log.push(&one_line(text));
             }
-            Step::Done(outcome) => {
+            RequestStep::Done(outcome) => {
                 if !log.push(&one_line(response(&in_flight.id, &outcome))) {
                     log.push(&error_response(Some(&in_flight.id), &replay_budget_error()));
                 }
                 break;
             }
-            Step::RequestInput(_) => {}
+            RequestStep::RequestInput(_) => {}
         }
     }
     log.finish();

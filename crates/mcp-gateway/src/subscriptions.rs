@@ -13,7 +13,7 @@ use toolhub_core::ServerId;
 
 use crate::Gateway;
 use crate::backend::Backend;
-use crate::budget::Permit;
+use crate::budget::BudgetPermit;
 use crate::rpc_error::RpcError;
 
 /// A subscription that has to be undone.
@@ -22,7 +22,7 @@ struct ActiveSubscription {
     uri: String,
     backend: Arc<dyn Backend>,
     /// Released after the server has been notified.
-    permit: Permit,
+    permit: BudgetPermit,
 }
 
 impl ActiveSubscription {
@@ -109,7 +109,11 @@ fn spawn_detached(tasks: &TaskTracker, work: impl Future<Output = ()> + Send + '
 
 impl Gateway {
     /// Subscribes to a resource.
-    pub(super) async fn subscribe(&self, uri: String, permit: Permit) -> Result<Subscription, RpcError> {
+    pub(super) async fn subscribe(
+        &self,
+        uri: String,
+        permit: BudgetPermit,
+    ) -> Result<Subscription, RpcError> {
         let (backend, tasks) = (Arc::clone(&self.backend), self.tasks.clone());
         let subscribing = self.tasks.spawn(start_subscription(backend, tasks, uri, permit));
         subscribing.await.unwrap_or_else(|_| Err(RpcError::new(-32603, "subscribing failed")))
@@ -117,7 +121,7 @@ impl Gateway {
 
     /// Subscribes to several resources, skipping those that fail. If the client disconnects meanwhile, this stops and
     /// undoes the subscriptions made so far.
-    pub(super) async fn subscribe_all(&self, requested: Vec<(String, Permit)>) -> Subscriptions {
+    pub(super) async fn subscribe_all(&self, requested: Vec<(String, BudgetPermit)>) -> Subscriptions {
         if requested.is_empty() {
             return Subscriptions::default();
         }
@@ -144,7 +148,7 @@ async fn start_subscription(
     backend: Arc<dyn Backend>,
     tasks: TaskTracker,
     uri: String,
-    permit: Permit,
+    permit: BudgetPermit,
 ) -> Result<Subscription, RpcError> {
     let uri_lock = UriLock::take(&uri).await;
     let server = backend.subscribe(&uri, permit.holder().identity()).await?;

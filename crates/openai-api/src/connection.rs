@@ -13,7 +13,7 @@ use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::StoredResponse;
-use toolhub_mcp_gateway::{Permit, PrincipalHandle};
+use toolhub_mcp_gateway::{BudgetPermit, PrincipalHandle};
 
 use crate::error::{ApiError, json_response};
 use crate::purge::Purge;
@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     pub(crate) keep: Option<Keep>,
     pub(crate) principal: PrincipalHandle,
     /// Counts the turn against the limit of its principal.
-    pub(crate) permit: Permit,
+    pub(crate) permit: BudgetPermit,
     /// The mark of the request, which stays if the client goes away.
     pub(crate) mark: Arc<ChangeMark>,
 }
@@ -116,7 +116,7 @@ struct StreamState {
     keep: Option<Keep>,
     principal: PrincipalHandle,
     mark: Arc<ChangeMark>,
-    _permit: Permit,
+    _permit: BudgetPermit,
 }
 
 impl StreamState {

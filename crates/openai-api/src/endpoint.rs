@@ -15,7 +15,7 @@ use toolhub_core::model::{ModelCall, ToolChoice};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::{PendingApproval, ResponseStatus, StoredResponse};
 use toolhub_core::{CallId, Principal, RawJson, Tool, ToolName};
-use toolhub_mcp_gateway::{BudgetedResource, Permit, PrincipalHandle};
+use toolhub_mcp_gateway::{BudgetPermit, BudgetedResource, PrincipalHandle};
 use toolhub_server::ApiRequest;
 
 use crate::Services;
@@ -188,7 +188,7 @@ impl<'a> Endpoint<'a> {
         store: Arc<dyn HubStore>,
         stored: StoredResponse,
         approved: TakenApprovals,
-        permit: Permit,
+        permit: BudgetPermit,
     ) -> Result<Response<Body>, ApiError> {
         let mut body = prepared.assembler.body();
         body["status"] = json!(ResponseStatus::Queued.name());
@@ -247,13 +247,13 @@ impl<'a> Endpoint<'a> {
     }
 
     /// Counts a turn against the limits of the principal, until the permit is dropped.
-    fn start(&self) -> Result<Permit, ApiError> {
+    fn start(&self) -> Result<BudgetPermit, ApiError> {
         let handle: &PrincipalHandle = &self.request.principal;
         handle.take(BudgetedResource::InFlightRequest, 1).map_err(|exceeded| busy(&exceeded.to_string()))
     }
 
     /// Counts the output of a turn against the limits of the principal, until the permit is dropped.
-    fn output_permit(&self) -> Result<Permit, ApiError> {
+    fn output_permit(&self) -> Result<BudgetPermit, ApiError> {
         let handle: &PrincipalHandle = &self.request.principal;
         handle.take(BudgetedResource::Unread, 0).map_err(|exceeded| busy(&exceeded.to_string()))
     }
@@ -403,7 +403,7 @@ pub(crate) struct PreparedResponse<'a> {
     pub(crate) assembler: ResponseAssembler,
     pub(crate) key: String,
     /// Counts the output against the budget of the principal; `None` after a restart.
-    pub(crate) output: Option<Permit>,
+    pub(crate) output: Option<BudgetPermit>,
 }
 
 impl PreparedResponse<'_> {

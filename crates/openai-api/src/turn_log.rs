@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use toolhub_mcp_gateway::Permit;
+use toolhub_mcp_gateway::BudgetPermit;
 
 use crate::chat::assembler::ChatAssembler;
 use crate::error::ApiError;
@@ -54,12 +54,12 @@ pub(crate) struct TurnLog {
 struct LogSize {
     bytes: usize,
     /// The share of the budget of the principal; `None` after a restart.
-    permit: Option<Permit>,
+    permit: Option<BudgetPermit>,
 }
 
 impl TurnLog {
     /// An output that counts against the budget of the permit.
-    pub(crate) fn new(assembler: Assembler, permit: Option<Permit>) -> Self {
+    pub(crate) fn new(assembler: Assembler, permit: Option<BudgetPermit>) -> Self {
         Self {
             assembler: Mutex::new(assembler),
             changed: Notify::new(),
@@ -152,7 +152,7 @@ mod tests {
     use std::sync::Arc;
 
     use toolhub_core::Principal;
-    use toolhub_mcp_gateway::{BudgetedResource, Limits, PrincipalHandle, PrincipalTable};
+    use toolhub_mcp_gateway::{BudgetLimits, BudgetedResource, PrincipalHandle, PrincipalTable};
 
     use super::*;
     use crate::chat::assembler::ChatHead;
@@ -180,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn output_counts_against_the_budget_of_its_principal() {
-        let table = PrincipalTable::new(Limits { unread_bytes: 100, ..Limits::default() });
+        let table = PrincipalTable::new(BudgetLimits { unread_bytes: 100, ..BudgetLimits::default() });
         let ann = table.of(&Arc::new(Principal::of_key("ann")));
         let (one, other) = (log(Some(&ann)), log(Some(&ann)));
         one.feed(TurnEvent::Text("x".repeat(60)));

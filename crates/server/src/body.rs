@@ -9,7 +9,7 @@ use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use http_body::Frame;
-use toolhub_mcp_gateway::{BudgetedResource, Permit, PrincipalHandle, QuotaExceeded};
+use toolhub_mcp_gateway::{BudgetPermit, BudgetedResource, PrincipalHandle, QuotaExceeded};
 
 use crate::connection::{ActiveRequest, BODY_TIMEOUT};
 
@@ -36,7 +36,7 @@ pub(crate) enum BodyError {
 /// Bytes and their share of a budget.
 struct CountedBytes {
     bytes: Bytes,
-    _permit: Permit,
+    _permit: BudgetPermit,
 }
 
 impl AsRef<[u8]> for CountedBytes {
@@ -46,7 +46,7 @@ impl AsRef<[u8]> for CountedBytes {
 }
 
 /// Returns bytes that count towards a budget until the last slice of them is dropped.
-pub(crate) fn counted(bytes: Bytes, permit: Permit) -> Bytes {
+pub(crate) fn counted(bytes: Bytes, permit: BudgetPermit) -> Bytes {
     Bytes::from_owner(CountedBytes { bytes, _permit: permit })
 }
 
@@ -113,7 +113,7 @@ async fn next(
 /// The share of the budget that a message holds while it grows.
 struct UploadBudget<'a> {
     principal: &'a PrincipalHandle,
-    permit: Option<Permit>,
+    permit: Option<BudgetPermit>,
     taken: usize,
 }
 
@@ -161,7 +161,7 @@ mod tests {
     use std::sync::Arc;
 
     use futures_util::stream;
-    use toolhub_mcp_gateway::{Limits, PrincipalTable};
+    use toolhub_mcp_gateway::{BudgetLimits, PrincipalTable};
 
     use super::*;
     use crate::connection::{Connections, Timeouts};
@@ -196,7 +196,8 @@ mod tests {
 
     #[tokio::test]
     async fn long_bodies_count_until_the_last_slice_is_dropped() {
-        let principals = PrincipalTable::new(Limits { upload_bytes: 1 << 20, ..Limits::default() });
+        let principals =
+            PrincipalTable::new(BudgetLimits { upload_bytes: 1 << 20, ..BudgetLimits::default() });
         let (ann, bob) = (
             principals.of(&toolhub_core::Principal::of_key("ann").into()),
             principals.of(&toolhub_core::Principal::of_key("bob").into()),

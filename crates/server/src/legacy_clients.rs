@@ -11,7 +11,8 @@ use futures_util::{Stream, stream};
 use http::{Response, StatusCode};
 use tokio::sync::mpsc;
 use toolhub_mcp_gateway::{
-    BudgetedResource, Duplex, Events, Gateway, OutboundMessage, Permit, PrincipalHandle, QuotaExceeded,
+    BudgetPermit, BudgetedResource, Duplex, Gateway, OutboundMessage, PrincipalHandle, QuotaExceeded,
+    SseEvents,
 };
 
 use crate::responses::empty;
@@ -35,7 +36,7 @@ impl LegacyClients {
         principal: &PrincipalHandle,
         name: String,
         endpoint: &str,
-    ) -> Result<Events, QuotaExceeded> {
+    ) -> Result<SseEvents, QuotaExceeded> {
         let permit = principal.take(BudgetedResource::Streams, 1)?;
         let (duplex, messages) = Duplex::open(gateway, principal.clone());
         let duplex = Arc::new(duplex);
@@ -92,7 +93,7 @@ async fn next(
 struct ClientGuard {
     clients: Arc<LegacyClients>,
     name: String,
-    _permit: Permit,
+    _permit: BudgetPermit,
 }
 
 impl Drop for ClientGuard {

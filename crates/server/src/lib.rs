@@ -43,5 +43,5 @@ pub use serve::{HubServer, PendingConnections, ServeOptions};
 pub use service::{Health, HubService, LoginCookie, LoginPage, LoginPageRequest, LoginStep};
 pub use stream_recorder::StreamRecorder;
 pub use telemetry::{Sampler, Telemetry, TelemetryOptions};
-pub use toolhub_mcp_gateway::Limits;
+pub use toolhub_mcp_gateway::BudgetLimits;
 pub use web_app::{WebApp, WebContext};

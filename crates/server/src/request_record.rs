@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use toolhub_core::access_record::AccessTrace;
 use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestTransport, TraceContext};
-use toolhub_mcp_gateway::{Body as GatewayBody, HeaderLookup, PrincipalHandle};
+use toolhub_mcp_gateway::{HeaderLookup, PrincipalHandle, ResponseBody as GatewayBody};
 
 use crate::connection::ActiveRequest;
 use crate::envelope::Envelope;

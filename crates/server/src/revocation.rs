@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::{FutureExt as _, StreamExt as _};
 use toolhub_core::Secret;
 use toolhub_core::principal::Origin;
-use toolhub_mcp_gateway::{Events, PrincipalHandle};
+use toolhub_mcp_gateway::{PrincipalHandle, SseEvents};
 
 use crate::authenticator::{Authenticator, TokenRefusal};
 
@@ -60,7 +60,7 @@ impl Recheck {
 }
 
 /// Returns the events until the principal is revoked or its token is not valid any more.
-pub(crate) fn until_revoked(events: Events, credential: StreamCredential) -> Events {
+pub(crate) fn until_revoked(events: SseEvents, credential: StreamCredential) -> SseEvents {
     let StreamCredential { principal, recheck } = credential;
     if principal.identity().origin == Origin::Local {
         return events;
@@ -85,18 +85,18 @@ mod tests {
     use std::time::SystemTime;
 
     use toolhub_core::Principal;
-    use toolhub_mcp_gateway::{Limits, PrincipalTable};
+    use toolhub_mcp_gateway::{BudgetLimits, PrincipalTable};
 
     use super::*;
     use crate::authenticator::{Key, KeyTable, hash_of};
 
-    fn endless() -> Events {
+    fn endless() -> SseEvents {
         Box::pin(futures_util::stream::pending())
     }
 
     #[tokio::test]
     async fn stream_ends_when_its_principal_is_revoked() {
-        let table = PrincipalTable::new(Limits::default());
+        let table = PrincipalTable::new(BudgetLimits::default());
         let principal = table.of(&Arc::new(Principal::of_key("ann")));
         let mut events = until_revoked(endless(), StreamCredential { principal, recheck: None });
         let pending = tokio::time::timeout(Duration::from_millis(20), events.next()).await;

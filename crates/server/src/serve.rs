@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::EventSink;
-use toolhub_mcp_gateway::{Limits, PrincipalTable};
+use toolhub_mcp_gateway::{BudgetLimits, PrincipalTable};
 
 use crate::access::Access;
 use crate::api_app::ApiApp;
@@ -54,7 +54,7 @@ pub struct ServeOptions {
     /// Maximum size of a message in bytes.
     pub body_bytes: usize,
     /// The budgets of a principal.
-    pub limits: Limits,
+    pub limits: BudgetLimits,
     /// Maximum number of connections of one address whose first request has not arrived yet.
     pub unproven_connections: usize,
     /// Maximum time without write progress, for a client that does not read a response.
@@ -74,7 +74,7 @@ impl ServeOptions {
             bind,
             access: Access::default(),
             body_bytes: 4 << 20,
-            limits: Limits::default(),
+            limits: BudgetLimits::default(),
             unproven_connections: 512,
             write_timeout: Duration::from_secs(30),
             header_timeout: Duration::from_secs(30),
@@ -115,7 +115,7 @@ impl HubServer {
         raise_descriptor_limit();
         // The upload budget must have room for at least one message of the maximum size.
         let upload_bytes = options.limits.upload_bytes.max(options.body_bytes);
-        let principals = PrincipalTable::new(Limits { upload_bytes, ..options.limits });
+        let principals = PrincipalTable::new(BudgetLimits { upload_bytes, ..options.limits });
         let limits = RequestLimits { principals, body_bytes: options.body_bytes };
         let mut shared = Shared::new(service, options.access.at(address), limits, &connections);
         shared.fast_path = options.fast_path;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::body::Body;
 use http::{Request, Response};
 use toolhub_core::{BoxFuture, Principal};
-use toolhub_mcp_gateway::{Permit, PrincipalHandle};
+use toolhub_mcp_gateway::{BudgetPermit, PrincipalHandle};
 
 use crate::request_record::RequestRecord;
 use crate::responses::rate_limited;
@@ -70,7 +70,7 @@ impl<'a> WebContext<'a> {
     pub fn start_request(
         &self,
         principal: &Arc<Principal>,
-    ) -> Result<(PrincipalHandle, Permit), Response<Body>> {
+    ) -> Result<(PrincipalHandle, BudgetPermit), Response<Body>> {
         let handle = self.budgets.handle_of(principal, self.client);
         if let Some(record) = &mut *self.record.lock().unwrap_or_else(PoisonError::into_inner) {
             record.set_principal(&handle);

@@ -16,8 +16,8 @@ use toolhub::{Gateways, Hub, Lang, NotificationBus};
 use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::{BoxFuture, Principal};
 use toolhub_mcp_gateway::{
-    Events, LinkError, PrincipalHandle, ReplicaLink, ReplicaRequest, ReplicaResponse, Reply, RequestContext,
-    StepUp,
+    HttpReply, LinkError, PrincipalHandle, ReplicaLink, ReplicaRequest, ReplicaResponse, RequestContext,
+    SseEvents, StepUp,
 };
 use toolhub_server::hash_of;
 use toolhub_testkit::postgres::PostgresServer;
@@ -121,7 +121,7 @@ impl Linked {
         Self { hubs, gateways, link, following, _server: server, _folders: folders }
     }
 
-    pub(crate) async fn post(&self, replica: usize, caller: &Caller, body: Value) -> Reply {
+    pub(crate) async fn post(&self, replica: usize, caller: &Caller, body: Value) -> HttpReply {
         let gateway = self.gateways[replica].profile(None).unwrap();
         let (principal, step_up) = (caller.principal.clone(), StepUp::of(&caller.principal));
         let context = RequestContext { principal, trace: None, step_up };
@@ -166,7 +166,7 @@ impl Caller {
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
             "clientInfo": {"name": "test", "version": "1"}});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let Reply::Body { session: Some(session), .. } = linked.post(replica, self, hello).await else {
+        let HttpReply::Body { session: Some(session), .. } = linked.post(replica, self, hello).await else {
             panic!("no session")
         };
         self.set("mcp-session-id", &session);
@@ -179,22 +179,22 @@ pub(crate) fn call(id: u32, tool: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-pub(crate) fn status(reply: &Reply) -> u16 {
+pub(crate) fn status(reply: &HttpReply) -> u16 {
     match reply {
-        Reply::Body { status, .. } => *status,
-        Reply::Events(_) => 200,
+        HttpReply::Body { status, .. } => *status,
+        HttpReply::Events(_) => 200,
     }
 }
 
-pub(crate) fn text(reply: Reply) -> String {
+pub(crate) fn text(reply: HttpReply) -> String {
     match reply {
-        Reply::Body { body, .. } => body.parts().concat(),
-        Reply::Events(_) => panic!("a stream"),
+        HttpReply::Body { body, .. } => body.parts().concat(),
+        HttpReply::Events(_) => panic!("a stream"),
     }
 }
 
 /// The next message of a stream.
-async fn message(events: &mut Events) -> Value {
+async fn message(events: &mut SseEvents) -> Value {
     loop {
         let event = tokio::time::timeout(Duration::from_secs(20), events.next()).await.unwrap().unwrap();
         let data = event.lines().find_map(|line| line.strip_prefix("data: "));
@@ -230,7 +230,7 @@ async fn requests_are_served_at_the_owner_of_their_session() {
 
     // The call is made at one replica, its question answered at the other, whichever the client reaches.
     for (asked, answered) in [(0, 1), (1, 0), (1, 1)] {
-        let Reply::Events(mut events) = linked.post(asked, &ann, call(3, "ask")).await else {
+        let HttpReply::Events(mut events) = linked.post(asked, &ann, call(3, "ask")).await else {
             panic!("no stream")
         };
         let question = message(&mut events).await;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolhub_mcp_gateway::Reply;
+use toolhub_mcp_gateway::HttpReply;
 use toolhub_testkit::network::Network;
 use toolhub_testkit::postgres::{PostgresServer, Stop};
 
@@ -73,15 +73,15 @@ async fn limits_of_a_principal_hold_at_the_home_for_forwarded_requests() {
     let mut streams = Vec::new();
     for _ in 0..2 {
         let stream = second.get(&ann.headers, &ann.principal).await;
-        assert!(matches!(stream, Reply::Events(_)), "{}", status(&stream));
+        assert!(matches!(stream, HttpReply::Events(_)), "{}", status(&stream));
         streams.push(stream);
     }
     assert_eq!(status(&second.get(&ann.headers, &ann.principal).await), 429);
     let foreign = second.get(&bob.headers, &bob.principal).await;
-    assert!(matches!(foreign, Reply::Events(_)), "another principal has its own limit");
+    assert!(matches!(foreign, HttpReply::Events(_)), "another principal has its own limit");
     streams.pop();
     let since = Instant::now();
-    while matches!(second.get(&ann.headers, &ann.principal).await, Reply::Body { .. }) {
+    while matches!(second.get(&ann.headers, &ann.principal).await, HttpReply::Body { .. }) {
         assert!(since.elapsed() < TEST_TIMEOUT, "a closed stream does not count any more");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -89,7 +89,7 @@ proptest! {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         let ambiguous = key_problem(&text).is_some();
         match read(&text.as_str().into()) {
-            Ok(Message::Request(_, Params { members, meta })) => {
+            Ok(ClientMessage::Request(_, RequestParams { members, meta })) => {
                 prop_assert!(!ambiguous);
                 for key in ["name", "arguments", "taskId", "p", "uri"] {
                     for object in [&members, &meta] {

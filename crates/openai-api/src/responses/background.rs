@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolhub::Gateways;
 use toolhub_core::Principal;
 use toolhub_core::lang::Localize as _;
-use toolhub_mcp_gateway::Permit;
+use toolhub_mcp_gateway::BudgetPermit;
 
 use super::abandoned::AbandonedResponses;
 use super::progress::Progress;
@@ -33,7 +33,7 @@ pub(crate) struct Job {
     pub(crate) turn: Turn,
     pub(crate) progress: Progress,
     /// Counts it against the requests of its principal; `None` after a restart.
-    pub(crate) permit: Option<Permit>,
+    pub(crate) permit: Option<BudgetPermit>,
 }
 
 /// Why this process does not run a response.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use toolhub_mcp_gateway::{Gateway, Permit, PrincipalHandle, Reply, RequestContext, StepUp};
+use toolhub_mcp_gateway::{BudgetPermit, Gateway, HttpReply, PrincipalHandle, RequestContext, StepUp};
 
 use super::head::Head;
 use crate::access::{AccessRequest, Refusal, VerifiedCredentials};
@@ -36,12 +36,12 @@ impl ConnectionIdentity {
 pub(crate) struct Admitted {
     principal: PrincipalHandle,
     gateway: Arc<Gateway>,
-    permit: Permit,
+    permit: BudgetPermit,
 }
 
 /// The result of a request on the fast path.
 pub(crate) enum Taken {
-    Reply(Reply),
+    Reply(HttpReply),
     /// The call was refused because its token lacks scopes. Nothing was executed; hyper handles the message again and
     /// writes the challenge.
     NeedsHyper,
@@ -121,8 +121,8 @@ impl Shared {
         // An open stream is not a request in progress; the calls that it runs are counted separately.
         drop(permit);
         timer.end_with(match &reply {
-            Reply::Body { status, .. } => *status,
-            Reply::Events(_) => 200,
+            HttpReply::Body { status, .. } => *status,
+            HttpReply::Events(_) => 200,
         });
         Taken::Reply(reply)
     }

@@ -27,7 +27,7 @@ use tokio_util::io::poll_read_buf;
 use toolhub_core::read_buffer::with_read_buffer;
 use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{LAST_CHUNK, write_chunk};
-use toolhub_mcp_gateway::{Body, BudgetedResource, Events, PrincipalHandle, Reply};
+use toolhub_mcp_gateway::{BudgetedResource, HttpReply, PrincipalHandle, ResponseBody, SseEvents};
 
 use self::admission::{ConnectionIdentity, Taken, profile_of};
 use self::head::{Head, Missing, ParseOutcome, ParsedHead};
@@ -202,7 +202,7 @@ impl FastPathConnection<'_> {
         };
         let last = self.state.is_finishing();
         match reply {
-            Reply::Body { status, mut body, session } => {
+            HttpReply::Body { status, mut body, session } => {
                 let length = body.len();
                 let unread = match identity.principal().filter(|_| length > MAX_UNCOUNTED) {
                     Some(principal) => principal.take(BudgetedResource::Unread, length).map(Some),
@@ -223,7 +223,7 @@ impl FastPathConnection<'_> {
                     ResponseOutcome::Close
                 }
             }
-            Reply::Events(events) => {
+            HttpReply::Events(events) => {
                 let principal = identity.principal().cloned();
                 let events = match &principal {
                     Some(principal) => {
@@ -289,7 +289,7 @@ impl FastPathConnection<'_> {
     }
 
     /// Writes a head, and the body if it is too long to have been appended to the head. Returns whether that succeeded.
-    async fn send(&self, stream: &mut TcpStream, head: &[u8], body: &Body) -> bool {
+    async fn send(&self, stream: &mut TcpStream, head: &[u8], body: &ResponseBody) -> bool {
         if body.len() <= MAX_COPIED_BODY_BYTES {
             return self.write(stream, &mut [IoSlice::new(head)]).await;
         }
@@ -367,7 +367,7 @@ enum ResponseOutcome {
 
 /// A stream of events that is the response to a request.
 struct EventStream {
-    events: Events,
+    events: SseEvents,
     principal: Option<PrincipalHandle>,
     record: Option<Box<RequestRecord>>,
     /// Whether the connection ends after the stream.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 use toolhub_http1::{write_content_length, write_date, write_header, write_status_line};
-use toolhub_mcp_gateway::{Body, SESSION_ID};
+use toolhub_mcp_gateway::{ResponseBody, SESSION_ID};
 
 /// Bodies longer than this are not copied behind the head but written separately.
 pub(super) const MAX_COPIED_BODY_BYTES: usize = 16 << 10;
@@ -20,7 +20,7 @@ pub(super) struct ResponseHead<'a> {
 
 impl ResponseHead<'_> {
     /// Writes the head, and the body if it is at most `MAX_COPIED_BODY_BYTES` bytes; the caller writes a longer one.
-    pub(super) fn body(&self, body: &Body, out: &mut Vec<u8>) {
+    pub(super) fn body(&self, body: &ResponseBody, out: &mut Vec<u8>) {
         let length = body.len();
         self.write_start(out);
         if length > 0 {
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    fn written(status: u16, session: Option<&str>, body: &Body) -> String {
+    fn written(status: u16, session: Option<&str>, body: &ResponseBody) -> String {
         let mut out = WriteBuffer::acquire();
         ResponseHead { status, session, last: session.is_some(), now: Instant::now() }.body(body, &mut out);
         String::from_utf8(out.clone()).unwrap()
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn writes_heads_and_short_bodies() {
-        let text = written(200, None, &Body::Text("{\"a\":1}".into()));
+        let text = written(200, None, &ResponseBody::Text("{\"a\":1}".into()));
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert_eq!(body, "{\"a\":1}");
         let lines: Vec<_> = head.split("\r\n").collect();
@@ -85,18 +85,18 @@ mod tests {
         assert_eq!(lines[2..], ["content-type: application/json", "content-length: 7"]);
         let large_result = RawJson::from("x".repeat(MAX_COPIED_BODY_BYTES));
         for (result, copied) in [(RawJson::from(7), true), (large_result, false)] {
-            let body = Body::Result { id: RawJson::from("i"), result };
+            let body = ResponseBody::Result { id: RawJson::from("i"), result };
             let (text, all) = (written(200, None, &body), body.parts().concat());
             let (head, rest) = text.split_once("\r\n\r\n").unwrap();
             assert!(head.ends_with(&format!("content-length: {}", all.len())), "{head}");
             assert_eq!(rest, if copied { all.as_str() } else { "" });
         }
-        let text = written(202, Some("s-1"), &Body::None);
+        let text = written(202, Some("s-1"), &ResponseBody::None);
         assert!(text.starts_with("HTTP/1.1 202 Accepted\r\n"), "{text}");
         assert!(
             text.ends_with("mcp-session-id: s-1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"),
             "{text}"
         );
-        assert!(!written(200, Some("a\r\nb: c"), &Body::None).contains("b: c"));
+        assert!(!written(200, Some("a\r\nb: c"), &ResponseBody::None).contains("b: c"));
     }
 }

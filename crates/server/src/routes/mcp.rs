@@ -10,7 +10,8 @@ use futures_util::StreamExt as _;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use toolhub_mcp_gateway::{
-    BudgetedResource, Events, Gateway, HeaderLookup, PROTOCOL_VERSION, PrincipalHandle, Reply, SESSION_ID,
+    BudgetedResource, Gateway, HeaderLookup, HttpReply, PROTOCOL_VERSION, PrincipalHandle, SESSION_ID,
+    SseEvents,
 };
 use toolhub_mcp_wire::headers::{METHOD_HEADER, NAME_HEADER};
 
@@ -71,8 +72,10 @@ async fn respond(
         _ => return method_not_allowed("GET, POST, DELETE", WRONG_METHOD),
     };
     match reply {
-        Reply::Body { status: 405, body, .. } if body.is_empty() => method_not_allowed("POST", WRONG_METHOD),
-        Reply::Body { status, mut body, session } => {
+        HttpReply::Body { status: 405, body, .. } if body.is_empty() => {
+            method_not_allowed("POST", WRONG_METHOD)
+        }
+        HttpReply::Body { status, mut body, session } => {
             let length = body.len();
             let permit = (length > MAX_UNCOUNTED)
                 .then(|| principal.take(BudgetedResource::Unread, length))
@@ -111,13 +114,13 @@ async fn respond(
             }
             response
         }
-        Reply::Events(events) => stream(until_revoked(events, credential), principal),
+        HttpReply::Events(events) => stream(until_revoked(events, credential), principal),
     }
 }
 
 /// Returns a stream of events as a response. The stream ends before an event that would exceed the budget of unread
 /// bytes.
-pub(crate) fn stream(events: Events, principal: &PrincipalHandle) -> Response<Body> {
+pub(crate) fn stream(events: SseEvents, principal: &PrincipalHandle) -> Response<Body> {
     let principal = principal.clone();
     let written = move |event: String| {
         let event = Bytes::from(event);

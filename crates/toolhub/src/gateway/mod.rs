@@ -62,8 +62,8 @@ use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
 use toolhub_mcp_gateway::{
-    Gateway, KnownClient, Limits, PrincipalTable, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse,
-    SessionRecord,
+    BudgetLimits, Gateway, KnownClient, PrincipalTable, ReplicaBody, ReplicaLink, ReplicaRequest,
+    ReplicaResponse, SessionRecord,
 };
 use toolhub_mcp_wire::Offer;
 
@@ -160,8 +160,8 @@ impl Gateways {
                 (name, (backend, gateway))
             })
             .collect();
-        let defaults = Limits::default();
-        let limits = Limits { per_second: None, ..hub.settings().serve.limits_of_callers(&defaults) };
+        let defaults = BudgetLimits::default();
+        let limits = BudgetLimits { per_second: None, ..hub.settings().serve.limits_of_callers(&defaults) };
         let budgets_of_replicas = PrincipalTable::new(limits);
         let default = DEFAULT_PROFILE.to_owned();
         let created_at = SystemTime::now();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toolhub_core::lang::LocalizedText;
-use toolhub_server::{Access, Authenticator, Limits, LogDestination, ServeOptions};
+use toolhub_server::{Access, Authenticator, BudgetLimits, LogDestination, ServeOptions};
 
 use super::bind::Bind;
 use super::span::DurationSetting;
@@ -121,9 +121,9 @@ impl ServeSettings {
         }
     }
 
-    pub(crate) fn limits_of_callers(&self, defaults: &Limits) -> Limits {
+    pub(crate) fn limits_of_callers(&self, defaults: &BudgetLimits) -> BudgetLimits {
         let limits = &self.limits;
-        Limits {
+        BudgetLimits {
             max_concurrent: self.max_concurrent.unwrap_or(defaults.max_concurrent),
             per_second: self.per_second.or(defaults.per_second),
             sessions: limits.sessions.unwrap_or(defaults.sessions),

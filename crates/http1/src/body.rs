@@ -28,14 +28,14 @@ pub enum Framing {
     /// Ends after this number of bytes.
     Length(u64),
     /// Chunked encoding.
-    Chunks(Chunk),
+    Chunks(ChunkPosition),
     /// Ends when the connection is closed.
     Close,
 }
 
 /// The position within a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chunk {
+pub enum ChunkPosition {
     /// Before a chunk-size line.
     Size,
     /// Within a chunk, with this number of bytes left.
@@ -55,7 +55,7 @@ pub enum Chunk {
 
 /// The result of parsing the buffered bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum BodyPart {
     /// A part of the body.
     Data(Bytes),
     /// More bytes are needed.
@@ -74,12 +74,12 @@ pub(crate) fn framing_error<T>(why: &str) -> Result<T, FramingError> {
 
 impl Framing {
     /// Takes the next part of the body from the buffer.
-    pub fn take(&mut self, from: &mut BytesMut) -> Result<Part, FramingError> {
+    pub fn take(&mut self, from: &mut BytesMut) -> Result<BodyPart, FramingError> {
         match self {
-            Self::Length(0) => Ok(Part::End),
+            Self::Length(0) => Ok(BodyPart::End),
             Self::Length(left) => Ok(piece(left, from)),
-            Self::Close if from.is_empty() => Ok(Part::Wait),
-            Self::Close => Ok(Part::Data(from.split().freeze())),
+            Self::Close if from.is_empty() => Ok(BodyPart::Wait),
+            Self::Close => Ok(BodyPart::Data(from.split().freeze())),
             Self::Chunks(chunk) => chunk.take(from),
         }
     }
@@ -91,24 +91,24 @@ impl Framing {
 }
 
 /// Takes the buffered bytes, up to the remaining length.
-fn piece(left: &mut u64, from: &mut BytesMut) -> Part {
+fn piece(left: &mut u64, from: &mut BytesMut) -> BodyPart {
     if from.is_empty() {
-        return Part::Wait;
+        return BodyPart::Wait;
     }
     let taken = usize::try_from(*left).map_or(from.len(), |left| left.min(from.len()));
     *left -= taken as u64;
-    Part::Data(from.split_to(taken).freeze())
+    BodyPart::Data(from.split_to(taken).freeze())
 }
 
-impl Chunk {
-    fn take(&mut self, from: &mut BytesMut) -> Result<Part, FramingError> {
+impl ChunkPosition {
+    fn take(&mut self, from: &mut BytesMut) -> Result<BodyPart, FramingError> {
         loop {
             match self {
-                Self::End => return Ok(Part::End),
+                Self::End => return Ok(BodyPart::End),
                 Self::Data(0) => *self = Self::DataCrlf,
                 Self::Data(left) => return Ok(piece(left, from)),
                 Self::DataCrlf => match from.get(..2) {
-                    None => return Ok(Part::Wait),
+                    None => return Ok(BodyPart::Wait),
                     Some(b"\r\n") => {
                         from.advance(2);
                         *self = Self::Size;
@@ -116,14 +116,16 @@ impl Chunk {
                     Some(_) => return framing_error("a chunk does not end with CRLF"),
                 },
                 Self::Size => {
-                    let Some(line) = line(from, MAX_CHUNK_SIZE_LINE_BYTES)? else { return Ok(Part::Wait) };
+                    let Some(line) = line(from, MAX_CHUNK_SIZE_LINE_BYTES)? else {
+                        return Ok(BodyPart::Wait);
+                    };
                     *self = match size(&line)? {
                         0 => Self::Trailers { bytes: 0, lines: 0 },
                         size => Self::Data(size),
                     };
                 }
                 Self::Trailers { bytes, lines } => {
-                    let Some(line) = line(from, MAX_TRAILER_BYTES)? else { return Ok(Part::Wait) };
+                    let Some(line) = line(from, MAX_TRAILER_BYTES)? else { return Ok(BodyPart::Wait) };
                     *bytes += line.len() + 2;
                     *lines += 1;
                     if line.is_empty() {
@@ -183,13 +185,13 @@ mod tests {
             let mut out = Vec::new();
             texts.iter().for_each(|text| write_chunk(text, &mut out));
             out.extend_from_slice(LAST_CHUNK);
-            let (mut input, mut framing) = (BytesMut::from(&out[..]), Framing::Chunks(Chunk::Size));
+            let (mut input, mut framing) = (BytesMut::from(&out[..]), Framing::Chunks(ChunkPosition::Size));
             let mut decoded = Vec::new();
-            while let Part::Data(data) = framing.take(&mut input).unwrap() {
+            while let BodyPart::Data(data) = framing.take(&mut input).unwrap() {
                 decoded.extend_from_slice(&data);
             }
             assert_eq!(decoded, texts.concat().as_bytes());
-            assert_eq!(framing.take(&mut input), Ok(Part::End));
+            assert_eq!(framing.take(&mut input), Ok(BodyPart::End));
             assert!(input.is_empty());
         }
     }

@@ -13,7 +13,7 @@ use bytes::BytesMut;
 use http::HeaderMap;
 use hyper_peer::{pieces, requests};
 
-use crate::{CachedResponse, FramingError, Part, RequestHead, ResponseHead};
+use crate::{BodyPart, CachedResponse, FramingError, RequestHead, ResponseHead};
 
 /// A response as our client reads it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -48,9 +48,9 @@ fn read(
     let mut framing = head.body;
     answer.complete = loop {
         match framing.take(&mut buffer)? {
-            Part::Data(data) => answer.body.extend_from_slice(&data),
-            Part::End => break true,
-            Part::Wait => match incoming.next() {
+            BodyPart::Data(data) => answer.body.extend_from_slice(&data),
+            BodyPart::End => break true,
+            BodyPart::Wait => match incoming.next() {
                 Some(piece) => buffer.extend_from_slice(piece),
                 None => break closes && framing.ends_with_connection(),
             },

@@ -15,9 +15,9 @@ mod response;
 mod retry_after;
 mod write;
 
-pub use body::{Chunk, Framing, FramingError, LAST_CHUNK, Part, write_chunk};
+pub use body::{BodyPart, ChunkPosition, Framing, FramingError, LAST_CHUNK, write_chunk};
 pub use cached_head::CachedHead;
-pub use request::{Incomplete, RequestHead};
+pub use request::{IncompleteHead, RequestHead};
 pub use response::{CachedResponse, ResponseHead};
 pub use retry_after::retry_after;
 pub use write::{write_content_length, write_date, write_header, write_status_line};

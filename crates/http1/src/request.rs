@@ -29,7 +29,7 @@ struct Field {
 
 /// Why there is no head in the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Incomplete {
+pub enum IncompleteHead {
     /// The end of the head has not arrived.
     MoreNeeded,
     /// The request must be handled by a general HTTP server.
@@ -39,24 +39,24 @@ pub enum Incomplete {
 impl RequestHead {
     /// Parses the head at the start of `bytes`, which must begin with `start` (method and the start of the path). Returns it
     /// with its length and that of the body.
-    pub fn parse(bytes: &[u8], start: &[u8]) -> Result<(Self, usize, usize), Incomplete> {
+    pub fn parse(bytes: &[u8], start: &[u8]) -> Result<(Self, usize, usize), IncompleteHead> {
         // Checked first, so that any other request is passed on without waiting for the rest of its head.
         let common = bytes.len().min(start.len());
         if bytes[..common] != start[..common] {
-            return Err(Incomplete::Unsupported);
+            return Err(IncompleteHead::Unsupported);
         }
         let (mut fields, mut request) =
             ([const { MaybeUninit::uninit() }; MAX_HEADERS], Request::new(&mut []));
         let length = match request.parse_with_uninit_headers(bytes, &mut fields) {
             Ok(Status::Complete(length)) => length,
-            Ok(Status::Partial) if bytes.len() < MAX_HEAD => return Err(Incomplete::MoreNeeded),
-            Ok(Status::Partial) | Err(_) => return Err(Incomplete::Unsupported),
+            Ok(Status::Partial) if bytes.len() < MAX_HEAD => return Err(IncompleteHead::MoreNeeded),
+            Ok(Status::Partial) | Err(_) => return Err(IncompleteHead::Unsupported),
         };
         let Request { path: Some(path), version: Some(1), headers, .. } = request else {
-            return Err(Incomplete::Unsupported);
+            return Err(IncompleteHead::Unsupported);
         };
         let cached_head = content_length(headers).and_then(|value| CachedHead::of(&bytes[..length], value));
-        let (cached_head, body) = cached_head.ok_or(Incomplete::Unsupported)?;
+        let (cached_head, body) = cached_head.ok_or(IncompleteHead::Unsupported)?;
         let range = |part: &[u8]| {
             let start = part.as_ptr().addr() - bytes.as_ptr().addr();
             start..start + part.len()
@@ -139,7 +139,7 @@ fn content_length<'a>(headers: &[Header<'a>]) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<(usize, usize), Incomplete> {
+    fn parse(text: &str) -> Result<(usize, usize), IncompleteHead> {
         RequestHead::parse(text.as_bytes(), b"POST /mcp").map(|(_, head, body)| (head, body))
     }
 
@@ -148,7 +148,7 @@ mod tests {
         let message = |more: &str| format!("POST /mcp HTTP/1.1\r\nHost: x\r\n{more}\r\n{{}}");
         let check = |more: &str, body: Option<usize>| {
             let text = message(more);
-            let expected = body.map(|body| (text.len() - 2, body)).ok_or(Incomplete::Unsupported);
+            let expected = body.map(|body| (text.len() - 2, body)).ok_or(IncompleteHead::Unsupported);
             assert_eq!(parse(&text), expected, "{more}");
         };
         check("Content-Length: 2\r\n", Some(2));
@@ -165,15 +165,18 @@ mod tests {
         check("content-length: 2\r\norigin: http://localhost\r\n", None);
         check(&"a: b\r\n".repeat(MAX_HEADERS), None);
         for text in ["", "P", "POST /mcp HTTP/1.1\r\nHost"] {
-            assert_eq!(parse(text), Err(Incomplete::MoreNeeded), "{text}");
+            assert_eq!(parse(text), Err(IncompleteHead::MoreNeeded), "{text}");
         }
         for text in ["GET /mcp HTTP/1.1\r\n", "POST /messages", "\r\nPOST /mcp"] {
-            assert_eq!(parse(text), Err(Incomplete::Unsupported), "{text}");
+            assert_eq!(parse(text), Err(IncompleteHead::Unsupported), "{text}");
         }
-        assert_eq!(parse("POST /mcp HTTP/1.0\r\ncontent-length: 0\r\n\r\n"), Err(Incomplete::Unsupported));
-        assert_eq!(parse("POST /mcp HTTP/1.1\r\n bad\r\n\r\n"), Err(Incomplete::Unsupported));
+        assert_eq!(
+            parse("POST /mcp HTTP/1.0\r\ncontent-length: 0\r\n\r\n"),
+            Err(IncompleteHead::Unsupported)
+        );
+        assert_eq!(parse("POST /mcp HTTP/1.1\r\n bad\r\n\r\n"), Err(IncompleteHead::Unsupported));
         let long = format!("POST /mcp HTTP/1.1\r\nx: {}", "y".repeat(MAX_HEAD));
-        assert_eq!(parse(&long), Err(Incomplete::Unsupported));
+        assert_eq!(parse(&long), Err(IncompleteHead::Unsupported));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use httparse::ParserConfig;
 
-use crate::body::{Chunk, Framing, FramingError, framing_error};
+use crate::body::{ChunkPosition, Framing, FramingError, framing_error};
 use crate::cached_head::CachedHead;
 use crate::{MAX_CACHED_HEAD, MAX_LINES, decimal};
 
@@ -179,7 +179,7 @@ impl Properties {
             (_, true, declared) => {
                 // Ambiguous framing (`Content-Length` and chunked): the connection is not reused.
                 reusable &= declared.is_none();
-                Framing::Chunks(Chunk::Size)
+                Framing::Chunks(ChunkPosition::Size)
             }
             (_, false, Some(length)) => Framing::Length(length),
             (_, false, None) => {
@@ -194,7 +194,7 @@ impl Properties {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::{MAX_CHUNK_SIZE_LINE_BYTES, Part};
+    use crate::body::{BodyPart, MAX_CHUNK_SIZE_LINE_BYTES};
 
     /// Parses a response that arrives in pieces of `at_once` bytes.
     fn read(text: &str, at_once: usize) -> Result<(u16, String, bool, bool), String> {
@@ -208,9 +208,9 @@ mod tests {
         let (mut body, mut framing) = (Vec::new(), head.body);
         let is_complete = loop {
             match framing.take(&mut buffer).map_err(|FramingError(why)| why)? {
-                Part::Data(data) => body.extend_from_slice(&data),
-                Part::End => break true,
-                Part::Wait => match incoming.next() {
+                BodyPart::Data(data) => body.extend_from_slice(&data),
+                BodyPart::End => break true,
+                BodyPart::Wait => match incoming.next() {
                     Some(more) => buffer.extend_from_slice(more),
                     None => break framing.ends_with_connection(),
                 },

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject, ToolDefinition, TraceContext};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
-use toolhub_mcp_wire::jsonrpc::{self, Meta, Modern, RequestContent};
+use toolhub_mcp_wire::jsonrpc::{self, ModernMeta, RequestContent, RequestMeta};
 use toolhub_mcp_wire::{Era, McpError, headers};
 
 use crate::request_origin::{InFlightRequests, RequestOrigin};
@@ -72,7 +72,7 @@ impl Channel {
     pub(crate) async fn request(
         &self,
         request: &McpRequest,
-        mut meta: Meta<'_>,
+        mut meta: RequestMeta<'_>,
     ) -> Result<RawJson, McpError> {
         let McpRequest { method, params, name, arguments, headers, listener, origin, is_of_hub, repeat } =
             request;
@@ -172,19 +172,19 @@ impl Connection {
         }
         let Era::Modern = self.server_info.era else {
             let forwarded = strip_protocol_members(forwarded(request.origin.as_ref()));
-            return self.channel.request(&request, Meta { forwarded, ..Meta::default() }).await;
+            return self.channel.request(&request, RequestMeta { forwarded, ..RequestMeta::default() }).await;
         };
         let forwards_input =
             request.origin.as_ref().is_some_and(|origin| origin.link.accepts_input_requests());
         for _ in 0..MAX_ROUNDS {
             let capabilities = request.origin.as_ref().map(|origin| origin.link.capabilities());
             let capabilities = capabilities.unwrap_or_else(|| self.server_requests.capabilities());
-            let modern = Some(Modern {
+            let modern = Some(ModernMeta {
                 version: &self.server_info.version,
                 capabilities,
                 log_level: log_level(request.origin.as_ref()),
             });
-            let meta = Meta { forwarded: forwarded(request.origin.as_ref()), modern, progress: None };
+            let meta = RequestMeta { forwarded: forwarded(request.origin.as_ref()), modern, progress: None };
             let result = self.channel.request(&request, meta).await?;
             let Some(input_required) = InputRequired::of(&result) else { return Ok(result) };
             if forwards_input {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::era::{LEGACY, MODERN, client_info};
-use toolhub_mcp_wire::jsonrpc::{Meta, Modern};
+use toolhub_mcp_wire::jsonrpc::{ModernMeta, RequestMeta};
 use toolhub_mcp_wire::{Era, McpError};
 
 use crate::connection::{Channel, McpRequest, ServerInfo};
@@ -43,9 +43,10 @@ impl PeerInfo {
 }
 
 /// The `_meta` of a modern request before the server's version is known.
-pub(crate) fn modern_meta(server_requests: &ServerRequests) -> Meta<'static> {
-    let modern = Modern { version: MODERN[0], capabilities: server_requests.capabilities(), log_level: None };
-    Meta { modern: Some(modern), ..Meta::default() }
+pub(crate) fn modern_meta(server_requests: &ServerRequests) -> RequestMeta<'static> {
+    let modern =
+        ModernMeta { version: MODERN[0], capabilities: server_requests.capabilities(), log_level: None };
+    RequestMeta { modern: Some(modern), ..RequestMeta::default() }
 }
 
 /// Sends `server/discover` (2026-07-28, server/discover).
@@ -114,7 +115,7 @@ async fn hello_with_version(
         .with("clientInfo", client_info());
     let request =
         McpRequest { method: "initialize".into(), params, repeat: Repeat::Safe, ..McpRequest::default() };
-    let result = channel.request(&request, Meta::default()).await?;
+    let result = channel.request(&request, RequestMeta::default()).await?;
     let initialize_result: InitializeResult = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`initialize` was answered oddly: {error}")))?;

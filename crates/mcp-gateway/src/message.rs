@@ -10,7 +10,7 @@ use toolhub_core::caller::ClientResponse;
 use toolhub_core::json::{MAX_DEPTH, key_problem, too_deep};
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::jsonrpc::MAX_ID_BYTES;
-use toolhub_mcp_wire::scan::{self, CheckedScan};
+use toolhub_mcp_wire::scan::{self, CheckedJsonScanner};
 
 use crate::rpc_error::{INVALID_REQUEST, PARSE_ERROR, RpcError};
 pub(crate) use toolhub_mcp_wire::jsonrpc::on_one_line as one_line;
@@ -89,7 +89,7 @@ pub(crate) const BATCHES_UNSUPPORTED: &str =
 /// which is parsed by [`read_general`].
 fn read_fast(text: &ByteString) -> Option<(ClientRequest, RequestParams)> {
     let (mut version, mut id, mut method, mut params) = (None, None, None, None);
-    let mut scan = CheckedScan::over(text);
+    let mut scan = CheckedJsonScanner::over(text);
     scan.members(|scan, name| {
         let twice = match name {
             "jsonrpc" => version.replace(scan.value()?).is_some(),
@@ -111,9 +111,9 @@ fn read_fast(text: &ByteString) -> Option<(ClientRequest, RequestParams)> {
 }
 
 /// Reads the members of the params and of their `_meta`.
-fn read_params_fast<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Option<RequestParams> {
+fn read_params_fast<'a>(scan: &mut CheckedJsonScanner<'a>, text: &'a ByteString) -> Option<RequestParams> {
     let (mut members, mut meta) = (RawObject::default(), None);
-    let add = |to: &mut RawObject, scan: &mut CheckedScan<'a>, name: &str| {
+    let add = |to: &mut RawObject, scan: &mut CheckedJsonScanner<'a>, name: &str| {
         to.push(text.slice_ref(name), RawJson::part(text, scan::found(scan.value()?)?));
         Some(())
     };

@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::error::McpError;
-use crate::scan::{self, Scan};
+use crate::scan::{self, JsonScanner};
 
-pub use request::{Meta, Modern, RequestContent, request};
+pub use request::{ModernMeta, RequestContent, RequestMeta, request};
 
 /// Maximum length of a request id and of a progress token in bytes. Both are kept in memory as long as the request.
 pub const MAX_ID_BYTES: usize = 1 << 10;
 
 /// A message from a server.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum ServerMessage {
     /// The response to one of our requests.
     Response {
         /// The id of the request.
@@ -83,7 +83,7 @@ struct RpcError {
 }
 
 /// Parses one message.
-pub fn read(bytes: &Bytes) -> Result<Incoming, MessageError> {
+pub fn read(bytes: &Bytes) -> Result<ServerMessage, MessageError> {
     match ByteString::try_from(bytes.clone()) {
         Ok(text) => read_fast(&text).map_or_else(|| read_general(bytes), Ok),
         Err(_) => read_general(bytes),
@@ -91,9 +91,9 @@ pub fn read(bytes: &Bytes) -> Result<Incoming, MessageError> {
 }
 
 /// Fast path for common responses: a single pass over the text. Anything else is parsed again by `read_general`.
-fn read_fast(text: &ByteString) -> Option<Incoming> {
+fn read_fast(text: &ByteString) -> Option<ServerMessage> {
     let (mut id, mut result, mut has_jsonrpc) = (None, None, false);
-    let mut scan = Scan::new(text);
+    let mut scan = JsonScanner::new(text);
     scan.members(|scan, name| {
         let twice = match name {
             "jsonrpc" => {
@@ -109,14 +109,17 @@ fn read_fast(text: &ByteString) -> Option<Incoming> {
     })?;
     // The scanner limits the depth of values.
     let result = result.filter(|result| *result != "null" && scan.is_at_end() && has_jsonrpc)?;
-    Some(Incoming::Response { id: id?.parse().ok()?, outcome: Ok(RawJson::part(text, scan::found(result)?)) })
+    Some(ServerMessage::Response {
+        id: id?.parse().ok()?,
+        outcome: Ok(RawJson::part(text, scan::found(result)?)),
+    })
 }
 
 /// The member that every message has (JSON-RPC 2.0, 4: request object).
 const JSONRPC_KEY: &[u8] = b"\"jsonrpc\"";
 
 /// Parses any message; errors state the reason.
-fn read_general(bytes: &Bytes) -> Result<Incoming, MessageError> {
+fn read_general(bytes: &Bytes) -> Result<ServerMessage, MessageError> {
     let looks_like_json = bytes.trim_ascii_start().first() == Some(&b'{');
     // Some servers log JSON to stdout. A line without `"jsonrpc"` concerns no request.
     let has_jsonrpc = bytes.windows(JSONRPC_KEY.len()).any(|part| part == JSONRPC_KEY);
@@ -135,9 +138,9 @@ fn read_general(bytes: &Bytes) -> Result<Incoming, MessageError> {
             detail: format!("a request whose id has more than {MAX_ID_BYTES} bytes"),
         }),
         (Some(method), Some(id)) => {
-            Ok(Incoming::Request { id: part(id), method, params: raw(envelope.params) })
+            Ok(ServerMessage::Request { id: part(id), method, params: raw(envelope.params) })
         }
-        (Some(method), None) => Ok(Incoming::Notification { method, params: raw(envelope.params) }),
+        (Some(method), None) => Ok(ServerMessage::Notification { method, params: raw(envelope.params) }),
         (None, id) => {
             let outcome = match (envelope.result, envelope.error) {
                 (Some(result), _) if has_jsonrpc || result.get().starts_with('{') => checked(part(result)),
@@ -152,7 +155,7 @@ fn read_general(bytes: &Bytes) -> Result<Incoming, MessageError> {
                 }
             };
             match id.and_then(request_id) {
-                Some(id) => Ok(Incoming::Response { id, outcome }),
+                Some(id) => Ok(ServerMessage::Response { id, outcome }),
                 None => {
                     let detail = match &outcome {
                         Err(error) => error.to_string(),
@@ -190,7 +193,7 @@ fn has_numeric_code(error: &RawValue) -> bool {
 /// Whether a message is the successful response to that request.
 pub fn is_result_of(bytes: &[u8], request: u64) -> bool {
     let read = read(&Bytes::copy_from_slice(bytes));
-    matches!(read, Ok(Incoming::Response { id, outcome: Ok(_) }) if id == request)
+    matches!(read, Ok(ServerMessage::Response { id, outcome: Ok(_) }) if id == request)
 }
 
 fn request_id(id: &RawValue) -> Option<u64> {
@@ -320,7 +323,7 @@ mod tests {
     fn preserves_results_byte_for_byte() {
         let text =
             r#"{"jsonrpc":"2.0","id":7,"result":{"z":1e2,"big":1234567890123456789012345678901234567890}}"#;
-        let Ok(Incoming::Response { id: 7, outcome: Ok(result) }) = read(&Bytes::from(text)) else {
+        let Ok(ServerMessage::Response { id: 7, outcome: Ok(result) }) = read(&Bytes::from(text)) else {
             panic!()
         };
         assert_eq!(result.get(), r#"{"z":1e2,"big":1234567890123456789012345678901234567890}"#);
@@ -398,7 +401,7 @@ mod tests {
                 "i".repeat(length)
             )))
         };
-        assert!(matches!(read_request(MAX_ID_BYTES - 2), Ok(Incoming::Request { .. })));
+        assert!(matches!(read_request(MAX_ID_BYTES - 2), Ok(ServerMessage::Request { .. })));
         assert!(matches!(read_request(MAX_ID_BYTES), Err(MessageError::Malformed { id: None, .. })));
     }
 
@@ -406,7 +409,7 @@ mod tests {
     fn deep_nesting_fails_the_matching_call() {
         let deep =
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
-        let Ok(Incoming::Response { id: 1, outcome: Err(error) }) = read(&Bytes::from(deep)) else {
+        let Ok(ServerMessage::Response { id: 1, outcome: Err(error) }) = read(&Bytes::from(deep)) else {
             panic!()
         };
         assert!(error.to_string().contains("nested 200000 deep"));

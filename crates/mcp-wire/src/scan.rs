@@ -18,16 +18,16 @@ const HIGH_BITS: u64 = ONES << 7;
 
 /// A position in a text.
 #[derive(Debug)]
-pub struct Scan<'a, K = IgnoreKeys> {
+pub struct JsonScanner<'a, K = IgnoreKeys> {
     text: &'a str,
     at: usize,
     keys: K,
 }
 
 /// A scanner that detects duplicate keys within an object.
-pub type CheckedScan<'a> = Scan<'a, DuplicateKeyDetector>;
+pub type CheckedJsonScanner<'a> = JsonScanner<'a, DuplicateKeyDetector>;
 
-impl CheckedScan<'_> {
+impl CheckedJsonScanner<'_> {
     /// Whether a scanned object has a duplicate key.
     #[inline]
     pub fn has_duplicate_key(&self) -> bool {
@@ -35,7 +35,7 @@ impl CheckedScan<'_> {
     }
 }
 
-impl<'a> Scan<'a> {
+impl<'a> JsonScanner<'a> {
     /// At the start of a text, ignoring duplicate keys.
     #[inline]
     pub fn new(text: &'a str) -> Self {
@@ -43,7 +43,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-impl<'a, K: KeyObserver> Scan<'a, K> {
+impl<'a, K: KeyObserver> JsonScanner<'a, K> {
     /// At the start of a text.
     #[inline]
     pub fn over(text: &'a str) -> Self {
@@ -284,7 +284,7 @@ impl<'a, K: KeyObserver> Scan<'a, K> {
 /// Whether the object in a text has a member of that name; `None` for unusual input.
 #[inline]
 pub fn has_member(text: &str, name: &str) -> Option<bool> {
-    let (mut scan, mut found) = (Scan::new(text), false);
+    let (mut scan, mut found) = (JsonScanner::new(text), false);
     scan.members(|scan, member| {
         found |= member == name;
         scan.skip()
@@ -295,7 +295,7 @@ pub fn has_member(text: &str, name: &str) -> Option<bool> {
 /// Whether the text needs no escapes in a JSON string.
 #[inline]
 pub fn is_plain(text: &str) -> bool {
-    Scan::new(text).skip_to_special().is_none()
+    JsonScanner::new(text).skip_to_special().is_none()
 }
 
 /// The scanned value as a `RawValue`, without parsing it again.

@@ -6,7 +6,7 @@ use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::era::MODERN;
 use toolhub_mcp_wire::headers::{METHOD_HEADER, PROTOCOL_VERSION};
 use toolhub_mcp_wire::jsonrpc;
-use toolhub_mcp_wire::jsonrpc::{Meta, Modern, RequestContent};
+use toolhub_mcp_wire::jsonrpc::{ModernMeta, RequestContent, RequestMeta};
 use url::Url;
 
 use crate::binding::IssuerPolicy;
@@ -55,9 +55,9 @@ pub(crate) async fn fetch_challenge(
 ) -> Result<Option<Challenge>, OAuthError> {
     let version = MODERN[0];
     let content = RequestContent { method: "server/discover", call: None, params: &RawObject::default() };
-    let meta = Meta {
-        modern: Some(Modern { version, capabilities: RawJson::empty_object(), log_level: None }),
-        ..Meta::default()
+    let meta = RequestMeta {
+        modern: Some(ModernMeta { version, capabilities: RawJson::empty_object(), log_level: None }),
+        ..RequestMeta::default()
     };
     let request = fetch
         .post(server)?

@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::McpError;
-use toolhub_mcp_wire::jsonrpc::{self, Incoming, MessageError};
+use toolhub_mcp_wire::jsonrpc::{self, MessageError, ServerMessage};
 
 use super::dynamic_threshold_semaphore::DynamicThresholdSemaphore;
 use super::{OutgoingRequest, RequestObserver, ServerMessageHandler, progress_token};
@@ -213,7 +213,7 @@ impl<O: MessageSink> Mux<O> {
             return None;
         }
         match jsonrpc::read(message) {
-            Ok(Incoming::Response { id, outcome }) => match self.shared.take(id) {
+            Ok(ServerMessage::Response { id, outcome }) => match self.shared.take(id) {
                 Some(pending) => {
                     let _ = pending.reply.send(outcome);
                 }
@@ -222,17 +222,19 @@ impl<O: MessageSink> Mux<O> {
                         .report_anomaly(format!("an answer to request {id}, for which no call is pending"));
                 }
             },
-            Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
+            Ok(ServerMessage::Notification { method, params }) if method == "notifications/progress" => {
                 if let Some(params) = params
                     && let Some(listener) = self.listener_of(&params)
                 {
                     listener.progress(&params);
                 }
             }
-            Ok(Incoming::Notification { method, params }) => {
+            Ok(ServerMessage::Notification { method, params }) => {
                 self.inbox.notification(&method, params.as_ref(), None);
             }
-            Ok(Incoming::Request { id, method, params }) => self.answer_server_request(id, method, params),
+            Ok(ServerMessage::Request { id, method, params }) => {
+                self.answer_server_request(id, method, params)
+            }
             Err(MessageError::NotJsonRpc) => {
                 let text: String = String::from_utf8_lossy(message).chars().take(200).collect();
                 self.inbox.report_anomaly(format!("a line that is no message: {text}"));
@@ -288,7 +290,7 @@ impl<O: MessageSink> Mux<O> {
     /// Fails the request whose message was rejected; other rejected messages are only logged.
     pub(crate) fn fail_rejected(&self, message: &str, error: McpError) {
         let id = match jsonrpc::read(&Bytes::copy_from_slice(message.as_bytes())) {
-            Ok(Incoming::Request { id, .. }) => id.decode().ok(),
+            Ok(ServerMessage::Request { id, .. }) => id.decode().ok(),
             _ => None,
         };
         match id.and_then(|id: u64| self.shared.take(id)) {

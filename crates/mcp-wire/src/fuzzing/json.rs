@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use toolhub_core::RawJson;
 use toolhub_core::json::{KeyProblem, MAX_DEPTH, canonical, pretty, too_deep};
 
-use crate::scan::{Scan, has_member, is_plain};
+use crate::scan::{JsonScanner, has_member, is_plain};
 
 /// The maximum nesting depth of the scanner.
 const SCANNED_DEPTH: usize = 64;
@@ -86,7 +86,7 @@ pub fn repeated_key(text: &str) -> Option<String> {
 pub fn json_members(data: &[u8]) {
     let text = &*String::from_utf8_lossy(data);
     let slow = serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get);
-    let mut scan = Scan::new(text);
+    let mut scan = JsonScanner::new(text);
     let fast = scan.value().filter(|_| scan.is_at_end());
     assert!(fast == slow || (fast.is_none() && depth(text) > SCANNED_DEPTH), "{fast:?} {slow:?}");
     scanned_members(text);
@@ -121,7 +121,7 @@ fn exceeds_max_depth(text: &str) -> bool {
 }
 
 fn scanned_members(text: &str) {
-    let (mut scan, mut found) = (Scan::new(text), Vec::new());
+    let (mut scan, mut found) = (JsonScanner::new(text), Vec::new());
     let walked = scan.members(|scan, name| {
         found.push((name.to_owned(), scan.value()?.to_owned()));
         Some(())

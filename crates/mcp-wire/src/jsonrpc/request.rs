@@ -26,18 +26,18 @@ pub struct RequestContent<'a> {
 
 /// The `_meta` of a request.
 #[derive(Debug, Default)]
-pub struct Meta<'a> {
+pub struct RequestMeta<'a> {
     /// The members that the client sent.
     pub forwarded: Cow<'a, RawObject>,
     /// The members of a modern request.
-    pub modern: Option<Modern<'a>>,
+    pub modern: Option<ModernMeta<'a>>,
     /// The progress token.
     pub progress: Option<u64>,
 }
 
 /// The `_meta` members of a modern request (2026-07-28, basic/index: `_meta`).
 #[derive(Debug)]
-pub struct Modern<'a> {
+pub struct ModernMeta<'a> {
     /// The protocol version.
     pub version: &'a str,
     /// The client capabilities.
@@ -50,7 +50,7 @@ pub struct Modern<'a> {
 static CLIENT_MEMBERS: LazyLock<String> =
     LazyLock::new(|| format!(r#","{INFO}":{CLIENT_INFO},"{CAPABILITIES}":"#));
 
-impl Meta<'_> {
+impl RequestMeta<'_> {
     fn is_empty(&self) -> bool {
         self.forwarded.is_empty() && self.modern.is_none() && self.progress.is_none()
     }
@@ -58,7 +58,7 @@ impl Meta<'_> {
     /// Whether it sets a member of that name itself, also for a server that ignores the case of keys.
     fn sets_member(&self, name: &str) -> bool {
         let is = |own: &str| name.eq_ignore_ascii_case(own);
-        let of_modern = |modern: &Modern<'_>| {
+        let of_modern = |modern: &ModernMeta<'_>| {
             [VERSION, INFO, CAPABILITIES].into_iter().any(is) || (modern.log_level.is_some() && is(LOG_LEVEL))
         };
         self.modern.as_ref().is_some_and(of_modern) || (self.progress.is_some() && is(PROGRESS_TOKEN))
@@ -67,7 +67,7 @@ impl Meta<'_> {
     fn write(&self, text: &mut String) {
         let mut comma = false;
         write_members(text, self.forwarded.iter().filter(|(name, _)| !self.sets_member(name)), &mut comma);
-        if let Some(Modern { version, capabilities, log_level }) = &self.modern {
+        if let Some(ModernMeta { version, capabilities, log_level }) = &self.modern {
             write_plain_name(text, VERSION, &mut comma);
             write_text(text, version);
             text.push_str(&CLIENT_MEMBERS);
@@ -85,7 +85,7 @@ impl Meta<'_> {
 }
 
 /// Serializes a request with its params and `_meta`. Raw values are copied unchanged, including line breaks.
-pub fn request(id: u64, content: RequestContent<'_>, meta: &Meta<'_>) -> String {
+pub fn request(id: u64, content: RequestContent<'_>, meta: &RequestMeta<'_>) -> String {
     let RequestContent { method, call, params } = content;
     let mut text =
         String::with_capacity(BASE_CAPACITY + call.map_or(0, |(_, arguments)| arguments.get().len()));
@@ -163,11 +163,11 @@ mod tests {
         let params = RawObject::default().with("a", RawJson::parse("[1,\n 2e0]").unwrap());
         let content = |method: &'static str| RequestContent { method, call: None, params: &params };
         assert_eq!(
-            request(1, content("m"), &Meta::default()),
+            request(1, content("m"), &RequestMeta::default()),
             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"a\":[1,\n 2e0]}}"
         );
         let forwarded = Cow::Owned(RawObject::default().with("quo\"te", 1));
-        let meta = Meta { forwarded, ..Meta::default() };
+        let meta = RequestMeta { forwarded, ..RequestMeta::default() };
         assert_eq!(
             request(
                 20,
@@ -190,7 +190,7 @@ mod tests {
         let content =
             RequestContent { method: "tools/call", call: Some(("a \"b\"", &arguments)), params: &params };
         assert_eq!(
-            request(0, content, &Meta { progress: Some(0), ..Meta::default() }),
+            request(0, content, &RequestMeta { progress: Some(0), ..RequestMeta::default() }),
             concat!(
                 r#"{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"a \"b\"","arguments":{"n":1e2},"#,
                 r#""requestState":"s","_meta":{"progressToken":0}}}"#
@@ -198,12 +198,12 @@ mod tests {
         );
         let forwarded = RawObject::default().with("k", 1).with(VERSION, "old").with(PROGRESS_TOKEN, "theirs");
         let modern = |log_level| {
-            Some(Modern { version: "2026-07-28", capabilities: RawJson::empty_object(), log_level })
+            Some(ModernMeta { version: "2026-07-28", capabilities: RawJson::empty_object(), log_level })
         };
         let forwarded = forwarded.with(LOG_LEVEL, "debug");
         let level = RawJson::from("error");
         let (forwarded, modern) = (Cow::Owned(forwarded), modern(Some(level)));
-        let text = request(7, content, &Meta { forwarded, modern, progress: Some(7) });
+        let text = request(7, content, &RequestMeta { forwarded, modern, progress: Some(7) });
         let meta = RawJson::parse(text).unwrap().value()["params"]["_meta"].clone();
         let names: Vec<&str> = meta.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(names, ["k", VERSION, INFO, CAPABILITIES, LOG_LEVEL, PROGRESS_TOKEN]);

@@ -9,7 +9,7 @@ use super::*;
 use json_text::{any_text, broken};
 
 fn scan_value(text: &str) -> Option<&str> {
-    let mut scan = Scan::new(text);
+    let mut scan = JsonScanner::new(text);
     let value = scan.value()?;
     scan.is_at_end().then_some(value)
 }

@@ -2,7 +2,7 @@
 //! block; a head that is identical except for the value of `Content-Length` skips parsing and the access check.
 
 use bytes::Bytes;
-use toolhub_http1::{Incomplete, MAX_CACHED_HEAD, RequestHead};
+use toolhub_http1::{IncompleteHead, MAX_CACHED_HEAD, RequestHead};
 use toolhub_mcp_gateway::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
 
 use crate::routes::mcp;
@@ -90,8 +90,8 @@ impl ParsedHead {
             Ok((_, body)) if body > MAX_BODY => ParseOutcome::Unsupported,
             Ok((head, body)) if bytes.len() - head < body => ParseOutcome::Incomplete(Missing::Body),
             Ok((head, body)) => ParseOutcome::Complete(Lengths { head, body }),
-            Err(Incomplete::MoreNeeded) => ParseOutcome::Incomplete(Missing::Head),
-            Err(Incomplete::Unsupported) => ParseOutcome::Unsupported,
+            Err(IncompleteHead::MoreNeeded) => ParseOutcome::Incomplete(Missing::Head),
+            Err(IncompleteHead::Unsupported) => ParseOutcome::Unsupported,
         }
     }
 
@@ -101,7 +101,7 @@ impl ParsedHead {
     }
 
     /// Parses and caches the head at the start of `bytes`. Returns its length and that of the body.
-    fn parse(bytes: &[u8], cached: &mut Option<Self>) -> Result<(usize, usize), Incomplete> {
+    fn parse(bytes: &[u8], cached: &mut Option<Self>) -> Result<(usize, usize), IncompleteHead> {
         let (head, length, body) = RequestHead::parse(bytes, START)?;
         let text_position = |name: &str| {
             let index = head.position(name)?;

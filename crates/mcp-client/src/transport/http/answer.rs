@@ -11,7 +11,7 @@ use toolhub_core::RawJson;
 use toolhub_core::error::Effect;
 use toolhub_core::event_stream::{SseEvent, SseParser};
 use toolhub_mcp_wire::McpError;
-use toolhub_mcp_wire::jsonrpc::{self, Incoming, MessageError};
+use toolhub_mcp_wire::jsonrpc::{self, MessageError, ServerMessage};
 use toolhub_oauth::{ResponseTo, is_unprocessed};
 use url::Url;
 
@@ -197,19 +197,19 @@ impl HttpInner {
     fn receive(self: &Arc<Self>, message: &Bytes, awaited: Option<AwaitedRequest<'_>>) -> ReceivedMessage {
         let id = awaited.map(|awaited| awaited.id);
         match jsonrpc::read(message) {
-            Ok(Incoming::Response { id: answered, outcome }) if Some(answered) == id => {
+            Ok(ServerMessage::Response { id: answered, outcome }) if Some(answered) == id => {
                 return ReceivedMessage::Answer(outcome);
             }
             // The GET stream does not answer any request.
-            Ok(Incoming::Response { id: other, .. }) if awaited.is_none() => {
+            Ok(ServerMessage::Response { id: other, .. }) if awaited.is_none() => {
                 self.inbox.report_anomaly(format!("an answer to request {other} where it does not belong"));
             }
-            Ok(Incoming::Response { id: other, .. }) => {
+            Ok(ServerMessage::Response { id: other, .. }) => {
                 let detail = format!("an answer to request {other} where it does not belong");
                 self.inbox.report_anomaly(detail.clone());
                 return ReceivedMessage::Mismatch(McpError::unreadable(detail));
             }
-            Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
+            Ok(ServerMessage::Notification { method, params }) if method == "notifications/progress" => {
                 let listener = awaited.and_then(|awaited| awaited.listener);
                 if let (Some(params), Some(listener)) = (params, listener)
                     && progress_token(&params) == id
@@ -217,10 +217,10 @@ impl HttpInner {
                     listener.progress(&params);
                 }
             }
-            Ok(Incoming::Notification { method, params }) => {
+            Ok(ServerMessage::Notification { method, params }) => {
                 self.inbox.notification(&method, params.as_ref(), id);
             }
-            Ok(Incoming::Request { id: server_request_id, method, params }) => {
+            Ok(ServerMessage::Request { id: server_request_id, method, params }) => {
                 self.answer_server_request(server_request_id, method, params, id);
             }
             // Only one request is answered here, so an invalid message counts as its answer.

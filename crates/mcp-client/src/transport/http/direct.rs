@@ -22,7 +22,7 @@ use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::read_buffer::with_read_buffer;
 use toolhub_core::write_buffer::WriteBuffer;
-use toolhub_http1::{CachedResponse, Framing, FramingError, Part, ResponseHead, write_content_length};
+use toolhub_http1::{BodyPart, CachedResponse, Framing, FramingError, ResponseHead, write_content_length};
 use toolhub_mcp_wire::McpError;
 use toolhub_oauth::http_client::root_cause;
 use url::Url;
@@ -221,9 +221,9 @@ impl HttpConnection {
         let mut bytes = BytesMut::new();
         loop {
             match framing.take(&mut self.unread).map_err(unreadable)? {
-                Part::Data(data) => bytes.extend_from_slice(&data),
-                Part::End => return Ok(bytes.freeze()),
-                Part::Wait => match self.read_more().await.map_err(|error| lost(&error))? {
+                BodyPart::Data(data) => bytes.extend_from_slice(&data),
+                BodyPart::End => return Ok(bytes.freeze()),
+                BodyPart::Wait => match self.read_more().await.map_err(|error| lost(&error))? {
                     true => {}
                     false if framing.ends_with_connection() => return Ok(bytes.freeze()),
                     false => return Err(lost(&unexpected_eof())),
@@ -269,9 +269,9 @@ impl hyper::body::Body for StreamingBody {
         loop {
             let Some(connection) = &mut streaming_body.connection else { return Poll::Ready(None) };
             match streaming_body.framing.take(&mut connection.unread) {
-                Ok(Part::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
-                Ok(Part::End) => return streaming_body.finish(),
-                Ok(Part::Wait) => {}
+                Ok(BodyPart::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Ok(BodyPart::End) => return streaming_body.finish(),
+                Ok(BodyPart::Wait) => {}
                 Err(FramingError(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
             }
             match ready!(pin!(connection.read_more()).poll(context)) {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use toolhub_access::{AccessResource, Action, Decision, PermissionCache, Permissions, RuleSet, RuleSpec};
-use toolhub_core::principal::{Origin, PrincipalKind};
+use toolhub_core::principal::{PrincipalKind, PrincipalOrigin};
 use toolhub_core::{Principal, RawJson, Role, Source};
 
 const RULES: usize = 10_000;
@@ -122,7 +122,7 @@ fn measure(name: &str, count: usize, run: &dyn Fn(usize)) {
 
 fn principal(number: usize) -> Principal {
     let issuer = "https://idp.example".to_owned();
-    let origin = Origin::Oidc { issuer, subject: format!("user{number}") };
+    let origin = PrincipalOrigin::Oidc { issuer, subject: format!("user{number}") };
     let mut principal = Principal::new(origin, PrincipalKind::Person);
     principal.roles = Role::Caller.into();
     principal.groups = (0..3).map(|group| format!("group{}", (number + group * 17) % 50)).collect();

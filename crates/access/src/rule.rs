@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use toolhub_core::lang::{Lang, Localize};
-use toolhub_core::principal::{LOCAL, Origin};
+use toolhub_core::principal::{LOCAL, PrincipalOrigin};
 use toolhub_core::{Hints, Principal, Roles};
 
 use crate::argument_schema::{ArgumentSchema, Arguments, Verdict};
@@ -84,7 +84,7 @@ impl<'a> PreparedPrincipal<'a> {
         let name = |text: &'a str| FoldedName::new(Cow::Borrowed(text));
         Self {
             principal,
-            is_local: principal.origin == Origin::Local,
+            is_local: principal.origin == PrincipalOrigin::Local,
             id: name(principal.id()),
             groups: principal.groups.iter().map(|group| name(group)).collect(),
         }
@@ -172,7 +172,7 @@ impl Rule {
 
     /// The scopes that the principal's token lacks. Only access tokens have scopes.
     pub(crate) fn missing_scopes(&self, principal: &Principal) -> Vec<Arc<str>> {
-        if self.effect == RuleEffect::Forbid || !matches!(principal.origin, Origin::Oidc { .. }) {
+        if self.effect == RuleEffect::Forbid || !matches!(principal.origin, PrincipalOrigin::Oidc { .. }) {
             return Vec::new();
         }
         let lacks = |scope: &&Arc<str>| !principal.scopes.iter().any(|held| **held == ***scope);

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use jiff::civil::Date;
 use toolhub_core::lang::{Lang, LocalizedText};
-use toolhub_core::model::{ChatRequest, LanguageModel, Message, ReplyListener, Usage};
-use toolhub_core::outcome::Verification;
+use toolhub_core::model::{ChatMessage, ChatRequest, LanguageModel, ReplyListener, TokenUsage};
+use toolhub_core::outcome::OutcomeVerification;
 use toolhub_core::shell;
 use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 use toolhub_planner::exceeds_limits;
@@ -60,7 +60,7 @@ pub struct AgentRequest<'a> {
     /// The text of the request.
     pub request: &'a str,
     /// The earlier messages, oldest first.
-    pub before: &'a [Message],
+    pub before: &'a [ChatMessage],
     /// The current date.
     pub today: Date,
 }
@@ -264,7 +264,7 @@ impl Agent<'_> {
         chat.max_tokens = self.max_tokens;
         chat.messages = messages(agent_request);
         if !steps.is_empty() {
-            chat.messages.push(Message::User(known));
+            chat.messages.push(ChatMessage::User(known));
         }
         match model_session.ask(chat, LocalizedText::new("the answer", "作答")).await {
             Ok(reply) if !reply.text.trim().is_empty() => self.build_answer(
@@ -354,7 +354,7 @@ impl Agent<'_> {
             &self.agent_context.allowlist,
             lang,
         ) {
-            let verification = Verification { verified: true, confidence: 1.0, issues: Vec::new() };
+            let verification = OutcomeVerification { verified: true, confidence: 1.0, issues: Vec::new() };
             return Answer {
                 text,
                 steps: Vec::new(),
@@ -362,7 +362,7 @@ impl Agent<'_> {
                 success: true,
                 failures: Vec::new(),
                 model: None,
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
                 rounds: 0,
                 notes,
             };
@@ -392,10 +392,10 @@ impl Agent<'_> {
         };
         let success = !steps.is_empty() && steps.iter().all(StepResult::success) && !plan.is_withheld();
         let verification = match nothing {
-            true => Verification { verified: false, confidence: 0.05, issues: Vec::new() },
+            true => OutcomeVerification { verified: false, confidence: 0.05, issues: Vec::new() },
             false => verified(&steps, &plan),
         };
-        let usage = Usage::default();
+        let usage = TokenUsage::default();
         Answer { text, steps, verification, success, failures, model: None, usage, rounds: 0, notes }
     }
 
@@ -478,25 +478,25 @@ impl Agent<'_> {
 }
 
 /// Earlier requests with their answers, oldest first.
-fn exchanges(before: &[Message]) -> Vec<toolhub_planner::Exchange<'_>> {
+fn exchanges(before: &[ChatMessage]) -> Vec<toolhub_planner::Exchange<'_>> {
     let mut found: Vec<toolhub_planner::Exchange<'_>> = Vec::new();
     for message in before {
         match message {
-            Message::User(request) => found.push(toolhub_planner::Exchange { request, answer: "" }),
-            Message::Assistant { text, .. } => {
+            ChatMessage::User(request) => found.push(toolhub_planner::Exchange { request, answer: "" }),
+            ChatMessage::Assistant { text, .. } => {
                 if let Some(last) = found.last_mut() {
                     last.answer = text;
                 }
             }
-            Message::Tool { .. } => {}
+            ChatMessage::Tool { .. } => {}
         }
     }
     found
 }
 
-fn messages(agent_request: AgentRequest<'_>) -> Vec<Message> {
+fn messages(agent_request: AgentRequest<'_>) -> Vec<ChatMessage> {
     let mut messages = agent_request.before.to_vec();
-    messages.push(Message::User(agent_request.request.to_owned()));
+    messages.push(ChatMessage::User(agent_request.request.to_owned()));
     messages
 }
 

@@ -2,8 +2,8 @@
 
 use toolhub_core::json::canonical;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::model::Usage;
-use toolhub_core::outcome::Verification;
+use toolhub_core::model::TokenUsage;
+use toolhub_core::outcome::OutcomeVerification;
 use toolhub_core::{RawJson, RawObject};
 use toolhub_planner::plan::Plan;
 
@@ -23,7 +23,7 @@ pub struct Answer {
     /// The results of the steps.
     pub steps: Vec<StepResult>,
     /// Result of the verification.
-    pub verification: Verification,
+    pub verification: OutcomeVerification,
     /// Whether the request was answered.
     pub success: bool,
     /// Failures and missing parts, as text. The text of an answer by rules ends with these lines.
@@ -31,7 +31,7 @@ pub struct Answer {
     /// The name of the model that wrote the answer; `None` if rules did.
     pub model: Option<String>,
     /// Tokens used by the model.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Number of requests to the model.
     pub rounds: u32,
     /// Remarks for the user, for example why the model was not used.
@@ -70,7 +70,7 @@ impl Answer {
 }
 
 /// Verifies all steps together: the lowest confidence counts, and each failure is an issue.
-pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
+pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> OutcomeVerification {
     let mut issues: Vec<LocalizedText> = Vec::new();
     let mut confidence: f64 = if steps.is_empty() { 0.5 } else { 0.95 };
     for step in steps {
@@ -96,11 +96,11 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
     }
     confidence -= FAILURE_COST * (plan.problems.len() + plan.withheld.len() + plan.unserved.len()) as f64;
     let confidence = (confidence.clamp(0.05, 0.95) * 100.0).round() / 100.0;
-    Verification { verified: issues.is_empty(), confidence, issues }
+    OutcomeVerification { verified: issues.is_empty(), confidence, issues }
 }
 
 /// Compares the model's answer with the results: a number that occurs neither in the request nor in a result may be invented.
-pub(crate) fn check_text(found: &mut Verification, answer: &str, request: &str, steps: &[StepResult]) {
+pub(crate) fn check_text(found: &mut OutcomeVerification, answer: &str, request: &str, steps: &[StepResult]) {
     if steps.is_empty() {
         // No tool result supports the answer.
         found.verified = false;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use toolhub_core::lang::{Lang, LocalizedText};
-use toolhub_core::model::{ChatRequest, Message};
+use toolhub_core::model::{ChatMessage, ChatRequest};
 use toolhub_core::{RawJson, RawObject, ToolName};
 
 use crate::agent_context::AgentContext;
@@ -27,7 +27,7 @@ pub(crate) async fn plan(
     session: &ModelSession<'_>,
     agent_context: &AgentContext<'_>,
     system: String,
-    messages: Vec<Message>,
+    messages: Vec<ChatMessage>,
 ) -> Result<Plan, PlanError> {
     let mut chat = ChatRequest::new(system);
     chat.messages = messages;

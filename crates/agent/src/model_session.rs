@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, ModelError, ReplyListener, Usage};
+use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, ModelError, ReplyListener, TokenUsage};
 use toolhub_core::{EventKind, EventSink};
 
 use crate::agent_context::{AgentContext, Budget};
@@ -46,7 +46,7 @@ pub(crate) struct ModelSession<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 struct BudgetUsage {
     rounds: u32,
-    usage: Usage,
+    usage: TokenUsage,
 }
 
 impl<'a> ModelSession<'a> {
@@ -71,7 +71,7 @@ impl<'a> ModelSession<'a> {
     }
 
     /// Token usage so far.
-    pub(crate) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> TokenUsage {
         self.spent().usage
     }
 
@@ -150,7 +150,7 @@ impl<'a> ModelSession<'a> {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, usage: Usage) {
+    fn count(&self, usage: TokenUsage) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.rounds += 1;
         spent.usage.input += usage.input;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::outcome::Verification;
+use toolhub_core::outcome::OutcomeVerification;
 use toolhub_core::{Outcome, RawJson, RawObject, Source, ToolName, ToolOutput, meta_keys};
 
 use toolhub_planner::plan::StepId;
@@ -28,7 +28,7 @@ pub struct StepResult {
     /// The error, if the step failed.
     pub error: Option<LocalizedText>,
     /// Result of the verification, if one was made.
-    pub verification: Option<Verification>,
+    pub verification: Option<OutcomeVerification>,
     /// Duration of the step.
     pub took: Duration,
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use toolhub_core::lang::{Localize as _, LocalizedText};
 use toolhub_core::model::{
-    ChatReply, ChatRequest, Message, ModelCall, OfferedTool, StopReason, ToolChoice, ToolPresentation,
+    ChatMessage, ChatReply, ChatRequest, ModelCall, OfferedTool, StopReason, ToolChoice, ToolPresentation,
 };
 use toolhub_core::{CallId, EventKind, RUN_SCRIPT, RawObject, ToolCall, ToolName};
 use toolhub_planner::plan::{Complexity, Step, StepId};
@@ -69,7 +69,7 @@ pub(crate) async fn run_tool_loop(
             chat.choice = ToolChoice::Forbidden;
             // Some models ignore `tool_choice`: state it in a message as well.
             if !steps.is_empty() {
-                chat.messages.push(Message::User(final_answer_instruction(request).to_owned()));
+                chat.messages.push(ChatMessage::User(final_answer_instruction(request).to_owned()));
             }
         }
         let reply = match session.ask(chat.clone(), purpose()).await {
@@ -139,10 +139,10 @@ fn with_script(mut reply: ChatReply, chat: &ChatRequest) -> ChatReply {
 }
 
 /// Whether a message that the model did not write contains the code.
-fn repeats(message: &Message, code: &str) -> bool {
+fn repeats(message: &ChatMessage, code: &str) -> bool {
     match message {
-        Message::User(text) | Message::Tool { text, .. } => text.contains(code.trim()),
-        Message::Assistant { .. } => false,
+        ChatMessage::User(text) | ChatMessage::Tool { text, .. } => text.contains(code.trim()),
+        ChatMessage::Assistant { .. } => false,
     }
 }
 
@@ -182,7 +182,7 @@ async fn answer_calls(
     let calls: Vec<ModelCall> = reply.calls.into_iter().take(MAX_CALLS_PER_REPLY).collect();
     let ids: Vec<(CallId, ToolName)> =
         calls.iter().map(|call| (call.id.clone(), call.tool.clone())).collect();
-    chat.messages.push(Message::Assistant { text: reply.text, calls: calls.clone() });
+    chat.messages.push(ChatMessage::Assistant { text: reply.text, calls: calls.clone() });
     let first = steps.len() + 1;
     let planned_calls: Vec<PlannedCall> =
         calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
@@ -206,13 +206,13 @@ async fn answer_calls(
         if steps.iter().any(|before| same_call(before, result)) {
             text.push_str(repeated_call_note(request));
         }
-        chat.messages.push(Message::Tool { call, tool, text, failed });
+        chat.messages.push(ChatMessage::Tool { call, tool, text, failed });
     }
     steps.extend(results);
     if !reply.unreadable.is_empty() {
         let wrong: Vec<String> =
             reply.unreadable.iter().map(|text| text.localize(agent_context.lang)).collect();
-        chat.messages.push(Message::User(wrong.join("\n")));
+        chat.messages.push(ChatMessage::User(wrong.join("\n")));
     }
 }
 

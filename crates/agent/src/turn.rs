@@ -5,7 +5,7 @@
 use toolhub_core::RawJson;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::{
-    ChatRequest, Message, ModelCall, OfferedTool, ReplyListener, StopReason, ToolChoice, Usage,
+    ChatMessage, ChatRequest, ModelCall, OfferedTool, ReplyListener, StopReason, TokenUsage, ToolChoice,
 };
 use toolhub_planner::plan::Plan;
 
@@ -20,11 +20,11 @@ use crate::tool_loop::{Conversation, LoopResult, run, run_tool_loop, step};
 #[derive(Debug)]
 pub struct TurnRequest<'a> {
     /// The messages before the approved calls, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// Calls of the last message that the client has approved, and that run first.
     pub approved: Vec<ModelCall>,
     /// The messages after the approved calls.
-    pub after: Vec<Message>,
+    pub after: Vec<ChatMessage>,
     /// Functions that the client runs.
     pub client_tools: &'a [OfferedTool],
     /// Whether the model must call a tool.
@@ -53,7 +53,7 @@ pub struct TurnResult {
     /// The name of the model; `None` if rules answered.
     pub model: Option<String>,
     /// Tokens used by the model.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 /// Why a turn ended early.
@@ -69,11 +69,11 @@ impl Agent<'_> {
     /// Takes a turn. `listener` receives the text of the model while it is streamed. Without a model, rules answer the last
     /// message of the user. A model that fails is not replaced by rules.
     pub async fn take_turn(&self, turn: TurnRequest<'_>, listener: ReplyListener<'_>) -> TurnResult {
-        let users = |message: &Message| matches!(message, Message::User(_));
+        let users = |message: &ChatMessage| matches!(message, ChatMessage::User(_));
         let request =
             turn.after.iter().rev().chain(turn.messages.iter().rev()).find(|message| users(message));
         let request = match request {
-            Some(Message::User(text)) => text.clone(),
+            Some(ChatMessage::User(text)) => text.clone(),
             _ => String::new(),
         };
         let TurnRequest { mut messages, approved, after, .. } = turn;
@@ -82,7 +82,7 @@ impl Agent<'_> {
             let (id, tool) = (call.id.clone(), call.tool.clone());
             let result = run(&self.agent_context, step(steps.len() + 1, call), &request).await;
             let text = render_result(&result, self.agent_context.lang);
-            messages.push(Message::Tool { call: id, tool, text, failed: !result.success() });
+            messages.push(ChatMessage::Tool { call: id, tool, text, failed: !result.success() });
             steps.push(result);
         }
         let is_answered = after.is_empty() && !steps.is_empty();
@@ -124,7 +124,7 @@ impl Agent<'_> {
     /// The turn without a model. Approved calls are an answer by themselves, unless a message follows them.
     async fn turn_by_rules(
         &self,
-        mut messages: Vec<Message>,
+        mut messages: Vec<ChatMessage>,
         request: String,
         mut steps: Vec<StepResult>,
         is_answered: bool,
@@ -132,7 +132,7 @@ impl Agent<'_> {
         let rules_text = if is_answered {
             composed(&Plan::default(), &steps, self.agent_context.lang).text()
         } else {
-            let last = messages.iter().rposition(|message| matches!(message, Message::User(_)));
+            let last = messages.iter().rposition(|message| matches!(message, ChatMessage::User(_)));
             messages.truncate(last.unwrap_or_default());
             let request = AgentRequest { request: &request, before: &messages, today: crate::today() };
             let answer = self.answer_by_rules(request, Vec::new()).await;
@@ -146,7 +146,7 @@ impl Agent<'_> {
             stop: StopReason::End,
             failure: None,
             model: None,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         }
     }
 }

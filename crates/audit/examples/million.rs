@@ -9,7 +9,7 @@ use toolhub_audit::{
     CallFields, Chain, Checkpoint, CheckpointKind, LogEnd, LogEvidence, LogId, PendingRecords, SigningKey,
     TrustedKeys, verify,
 };
-use toolhub_core::call_log::Status;
+use toolhub_core::call_log::CallStatus;
 
 fn main() {
     let key = SigningKey::from_text(&SigningKey::generate().expect("random numbers")).expect("a key");
@@ -26,7 +26,7 @@ fn main() {
                 record: &record,
                 tool: "write_sheet",
                 arguments: r#"{"path":"a.xlsx","rows":[1,2,3]}"#,
-                status: Status::Succeeded,
+                status: CallStatus::Succeeded,
                 may_change: true,
                 rule: Some("rule 1"),
                 approver: None,

@@ -20,7 +20,7 @@
 
 use serde_json::{Value, json};
 use toolhub_core::audit::{AuditAction, ChangeKind, ChangedObject, HeldCallDecision};
-use toolhub_core::call_log::Status;
+use toolhub_core::call_log::CallStatus;
 use toolhub_core::hex;
 
 use crate::chain::{Hash, LogId};
@@ -106,9 +106,9 @@ fn parts(action: &AuditAction, principal: &str) -> OcsfParts {
             activity: if call.may_change { 99 } else { 2 },
             severity: 1,
             status: match call.status {
-                Status::Succeeded => SUCCESS,
-                Status::Failed => FAILURE,
-                Status::Unknown | Status::Running => UNKNOWN,
+                CallStatus::Succeeded => SUCCESS,
+                CallStatus::Failed => FAILURE,
+                CallStatus::Unknown | CallStatus::Running => UNKNOWN,
             },
             fields: json!({
                 "api": api(&call.tool, &call.sources.join(","), &call.record),

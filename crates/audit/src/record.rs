@@ -9,7 +9,7 @@ use toolhub_core::audit::{
     AuditAction, AuditEvent, AuditKind, CallEvent, ChangeEvent, ChangeKind, ChangedObject, HeldCallDecision,
     HeldCallEvent, LoginEvent, RefusalEvent, Sha256Digest, UseEvent,
 };
-use toolhub_core::call_log::Status;
+use toolhub_core::call_log::CallStatus;
 use toolhub_core::hex;
 
 use crate::encoding::{Reader, put_maybe_text, put_number, put_text};
@@ -97,7 +97,7 @@ pub struct CallFields<'a> {
     /// The arguments as they are stored.
     pub arguments: &'a str,
     /// The outcome.
-    pub status: Status,
+    pub status: CallStatus,
     /// Whether it may change state.
     pub may_change: bool,
     /// The rule that allowed it.
@@ -151,8 +151,8 @@ pub(crate) fn kind_code(kind: AuditKind) -> u8 {
     code(&AuditKind::ALL, kind)
 }
 
-fn status_code(status: Status) -> u8 {
-    code(&Status::ALL, status)
+fn status_code(status: CallStatus) -> u8 {
+    code(&CallStatus::ALL, status)
 }
 
 fn code<T: PartialEq + Copy>(all: &[T], value: T) -> u8 {
@@ -193,7 +193,7 @@ fn blank(kind: AuditKind) -> AuditAction {
             tool: String::new(),
             sources: Vec::new(),
             arguments_sha256: [0; 32],
-            status: Status::Unknown,
+            status: CallStatus::Unknown,
             may_change: false,
             rule: None,
             approver: None,
@@ -239,7 +239,7 @@ fn visit(action: &mut AuditAction, visitor: &mut impl Visitor) -> Option<()> {
             visitor.text("tool", &mut call.tool)?;
             visitor.texts("sources", &mut call.sources)?;
             visitor.digest("arguments_sha256", &mut call.arguments_sha256)?;
-            visitor.choice("status", &mut call.status, &Status::ALL.map(|one| (one, one.name())))?;
+            visitor.choice("status", &mut call.status, &CallStatus::ALL.map(|one| (one, one.name())))?;
             visitor.flag("may_change", &mut call.may_change)?;
             visitor.maybe_text("rule", &mut call.rule)?;
             visitor.maybe_text("approver", &mut call.approver)

@@ -11,7 +11,7 @@ use toolhub_audit::{
     verify_json_lines,
 };
 use toolhub_core::audit::{AuditAction, AuditEvent, LoginEvent};
-use toolhub_core::call_log::Status;
+use toolhub_core::call_log::CallStatus;
 
 fn key() -> SigningKey {
     SigningKey::from_text(&"1f".repeat(32)).unwrap()
@@ -61,7 +61,7 @@ fn push(pending: &mut PendingRecords, number: u64) {
             record: &record,
             tool: "write_sheet",
             arguments: r#"{"path":"a.xlsx"}"#,
-            status: Status::Succeeded,
+            status: CallStatus::Succeeded,
             may_change: number.is_multiple_of(2),
             rule: Some("rule 1"),
             approver: None,

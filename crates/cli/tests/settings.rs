@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use toolhub::ToolCall;
 use toolhub_core::call_log::{
-    CallEnd, CallHistory as _, CallLog as _, CallQuery, CallStart, RecordId, Status,
+    CallEnd, CallHistory as _, CallLog as _, CallQuery, CallStart, CallStatus, RecordId,
 };
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 use toolhub_store::SqliteStore;
@@ -45,7 +45,7 @@ fn old_call(age: Duration) -> (CallStart, CallEnd) {
     };
     let end = CallEnd {
         record,
-        status: Status::Succeeded,
+        status: CallStatus::Succeeded,
         took: Duration::from_millis(1),
         error: None,
         sources: vec![Source::Native],

@@ -1,7 +1,7 @@
 //! Conversion of OAuth settings, which clients write under different names.
 
 use serde_json::{Map, Value};
-use toolhub_core::{Grant, OAuthSpec, Secret};
+use toolhub_core::{GrantType, OAuthSpec, Secret};
 
 use crate::entry_builder::EntryBuilder;
 use crate::fields::Fields;
@@ -93,7 +93,7 @@ pub(crate) fn write(
     }
     put(entry, None, login.issuer.as_deref().map(Value::from), "issuer");
     put(entry, None, login.client_metadata_url.as_deref().map(Value::from), "client_metadata_url");
-    entry.leave_out_if(login.grant != Grant::AuthorizationCode, "oauth.grant");
+    entry.leave_out_if(login.grant != GrantType::AuthorizationCode, "oauth.grant");
     if !holder.is_empty() {
         entry.put(names.holder, holder);
     }

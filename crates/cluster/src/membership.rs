@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolhub_core::cluster::{ClusterStore, Member, MemberKind};
+use toolhub_core::cluster::{ClusterMember, ClusterStore, MemberKind};
 use toolhub_core::ports::StoreError;
 
 use crate::clock::DatabaseClock;
@@ -31,7 +31,7 @@ impl Membership {
     pub(crate) async fn store_sign_of_life(&self, state: MemberState) -> Result<(), StoreError> {
         let MemberState { labels, capacity, load, draining } = state;
         let asked = Instant::now();
-        let member = Member {
+        let member = ClusterMember {
             id: self.id.clone(),
             kind: self.kind,
             address: self.address.clone(),

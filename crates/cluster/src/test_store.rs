@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use toolhub_core::BoxFuture;
-use toolhub_core::cluster::{ClusterStore, HeldPlacement, InstanceKey, Member, Placement};
+use toolhub_core::cluster::{ClusterMember, ClusterStore, HeldPlacement, InstanceKey, Placement};
 use toolhub_core::ports::StoreError;
 
 use crate::clock::millis;
@@ -16,7 +16,7 @@ pub(crate) struct CountingStore {
 }
 
 impl ClusterStore for CountingStore {
-    fn beat(&self, _: Member) -> BoxFuture<'_, Result<i64, StoreError>> {
+    fn beat(&self, _: ClusterMember) -> BoxFuture<'_, Result<i64, StoreError>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Box::pin(async move { Ok(millis(now)) })
     }
@@ -25,7 +25,7 @@ impl ClusterStore for CountingStore {
         Box::pin(async { Ok(()) })
     }
 
-    fn members(&self, _: Duration) -> BoxFuture<'_, Result<Vec<Member>, StoreError>> {
+    fn members(&self, _: Duration) -> BoxFuture<'_, Result<Vec<ClusterMember>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 

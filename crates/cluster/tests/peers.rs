@@ -16,7 +16,7 @@ use toolhub_cluster::bus::{Bus, BusError, BusOptions};
 use toolhub_cluster::peer::{AnswerKind, PeerEnvelope, PeerParts, PeerService};
 use toolhub_cluster::{JoinOptions, Replica};
 use toolhub_core::BoxFuture;
-use toolhub_core::cluster::{ClusterStore, HeldPlacement, InstanceKey, Member, Placement};
+use toolhub_core::cluster::{ClusterMember, ClusterStore, HeldPlacement, InstanceKey, Placement};
 use toolhub_core::error::Effect;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::ReplicaId;
@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 struct Clock;
 
 impl ClusterStore for Clock {
-    fn beat(&self, _: Member) -> BoxFuture<'_, Result<i64, StoreError>> {
+    fn beat(&self, _: ClusterMember) -> BoxFuture<'_, Result<i64, StoreError>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         Box::pin(async move { Ok(i64::try_from(now).unwrap()) })
     }
@@ -37,7 +37,7 @@ impl ClusterStore for Clock {
         Box::pin(async { Ok(()) })
     }
 
-    fn members(&self, _: Duration) -> BoxFuture<'_, Result<Vec<Member>, StoreError>> {
+    fn members(&self, _: Duration) -> BoxFuture<'_, Result<Vec<ClusterMember>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 use toolhub_core::{Principal, Role};
 use url::form_urlencoded;
 
@@ -30,7 +30,7 @@ impl Permission {
         match self {
             Self::Authenticated => true,
             Self::AnyOf(needed) => needed.iter().any(|role| principal.roles.contains(*role)),
-            Self::LocalUser => principal.origin == Origin::Local,
+            Self::LocalUser => principal.origin == PrincipalOrigin::Local,
         }
     }
 }

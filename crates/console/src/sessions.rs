@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toolhub::Person;
 use toolhub_core::millis::duration_millis;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, StateEntry, StateKind};
+use toolhub_core::shared_state::{EntryFilter, EntryReplacement, NewEntry, StateEntry, StateKind};
 use toolhub_core::{RawJson, Secret};
 use toolhub_server::hash_of;
 
@@ -159,7 +159,7 @@ impl SharedSessions {
         let Some((entry, session)) = self.find(token).await? else { return Ok(None) };
         let (owner, now) = (session.owner(), now_ms());
         if now.saturating_sub(session.used_ms) >= duration_millis(USE_INTERVAL) {
-            let change = Replacement {
+            let change = EntryReplacement {
                 kind: KIND,
                 id: entry.id,
                 expected: entry.revision,

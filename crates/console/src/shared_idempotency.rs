@@ -9,7 +9,9 @@ use toolhub::Hub;
 use toolhub_core::RawJson;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::shared_state::{NewEntry, Replacement, ReplicaId, Revision, StateEntry, StateKind};
+use toolhub_core::shared_state::{
+    EntryReplacement, EntryRevision, NewEntry, ReplicaId, StateEntry, StateKind,
+};
 use toolhub_server::hash_of;
 
 use crate::idempotency::{MAX_KEPT_BYTES, RETENTION, conflict};
@@ -46,7 +48,7 @@ pub(crate) struct SharedRequest {
     store: Arc<dyn HubStore>,
     id: String,
     request: String,
-    revision: Revision,
+    revision: EntryRevision,
 }
 
 impl SharedRequest {
@@ -101,7 +103,7 @@ impl SharedRequest {
             result: (result.len() <= MAX_KEPT_BYTES).then(|| result.to_owned()),
         };
         let Ok(value) = to_json(&stored) else { return };
-        let change = Replacement {
+        let change = EntryReplacement {
             kind: KIND,
             id: self.id,
             expected: self.revision,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::boxed::BoxFuture;
-use crate::call_log::Status;
+use crate::call_log::CallStatus;
 use crate::store_error::StoreError;
 
 /// A SHA-256 digest.
@@ -169,7 +169,7 @@ pub struct RefusalEvent {
 
 /// A call of a tool. The payload is not part of the log, only its digest.
 ///
-/// A call enters the log when it ends, or, if its hub died, as [`Status::Unknown`] when another hub notices that. If
+/// A call enters the log when it ends, or, if its hub died, as [`CallStatus::Unknown`] when another hub notices that. If
 /// the end of such a call becomes known after all, it enters the log once more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallEvent {
@@ -183,7 +183,7 @@ pub struct CallEvent {
     /// whole text, which this digest therefore covers too.
     pub arguments_sha256: Sha256Digest,
     /// The outcome. `Unknown` means that it may have taken effect.
-    pub status: Status,
+    pub status: CallStatus,
     /// Whether the call may change state.
     pub may_change: bool,
     /// The rule that allowed it.

@@ -19,7 +19,7 @@ use crate::tool::ToolName;
 
 /// The status of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum CallStatus {
     /// Started, and the process that runs it is alive.
     Running,
     /// It succeeded.
@@ -30,7 +30,7 @@ pub enum Status {
     Unknown,
 }
 
-impl Status {
+impl CallStatus {
     /// Every status.
     pub const ALL: [Self; 4] = [Self::Running, Self::Succeeded, Self::Failed, Self::Unknown];
 
@@ -179,7 +179,7 @@ pub struct CallEnd {
     /// The record id.
     pub record: RecordId,
     /// The status.
-    pub status: Status,
+    pub status: CallStatus,
     /// Total duration.
     pub took: Duration,
     /// The kind of error, and its message.
@@ -225,7 +225,7 @@ pub struct CallRecord {
     /// The start of the call.
     pub start: CallStart,
     /// Its status.
-    pub status: Status,
+    pub status: CallStatus,
     /// Its duration, if it has ended.
     pub took: Option<Duration>,
     /// The kind of error, and its message.
@@ -244,7 +244,7 @@ pub struct CallQuery {
     /// Only calls answered, or else attempted, at this source.
     pub source: Option<String>,
     /// Only calls with this status.
-    pub status: Option<Status>,
+    pub status: Option<CallStatus>,
     /// Only calls of this conversation.
     pub conversation: Option<String>,
     /// Only calls of the principal with this id.
@@ -338,16 +338,16 @@ mod tests {
     fn status_is_unknown_only_if_the_call_may_have_changed_state() {
         let timed_out = ToolError::TimedOut { after: Duration::from_secs(1), effect: Effect::Unknown };
         let check = |error: Option<&ToolError>, may_change, expect| {
-            assert_eq!(Status::of(error, may_change), expect, "{error:?}");
+            assert_eq!(CallStatus::of(error, may_change), expect, "{error:?}");
         };
-        check(None, true, Status::Succeeded);
-        check(Some(&timed_out), true, Status::Unknown);
-        check(Some(&timed_out), false, Status::Failed);
-        check(Some(&ToolError::failed("no")), true, Status::Failed);
+        check(None, true, CallStatus::Succeeded);
+        check(Some(&timed_out), true, CallStatus::Unknown);
+        check(Some(&timed_out), false, CallStatus::Failed);
+        check(Some(&ToolError::failed("no")), true, CallStatus::Failed);
         check(
             Some(&ToolError::TimedOut { after: Duration::ZERO, effect: Effect::None }),
             true,
-            Status::Failed,
+            CallStatus::Failed,
         );
     }
 }

@@ -30,7 +30,7 @@ impl MemberKind {
 
 /// A process of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct ClusterMember {
     /// Its id, unique in the cluster and new at each start.
     pub id: String,
     /// What it does.
@@ -85,13 +85,13 @@ pub struct HeldPlacement {
 /// Stores members and placements.
 pub trait ClusterStore: Send + Sync {
     /// Stores a sign of life of a member. Returns the time of the database in milliseconds since 1970.
-    fn beat(&self, member: Member) -> BoxFuture<'_, Result<i64, StoreError>>;
+    fn beat(&self, member: ClusterMember) -> BoxFuture<'_, Result<i64, StoreError>>;
 
     /// Removes a member.
     fn leave(&self, id: String) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// The members with a sign of life within this time. Those without one for much longer are removed.
-    fn members(&self, within: Duration) -> BoxFuture<'_, Result<Vec<Member>, StoreError>>;
+    fn members(&self, within: Duration) -> BoxFuture<'_, Result<Vec<ClusterMember>, StoreError>>;
 
     /// The placements whose lease has not ended.
     fn placements(&self) -> BoxFuture<'_, Result<Vec<Placement>, StoreError>>;

@@ -9,7 +9,7 @@ use crate::fresh_folder::{self, FreshFolder};
 use crate::lang::LocalizedText;
 
 /// The scope of a consent: a folder and the contents of its files. Verified again before each start.
-pub trait Binding: Send + Sync {
+pub trait ConsentScope: Send + Sync {
     /// A digest of the folder and of every file that the consent covers.
     fn digest(&self) -> &str;
 
@@ -101,7 +101,7 @@ enum ConsentState {
     Missing,
     Owner(StartRules),
     OwnerInFolder(Arc<dyn StartFolder>),
-    Bound(Arc<dyn Binding>),
+    Bound(Arc<dyn ConsentScope>),
 }
 
 /// Proof that consent was checked. Only [`Consent::permit`] makes one.
@@ -135,7 +135,7 @@ impl Consent {
     }
 
     /// Consent to an entry that a trusted workspace brings, for as long as `binding` holds.
-    pub fn bound(binding: Arc<dyn Binding>) -> Self {
+    pub fn bound(binding: Arc<dyn ConsentScope>) -> Self {
         Self(ConsentState::Bound(binding))
     }
 
@@ -179,7 +179,7 @@ mod tests {
 
     struct Changed(bool);
 
-    impl Binding for Changed {
+    impl ConsentScope for Changed {
         fn digest(&self) -> &str {
             "d"
         }

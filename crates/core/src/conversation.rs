@@ -7,7 +7,7 @@ use crate::store_error::StoreError;
 
 /// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum TurnRole {
     /// The user.
     User,
     /// The agent.
@@ -16,7 +16,7 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
+impl TurnRole {
     /// Name in storage and output.
     pub fn name(self) -> &'static str {
         match self {
@@ -34,11 +34,11 @@ impl Role {
 
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
+pub struct ConversationTurn {
     /// The conversation.
     pub conversation: String,
     /// The author.
-    pub role: Role,
+    pub role: TurnRole,
     /// The text.
     pub text: String,
     /// The time.
@@ -68,7 +68,7 @@ pub struct TurnQuery {
     /// Only turns that contain this text, case-insensitive.
     pub text: Option<String>,
     /// Only turns by this role.
-    pub role: Option<Role>,
+    pub role: Option<TurnRole>,
     /// Maximum number of turns, the newest ones; `None` for all.
     pub limit: Option<usize>,
 }
@@ -76,10 +76,10 @@ pub struct TurnQuery {
 /// Storage of conversations.
 pub trait Conversations: Send + Sync {
     /// Appends a turn; durable when it returns.
-    fn append_turn(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn append_turn(&self, turn: ConversationTurn) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// The matching turns, oldest first.
-    fn turns(&self, query: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>>;
+    fn turns(&self, query: TurnQuery) -> BoxFuture<'_, Result<Vec<ConversationTurn>, StoreError>>;
 
     /// The conversations, most recently active first.
     fn conversations(

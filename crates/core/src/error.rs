@@ -182,14 +182,14 @@ pub struct ArgumentProblem {
     /// The path of the argument (`data[0].name`); empty for the arguments as a whole.
     pub argument: String,
     /// The expectation of the schema.
-    pub expected: Expected,
+    pub expected: ArgumentExpectation,
     /// The actual value as JSON, shortened; `None` if it is missing.
     pub actual: Option<String>,
 }
 
 /// The expectation of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
+pub enum ArgumentExpectation {
     /// A value is required.
     Present,
     /// The argument is not declared.
@@ -508,7 +508,7 @@ impl Localize for UnknownTool {
 
 impl Localize for ArgumentProblem {
     fn localize(&self, lang: Lang) -> String {
-        if let Expected::More(count) = self.expected {
+        if let ArgumentExpectation::More(count) = self.expected {
             return lang.choose(format!("and {count} more"), format!("另有 {count} 处"));
         }
         let name = if self.argument.is_empty() {
@@ -517,26 +517,28 @@ impl Localize for ArgumentProblem {
             format!("`{}`", self.argument)
         };
         let expected = match &self.expected {
-            Expected::Present => return lang.choose(format!("{name} is missing"), format!("缺少 {name}")),
-            Expected::Absent { near: Some(near) } => {
+            ArgumentExpectation::Present => {
+                return lang.choose(format!("{name} is missing"), format!("缺少 {name}"));
+            }
+            ArgumentExpectation::Absent { near: Some(near) } => {
                 return lang.choose(
                     format!("there is no argument {name} (did you mean `{near}`?)"),
                     format!("没有参数 {name}（是否想用 `{near}`？）"),
                 );
             }
-            Expected::Absent { near: None } => {
+            ArgumentExpectation::Absent { near: None } => {
                 return lang.choose(format!("there is no argument {name}"), format!("没有参数 {name}"));
             }
-            Expected::Type(types) => {
+            ArgumentExpectation::Type(types) => {
                 let types: Vec<&str> = types.iter().map(|name| type_name(name, lang)).collect();
                 types.join(lang.choose(" or ", "或"))
             }
-            Expected::OneOf(values) => {
+            ArgumentExpectation::OneOf(values) => {
                 let values = values.join(", ");
                 lang.choose(format!("one of {values}"), format!("{values} 之一"))
             }
-            Expected::Rule(rule) => rule.localize(lang),
-            Expected::More(count) => count.to_string(),
+            ArgumentExpectation::Rule(rule) => rule.localize(lang),
+            ArgumentExpectation::More(count) => count.to_string(),
         };
         // Chinese text has a space only before Latin letters and digits.
         let space = if expected.starts_with(|first: char| first.is_ascii()) { " " } else { "" };

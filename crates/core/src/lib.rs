@@ -70,7 +70,7 @@ pub use function::{IntoOutput, NativeTool};
 pub use json::{RawJson, RawObject};
 pub use lang::{Lang, Localize};
 pub use nested::{CpuShare, NestedBudget, NestedCall, NestedOrigin, NestedTool, NestedToolList, NestedTools};
-pub use oauth_spec::{Grant, OAuthSpec};
+pub use oauth_spec::{GrantType, OAuthSpec};
 pub use outcome::{Outcome, ToolOutput};
 pub use ports::{BoxFuture, CallContext, EventSink, ToolHost};
 pub use principal::{Authorization, Principal, Role, Roles};

@@ -38,7 +38,7 @@ pub struct ModelCall {
 
 /// A message of a chat.
 #[derive(Debug, Clone)]
-pub enum Message {
+pub enum ChatMessage {
     /// From the user.
     User(String),
     /// From the model.
@@ -79,7 +79,7 @@ pub struct ChatRequest {
     /// The system prompt.
     pub system: String,
     /// The messages so far.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// The tools it may call.
     pub tools: Vec<OfferedTool>,
     /// Whether the tools are sent as definitions or described in `system`.
@@ -115,7 +115,7 @@ impl ChatRequest {
     /// Appends a user message.
     #[must_use]
     pub fn user(mut self, text: impl Into<String>) -> Self {
-        self.messages.push(Message::User(text.into()));
+        self.messages.push(ChatMessage::User(text.into()));
         self
     }
 }
@@ -147,7 +147,7 @@ pub enum StopReason {
 
 /// Token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Input tokens.
     pub input: u64,
     /// Of these, read from a cache.
@@ -168,7 +168,7 @@ pub struct ChatReply {
     /// The reason why it ended.
     pub stop: StopReason,
     /// Token usage, if reported.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
 }
 
 /// Receives parts of a reply while it is streamed. Must not block.

@@ -24,13 +24,13 @@ pub struct OAuthSpec {
     /// The port for the browser redirect; any free one if this is `None`.
     pub redirect_port: Option<u16>,
     /// The grant type.
-    pub grant: Grant,
+    pub grant: GrantType,
 }
 
 /// The OAuth grant type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Grant {
+pub enum GrantType {
     /// A user, in a browser.
     #[default]
     AuthorizationCode,

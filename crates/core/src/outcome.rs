@@ -48,7 +48,7 @@ impl AttemptRecord {
 
 /// The result of plausibility checks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verification {
+pub struct OutcomeVerification {
     /// Whether no issue was found.
     pub verified: bool,
     /// Confidence from 0 to 1.
@@ -88,7 +88,7 @@ pub struct Outcome {
     /// Whether the output is shorter than the full result.
     pub truncated: bool,
     /// The result of plausibility checks, if they ran.
-    pub verification: Option<Verification>,
+    pub verification: Option<OutcomeVerification>,
     /// Corrections of the call's text and of its arguments.
     pub repaired: Vec<LocalizedText>,
 }

@@ -14,7 +14,7 @@ use crate::event::{Event, EventKind};
 use crate::json::RawJson;
 use crate::lang::LocalizedText;
 use crate::nested::NestedTools;
-use crate::outcome::{Outcome, ToolOutput, Verification};
+use crate::outcome::{Outcome, OutcomeVerification, ToolOutput};
 use crate::responses::Responses;
 use crate::shared_state::SharedState;
 use crate::source::{ServerId, Source};
@@ -103,7 +103,11 @@ pub trait ToolCaller: Send + Sync {
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome>;
 
     /// Checks the plausibility of a result; `None` if there is none.
-    fn verify<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, Option<Verification>>;
+    fn verify<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        outcome: &'a Outcome,
+    ) -> BoxFuture<'a, Option<OutcomeVerification>>;
 }
 
 /// Results to merge.

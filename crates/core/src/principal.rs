@@ -119,7 +119,7 @@ impl fmt::Display for Roles {
 
 /// How a principal proved its identity.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Origin {
+pub enum PrincipalOrigin {
     /// The user of this machine.
     Local,
     /// A key of the configuration.
@@ -136,7 +136,7 @@ pub enum Origin {
     },
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for PrincipalOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local => f.write_str(LOCAL),
@@ -163,7 +163,7 @@ pub enum PrincipalKind {
 pub struct Principal {
     id: Arc<str>,
     /// How it proved its identity.
-    pub origin: Origin,
+    pub origin: PrincipalOrigin,
     /// Whether it is a person or a program.
     pub kind: PrincipalKind,
     /// A name for people, which may not be unique.
@@ -187,11 +187,11 @@ pub struct Principal {
 
 impl Principal {
     /// Creates a principal without roles.
-    pub fn new(origin: Origin, kind: PrincipalKind) -> Self {
+    pub fn new(origin: PrincipalOrigin, kind: PrincipalKind) -> Self {
         let display = match &origin {
-            Origin::Local => LOCAL.to_owned(),
-            Origin::Key { name } => name.clone(),
-            Origin::Oidc { subject, .. } => subject.clone(),
+            PrincipalOrigin::Local => LOCAL.to_owned(),
+            PrincipalOrigin::Key { name } => name.clone(),
+            PrincipalOrigin::Oidc { subject, .. } => subject.clone(),
         };
         let (roles, id) = (Roles::NONE, Arc::from(origin.to_string()));
         Self {
@@ -211,12 +211,12 @@ impl Principal {
 
     /// The user of this machine, who owns the hub.
     pub fn local() -> Self {
-        Self { roles: Roles::all(), ..Self::new(Origin::Local, PrincipalKind::Person) }
+        Self { roles: Roles::all(), ..Self::new(PrincipalOrigin::Local, PrincipalKind::Person) }
     }
 
     /// The principal of a key.
     pub fn of_key(name: &str) -> Self {
-        Self::new(Origin::Key { name: name.to_owned() }, PrincipalKind::Program)
+        Self::new(PrincipalOrigin::Key { name: name.to_owned() }, PrincipalKind::Program)
     }
 
     /// The principal with these roles.
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn ids_of_different_origins_never_collide() {
         let subject = |issuer: &str, subject: &str| {
-            Origin::Oidc { issuer: issuer.to_owned(), subject: subject.to_owned() }.to_string()
+            PrincipalOrigin::Oidc { issuer: issuer.to_owned(), subject: subject.to_owned() }.to_string()
         };
         assert_eq!(Principal::local().id().as_ref(), "local");
         assert_eq!(Principal::of_key("local").id().as_ref(), "key:local");

@@ -162,7 +162,7 @@ impl ReplicaId {
 
 /// A state of an entry. Every change makes another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revision(pub String);
+pub struct EntryRevision(pub String);
 
 /// An entry to create.
 #[derive(Debug, Clone)]
@@ -193,7 +193,7 @@ pub struct StateEntry {
     /// Its content.
     pub value: RawJson,
     /// Its state, for a later change.
-    pub revision: Revision,
+    pub revision: EntryRevision,
     /// When it was created.
     pub created_at: SystemTime,
     /// When it ceases to exist.
@@ -202,13 +202,13 @@ pub struct StateEntry {
 
 /// A change of an entry.
 #[derive(Debug, Clone)]
-pub struct Replacement {
+pub struct EntryReplacement {
     /// What it is.
     pub kind: StateKind,
     /// Its id.
     pub id: String,
     /// The state that the caller has read. If it is another one by now, nothing changes.
-    pub expected: Revision,
+    pub expected: EntryRevision,
     /// Its slot from now on; `None` frees it.
     pub slot: Option<String>,
     /// Its new content.
@@ -241,7 +241,7 @@ impl EntryFilter<'_> {
 
 /// An amount to be added to a counter with a limit.
 #[derive(Debug, Clone)]
-pub struct Counting {
+pub struct CounterIncrement {
     /// The name of the counter.
     pub name: String,
     /// Its value if it does not exist yet.
@@ -272,7 +272,7 @@ pub trait SharedState: Send + Sync {
     }
 
     /// Creates an entry unless its id or its slot is in use. Of several concurrent callers, one succeeds.
-    fn create_entry(&self, entry: NewEntry) -> BoxFuture<'_, Result<Option<Revision>, StoreError>>;
+    fn create_entry(&self, entry: NewEntry) -> BoxFuture<'_, Result<Option<EntryRevision>, StoreError>>;
 
     /// An entry by its id.
     fn entry<'a>(
@@ -293,14 +293,17 @@ pub trait SharedState: Send + Sync {
 
     /// Changes an entry if it is still in the expected state. Of several concurrent callers with the same expectation, one
     /// succeeds.
-    fn replace_entry(&self, replacement: Replacement) -> BoxFuture<'_, Result<Option<Revision>, StoreError>>;
+    fn replace_entry(
+        &self,
+        replacement: EntryReplacement,
+    ) -> BoxFuture<'_, Result<Option<EntryRevision>, StoreError>>;
 
     /// Removes an entry if it is still in the state `expected`. Of several concurrent callers, one succeeds.
     fn remove_entry<'a>(
         &'a self,
         kind: StateKind,
         id: &'a str,
-        expected: &'a Revision,
+        expected: &'a EntryRevision,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Removes and returns an entry. Of several concurrent callers, one receives it.
@@ -326,7 +329,7 @@ pub trait SharedState: Send + Sync {
 
     /// Adds to a counter. Returns false, and adds nothing, if that would exceed the limit. If the connection to the store
     /// breaks meanwhile, the amount may be added twice, never not at all.
-    fn add_to_counter(&self, counting: Counting) -> BoxFuture<'_, Result<bool, StoreError>>;
+    fn add_to_counter(&self, counting: CounterIncrement) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// Records that a part has changed, for changes outside of the store.
     fn announce(&self, part: ChangedPart) -> BoxFuture<'_, Result<(), StoreError>>;

@@ -20,14 +20,14 @@ impl Day {
 
 /// Numbers of successes and failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct CallTally {
     /// Successes.
     pub successes: u64,
     /// Failures.
     pub failures: u64,
 }
 
-impl Tally {
+impl CallTally {
     /// The sum.
     pub fn total(self) -> u64 {
         self.successes + self.failures
@@ -45,9 +45,9 @@ impl Tally {
 
 /// Latency histogram of successes with buckets of half an octave: percentiles are accurate to about 20 %.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Latency(BTreeMap<u8, u64>);
+pub struct LatencyHistogram(BTreeMap<u8, u64>);
 
-impl Latency {
+impl LatencyHistogram {
     /// The bucket of a duration.
     pub fn bucket(took: Duration) -> u8 {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
@@ -100,9 +100,9 @@ pub struct ToolStatistics {
     /// The tool.
     pub tool: ToolName,
     /// Results by day.
-    pub days: BTreeMap<Day, Tally>,
+    pub days: BTreeMap<Day, CallTally>,
     /// Latency of successes.
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// Time of the last success.
     pub last_success: Option<SystemTime>,
     /// Time of the last failure.
@@ -112,7 +112,7 @@ pub struct ToolStatistics {
 impl ToolStatistics {
     /// Statistics of an unused tool.
     pub fn new(source: Source, tool: ToolName) -> Self {
-        let (days, latency) = (BTreeMap::new(), Latency::default());
+        let (days, latency) = (BTreeMap::new(), LatencyHistogram::default());
         Self { source, tool, days, latency, last_success: None, last_failure: None }
     }
 
@@ -127,8 +127,8 @@ impl ToolStatistics {
     }
 
     /// The sum over all days.
-    pub fn tally(&self) -> Tally {
-        self.days.values().fold(Tally::default(), |sum, day| Tally {
+    pub fn tally(&self) -> CallTally {
+        self.days.values().fold(CallTally::default(), |sum, day| CallTally {
             successes: sum.successes + day.successes,
             failures: sum.failures + day.failures,
         })
@@ -153,9 +153,9 @@ pub struct SummaryQuery {
 #[derive(Debug, Clone, Default)]
 pub struct StatisticsSummary {
     /// Results by day.
-    pub days: BTreeMap<Day, Tally>,
+    pub days: BTreeMap<Day, CallTally>,
     /// Latency of all successes.
-    pub latency: Latency,
+    pub latency: LatencyHistogram,
     /// The tools that were used most, on all days.
     pub most_used: Vec<ToolStatistics>,
 }
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_within_twenty_percent() {
-        let mut latency = Latency::default();
+        let mut latency = LatencyHistogram::default();
         for millis in 1..=1000 {
             latency.count(Duration::from_millis(millis));
         }
@@ -196,7 +196,7 @@ mod tests {
             let found = latency.percentile(share).unwrap().as_secs_f64() * 1e3;
             assert!((found / expect - 1.0).abs() < 0.2, "{share}: {found}");
         }
-        assert_eq!(Latency::default().percentile(0.5), None);
+        assert_eq!(LatencyHistogram::default().percentile(0.5), None);
         for extreme in [Duration::ZERO, Duration::MAX] {
             latency.count(extreme);
         }
@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn buckets_grow_with_latency() {
         let buckets: Vec<u8> =
-            (0..40).map(|power| Latency::bucket(Duration::from_micros(1 << power))).collect();
+            (0..40).map(|power| LatencyHistogram::bucket(Duration::from_micros(1 << power))).collect();
         assert!(buckets.is_sorted() && buckets[39] == 78, "{buckets:?}");
-        assert_eq!(Latency::bucket(Duration::from_micros(1449)), 21);
-        assert_eq!(Latency::bucket(Duration::from_micros(1448)), 20);
+        assert_eq!(LatencyHistogram::bucket(Duration::from_micros(1449)), 21);
+        assert_eq!(LatencyHistogram::bucket(Duration::from_micros(1448)), 20);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use toolhub_core::ToolName;
-use toolhub_core::call_log::{CallRecord, Status};
+use toolhub_core::call_log::{CallRecord, CallStatus};
 use toolhub_core::lang::LocalizedText;
 
 use crate::score::wilson_lower_bound;
@@ -56,7 +56,7 @@ pub fn recommend(query: RecommendationQuery<'_>, calls: &[CallRecord]) -> Vec<Re
     let mut seen: HashMap<&ToolName, ToolUsage> = HashMap::new();
     let mut total = 0.0;
     let mut count = |call: &'_ CallRecord, fit: f64, tool: &mut ToolUsage| {
-        let success = call.status == Status::Succeeded;
+        let success = call.status == CallStatus::Succeeded;
         tool.calls += 1;
         tool.successes += u64::from(success);
         tool.weight += if success { fit } else { 0.0 };
@@ -77,7 +77,7 @@ pub fn recommend(query: RecommendationQuery<'_>, calls: &[CallRecord]) -> Vec<Re
                 if fit >= MIN_SIMILARITY {
                     let tool = seen.entry(&call.start.tool).or_default();
                     count(call, fit, tool);
-                    if call.status == Status::Succeeded
+                    if call.status == CallStatus::Succeeded
                         && tool.best.as_ref().is_none_or(|(best, _)| fit > *best)
                     {
                         tool.best = Some((fit, other.clone()));
@@ -171,7 +171,7 @@ mod tests {
                     authorization: toolhub_core::Authorization::default(),
                     parent: None,
                 },
-                status: if *success { Status::Succeeded } else { Status::Failed },
+                status: if *success { CallStatus::Succeeded } else { CallStatus::Failed },
                 took: None,
                 error: None,
                 sources: Vec::new(),

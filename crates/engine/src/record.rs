@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::call_log::{
-    CallEnd, CallLog, CallStart, RecordId, Status, StoredAttempt, stored_arguments,
+    CallEnd, CallLog, CallStart, CallStatus, RecordId, StoredAttempt, stored_arguments,
 };
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::outcome::AttemptRecord;
@@ -169,7 +169,7 @@ impl<'a> CallRecorder<'a> {
         let error = ran.result.as_ref().err();
         CallEnd {
             record: record.clone(),
-            status: Status::of(error, self.may_change),
+            status: CallStatus::of(error, self.may_change),
             took,
             error: error.map(stored_error),
             sources: ran.sources.clone(),
@@ -191,7 +191,7 @@ impl Drop for CallRecorder<'_> {
         let text = interruption.map(|text| stored_text(&text));
         let end = CallEnd {
             record: start.record.clone(),
-            status: Status::of(Some(&error), self.may_change),
+            status: CallStatus::of(Some(&error), self.may_change),
             took: start.at.elapsed().unwrap_or_default(),
             error: Some(match text {
                 Some(text) => (error.kind().to_owned(), text),

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::statistics::{Day, Tally, ToolStatistics};
+use toolhub_core::statistics::{CallTally, Day, ToolStatistics};
 use toolhub_core::{FastMap, Source, ToolName};
 
 /// Half-life of a result's weight, in days.
@@ -26,7 +26,7 @@ pub struct Score {
     /// From 0 to 1, higher is better.
     pub value: f64,
     /// Successes and failures, over all days.
-    pub tally: Tally,
+    pub tally: CallTally,
     /// Time of the last success.
     pub last_success: Option<SystemTime>,
     /// Median duration of successful calls.
@@ -143,7 +143,7 @@ mod tests {
 
     fn value(successes: u64, failures: u64) -> f64 {
         let mut entry = ToolStatistics::new(Source::Native, ToolName::new("t"));
-        let tally = Tally { successes, failures };
+        let tally = CallTally { successes, failures };
         entry.days.insert(Day::of(SystemTime::now()), tally);
         Score::from(&entry).value
     }
@@ -159,8 +159,8 @@ mod tests {
     fn weighs_old_days_less() {
         let mut entry = ToolStatistics::new(Source::Native, ToolName::new("t"));
         let today = Day::of(SystemTime::now());
-        entry.days.insert(Day(today.0 - 60), Tally { successes: 0, failures: 50 });
-        entry.days.insert(today, Tally { successes: 20, failures: 0 });
+        entry.days.insert(Day(today.0 - 60), CallTally { successes: 0, failures: 50 });
+        entry.days.insert(today, CallTally { successes: 20, failures: 0 });
         let old_failures = Score::from(&entry).value;
         assert!(old_failures > value(20, 50) + 0.2, "{old_failures}");
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use serde_json::json;
-use toolhub_core::call_log::{CallEnd, CallLog, CallStart, Status};
+use toolhub_core::call_log::{CallEnd, CallLog, CallStart, CallStatus};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{NullSink, StoreError};
 use toolhub_core::{
@@ -181,13 +181,13 @@ async fn successful_read_only_calls_are_only_counted_when_the_log_is_full() {
         assert_eq!(outcome.handle.is_some(), handle, "{outcome:?}");
     };
     let (fine, fails) = (json!({}), json!({"how": "fail"}));
-    let noted = format!("noted: {}, 1", Status::Succeeded.name());
+    let noted = format!("noted: {}, 1", CallStatus::Succeeded.name());
     check(called(true, true, fine.clone()).await, true, &[&noted]);
     check(called(false, true, fine.clone()).await, false, &["counted: 1"]);
     // A failure is recorded in detail although a success would only be counted.
     let (outcome, written) = called(false, true, fails.clone()).await;
     assert!(!outcome.success());
-    assert_eq!(written, [format!("noted: {}, 1", Status::Failed.name())]);
+    assert_eq!(written, [format!("noted: {}, 1", CallStatus::Failed.name())]);
     // A call that may have an effect is always recorded, with or without room.
     for has_capacity in [true, false] {
         check(called(has_capacity, false, fine.clone()).await, true, &["begun", "ended: succeeded"]);

@@ -1,7 +1,7 @@
 //! Assembles a response from its pieces, for any wire format, and forwards them to a listener.
 
 use toolhub_core::CallId;
-use toolhub_core::model::{ChatReply, ModelCall, ReplyDelta, ReplyListener, StopReason, Usage};
+use toolhub_core::model::{ChatReply, ModelCall, ReplyDelta, ReplyListener, StopReason, TokenUsage};
 
 use crate::arguments::read_arguments;
 use crate::names::Names;
@@ -37,7 +37,7 @@ pub(crate) struct Assembly<'a> {
     text: String,
     drafts: Vec<Draft>,
     stop: Option<StopReason>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     /// Whether the listener got anything; from then on the request must not be retried.
     has_output: bool,
 }
@@ -85,7 +85,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// The usage so far; later pieces update it.
-    pub(crate) fn usage(&mut self) -> &mut Usage {
+    pub(crate) fn usage(&mut self) -> &mut TokenUsage {
         self.usage.get_or_insert_default()
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn argument_error(function: &Function, options: &Options) -> TokenStr
             __arguments: &#root::core::RawJson,
             __error: &#root::serde_json::Error,
         ) -> #root::core::ToolError {
-            use #root::core::error::{ArgumentProblem, Expected};
+            use #root::core::error::{ArgumentProblem, ArgumentExpectation};
             let __short = |__value: &#root::core::RawJson| {
                 ::core::option::Option::Some(__value.get().chars().take(80).collect::<::std::string::String>())
             };
@@ -65,7 +65,7 @@ pub(crate) fn argument_error(function: &Function, options: &Options) -> TokenStr
             for &(__name, __required, __check) in __FIELDS {
                 match __members.get(__name) {
                     ::core::option::Option::None if __required && __arguments.is_object() => {
-                        __problems.push(__problem(__name, Expected::Present, ::core::option::Option::None));
+                        __problems.push(__problem(__name, ArgumentExpectation::Present, ::core::option::Option::None));
                     }
                     ::core::option::Option::None => {}
                     ::core::option::Option::Some(__value) => {
@@ -74,7 +74,7 @@ pub(crate) fn argument_error(function: &Function, options: &Options) -> TokenStr
                             let __rule = __text.split(" at line ").next().unwrap_or_default();
                             let __rule = __rule.rsplit_once("expected ").map_or(__rule, |(_, __rule)| __rule);
                             let __rule = #words;
-                            let __rule = Expected::Rule(::core::convert::Into::into(__rule));
+                            let __rule = ArgumentExpectation::Rule(::core::convert::Into::into(__rule));
                             __problems.push(__problem(__name, __rule, __short(__value)));
                         }
                     }
@@ -82,15 +82,15 @@ pub(crate) fn argument_error(function: &Function, options: &Options) -> TokenStr
             }
             for (__name, _) in __members.iter() {
                 if __FIELDS.iter().all(|(__known, ..)| *__known != __name) {
-                    let __absent = Expected::Absent { near: ::core::option::Option::None };
+                    let __absent = ArgumentExpectation::Absent { near: ::core::option::Option::None };
                     __problems.push(__problem(__name, __absent, ::core::option::Option::None));
                 }
             }
             if __problems.is_empty() {
                 let __rule = if __arguments.is_object() {
-                    Expected::Rule(::core::convert::Into::into(::std::format!("readable ({__error})")))
+                    ArgumentExpectation::Rule(::core::convert::Into::into(::std::format!("readable ({__error})")))
                 } else {
-                    Expected::Type(::std::vec![::std::borrow::ToOwned::to_owned("object")])
+                    ArgumentExpectation::Type(::std::vec![::std::borrow::ToOwned::to_owned("object")])
                 };
                 __problems.push(__problem("", __rule, __short(__arguments)));
             }

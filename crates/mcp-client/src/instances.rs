@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::principal::{LOCAL, Origin};
+use toolhub_core::principal::{LOCAL, PrincipalOrigin};
 use toolhub_core::{CallerHandle, Principal, Secret, hex};
 use toolhub_mcp_wire::McpError;
 use toolhub_oauth::{CredentialOwner, OAuthError, TokenManager};
@@ -36,7 +36,8 @@ impl Server {
             }
             CredentialOwner::Hub | CredentialOwner::Principal { .. } => Cow::Borrowed(principal),
         };
-        let key = caller.principal().filter(|identity| matches!(identity.origin, Origin::Key { .. }));
+        let key =
+            caller.principal().filter(|identity| matches!(identity.origin, PrincipalOrigin::Key { .. }));
         let mut instances = pool.by_principal();
         if let Some(own_instance) = instances.get(&*name) {
             // Another key may have got the name of a revoked one. The principal of an unchanged key stays the same object.
@@ -97,7 +98,7 @@ impl Server {
         let identity = identity.ok_or_else(|| self.no_token_to_exchange())?;
         let id = Arc::clone(identity.id());
         match (credentials, &identity.origin, &identity.token) {
-            (Credentials::Exchange, Origin::Oidc { issuer, .. }, Some(token)) => {
+            (Credentials::Exchange, PrincipalOrigin::Oidc { issuer, .. }, Some(token)) => {
                 Ok(CredentialOwner::Exchange { id, issuer: issuer.clone(), token: token.clone() })
             }
             (Credentials::Exchange, _, _) => Err(self.no_token_to_exchange()),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toolhub_core::Principal;
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 
 use crate::replays::{Replay, Replays};
 use crate::rpc_error::RpcError;
@@ -442,7 +442,7 @@ impl PrincipalTable {
         let mut key: Key = (Arc::clone(identity.id()), address);
         if let Some(entry) = entries.get_mut(&key) {
             // An unchanged key keeps its object. Another key may have the name and the roles of a revoked one.
-            let is_key = matches!(identity.origin, Origin::Key { .. });
+            let is_key = matches!(identity.origin, PrincipalOrigin::Key { .. });
             if !Arc::ptr_eq(entry.identity(), identity) && (is_key || entry.identity() != identity) {
                 // Another key or token, or other roles or scopes than before: the budget stays.
                 let next = PrincipalHandle::with(Arc::clone(identity), Arc::clone(&entry.0.budget));

@@ -102,12 +102,12 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::principal::{Origin, PrincipalKind};
+    use toolhub_core::principal::{PrincipalKind, PrincipalOrigin};
 
     use super::*;
 
     fn key(name: &str) -> Principal {
-        Principal::new(Origin::Key { name: name.to_owned() }, PrincipalKind::Program)
+        Principal::new(PrincipalOrigin::Key { name: name.to_owned() }, PrincipalKind::Program)
     }
 
     fn record(clients: &KnownClients, principal: &Principal, info: &str) {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 use toolhub_core::trace::TraceContext;
 
 use crate::PrincipalHandle;
@@ -31,7 +31,7 @@ pub struct StepUp(Option<Arc<OnceLock<Vec<String>>>>);
 impl StepUp {
     /// Creates the place for the scopes of a request of this principal.
     pub fn of(principal: &PrincipalHandle) -> Self {
-        Self(matches!(principal.identity().origin, Origin::Oidc { .. }).then(Arc::default))
+        Self(matches!(principal.identity().origin, PrincipalOrigin::Oidc { .. }).then(Arc::default))
     }
 
     /// Sets the missing scopes.

@@ -15,7 +15,7 @@ use ring::hmac;
 use sha2::{Digest as _, Sha256};
 use toolhub_core::RawJson;
 use toolhub_core::hex;
-use toolhub_core::shared_state::{NewEntry, Replacement, ReplicaId, StateKind};
+use toolhub_core::shared_state::{EntryReplacement, NewEntry, ReplicaId, StateKind};
 use toolhub_mcp_wire::era::LEGACY;
 use toolhub_mcp_wire::length_prefixed;
 
@@ -226,7 +226,7 @@ impl SessionIds {
         }
         let stored_entry = state.entry(StateKind::Capabilities, &id).await.ok()??;
         if stored_entry.expires_at < SystemTime::now() + RESUMABLE_FOR + Duration::from_secs(3_600) {
-            let renewed = Replacement {
+            let renewed = EntryReplacement {
                 kind: StateKind::Capabilities,
                 id,
                 expected: stored_entry.revision,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use toolhub_core::RawJson;
 use toolhub_core::hex;
 use toolhub_core::ports::StoreError;
-use toolhub_core::shared_state::{NewEntry, Replacement, ReplicaId, SharedState, StateKind};
+use toolhub_core::shared_state::{EntryReplacement, NewEntry, ReplicaId, SharedState, StateKind};
 
 use crate::ended_session::RESUMABLE_FOR;
 
@@ -96,7 +96,7 @@ impl SessionOwners {
                         None => true,
                     };
                     let (id, expected) = (key.clone(), entry.revision);
-                    let change = Replacement { kind, id, expected, slot: None, value, expires_at };
+                    let change = EntryReplacement { kind, id, expected, slot: None, value, expires_at };
                     is_ended && state.replace_entry(change).await?.is_some()
                 }
             };

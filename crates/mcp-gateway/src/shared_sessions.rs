@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use toolhub_core::millis::DAY;
 use toolhub_core::ports::StoreError;
-use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, SharedState, StateKind};
+use toolhub_core::shared_state::{EntryFilter, EntryReplacement, NewEntry, SharedState, StateKind};
 use toolhub_core::{RawJson, Secret, hex};
 
 use crate::ended_session::{EndedSession, MAX_ENDED, RESUMABLE_FOR};
@@ -72,7 +72,7 @@ pub(super) async fn bound_ended(
         Some(entry) if entry.value.decode::<u64>().is_ok_and(|watermark| watermark >= before) => true,
         Some(entry) => {
             let kind = StateKind::EndedSession;
-            let change = Replacement { kind, id, expected: entry.revision, slot, value, expires_at };
+            let change = EntryReplacement { kind, id, expected: entry.revision, slot, value, expires_at };
             state.replace_entry(change).await?.is_some()
         }
         None => {

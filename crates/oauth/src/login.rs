@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolhub_core::Grant;
+use toolhub_core::GrantType;
 
 use crate::binding::{matches_issuer, release};
 use crate::callback::Callback;
@@ -40,8 +40,8 @@ impl TokenManager {
         let context = inner.context_at(issuer)?;
         let before = inner.load(&context).await?;
         match context.spec.grant {
-            Grant::AuthorizationCode => login_in_browser(inner, context, before.as_ref(), show).await,
-            Grant::ClientCredentials => {
+            GrantType::AuthorizationCode => login_in_browser(inner, context, before.as_ref(), show).await,
+            GrantType::ClientCredentials => {
                 let grant = UserlessGrant::ClientCredentials;
                 let record = grant
                     .request(&context, &inner.store, Renewal { before, why: &RenewalReason::NoToken })

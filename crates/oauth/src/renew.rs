@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::{Grant, OAuthSpec, Secret};
+use toolhub_core::{GrantType, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
 
 use crate::binding::{IssuerPolicy, bind, matches_issuer};
@@ -28,7 +28,7 @@ impl TokenManagerInner {
         let Endpoint { url, headers, mut spec } = self.endpoint.resolve()?;
         if matches!(self.owner, CredentialOwner::Principal { .. }) {
             // The client's own credentials would be those of the hub.
-            spec.grant = Grant::AuthorizationCode;
+            spec.grant = GrantType::AuthorizationCode;
         }
         let (server, url_hash) = (self.server.as_str(), hash_of(url.as_str()));
         let name = LoginName { server, url_hash: &url_hash, principal: self.owner.principal() }.to_string();

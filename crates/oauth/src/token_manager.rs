@@ -8,7 +8,7 @@ use futures_util::future::Shared;
 use reqwest::header::HeaderMap;
 use tokio_util::task::TaskTracker;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{BoxFuture, Event, EventKind, EventSink, Grant, OAuthSpec, Secret, ServerId};
+use toolhub_core::{BoxFuture, Event, EventKind, EventSink, GrantType, OAuthSpec, Secret, ServerId};
 use toolhub_mcp_wire::McpError;
 use url::Url;
 
@@ -212,7 +212,7 @@ impl TokenManagerInner {
     /// Whether a new token needs a user in a browser.
     pub(super) fn needs_user(&self) -> bool {
         match self.owner {
-            CredentialOwner::Hub => self.spec.grant == Grant::AuthorizationCode,
+            CredentialOwner::Hub => self.spec.grant == GrantType::AuthorizationCode,
             CredentialOwner::Principal { .. } => true,
             CredentialOwner::Exchange { .. } => false,
         }

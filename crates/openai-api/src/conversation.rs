@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
-use toolhub_core::model::{Message, ModelCall};
+use toolhub_core::model::{ChatMessage, ModelCall};
 use toolhub_core::{CallId, RawJson, ToolName};
 
 use crate::error::ApiError;
@@ -17,12 +17,12 @@ const UNKNOWN_RESULT: &str = "it is not known whether this call ran";
 pub(crate) struct Messages {
     /// Texts of the roles `system` and `developer`.
     pub(crate) instructions: Vec<String>,
-    pub(crate) before: Vec<Message>,
+    pub(crate) before: Vec<ChatMessage>,
     /// The ids of the approval requests that the new items approve.
     pub(crate) approved: Vec<String>,
     /// The positions of the new items that answer approval requests, by the ids of the requests.
     pub(crate) approval_items: HashMap<String, usize>,
-    pub(crate) after: Vec<Message>,
+    pub(crate) after: Vec<ChatMessage>,
 }
 
 impl Messages {
@@ -130,7 +130,7 @@ impl Builder {
         match item["role"].as_str() {
             Some("user") => {
                 self.flush()?;
-                self.push(Message::User(text));
+                self.push(ChatMessage::User(text));
             }
             Some("assistant") => {
                 if !self.calls.is_empty() {
@@ -229,7 +229,7 @@ impl Builder {
             return Ok(());
         }
         let calls = open.iter().map(|open| open.call.clone()).collect();
-        self.push(Message::Assistant { text, calls });
+        self.push(ChatMessage::Assistant { text, calls });
         let mut approved = Vec::new();
         for OpenCall { call, is_function, result } in open {
             let (text, failed) = match result {
@@ -246,13 +246,13 @@ impl Builder {
                 }
                 None => (NOT_APPROVED.to_owned(), true),
             };
-            self.push(Message::Tool { call: call.id, tool: call.tool, text, failed });
+            self.push(ChatMessage::Tool { call: call.id, tool: call.tool, text, failed });
         }
         self.messages.approved.extend(approved);
         Ok(())
     }
 
-    fn push(&mut self, message: Message) {
+    fn push(&mut self, message: ChatMessage) {
         let messages = &mut self.messages;
         if messages.approved.is_empty() {
             messages.before.push(message);
@@ -309,14 +309,16 @@ mod tests {
     use super::*;
 
     /// A short form of the messages: roles, with calls and results.
-    fn shape(messages: &[Message]) -> String {
-        let one = |message: &Message| match message {
-            Message::User(text) => format!("user({text})"),
-            Message::Assistant { text, calls } => {
+    fn shape(messages: &[ChatMessage]) -> String {
+        let one = |message: &ChatMessage| match message {
+            ChatMessage::User(text) => format!("user({text})"),
+            ChatMessage::Assistant { text, calls } => {
                 let calls: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
                 format!("assistant({text}){calls:?}")
             }
-            Message::Tool { call, text, failed, .. } => format!("tool({} {text} {failed})", call.as_str()),
+            ChatMessage::Tool { call, text, failed, .. } => {
+                format!("tool({} {text} {failed})", call.as_str())
+            }
         };
         messages.iter().map(one).collect::<Vec<_>>().join(" ")
     }

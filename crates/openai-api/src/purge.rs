@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use toolhub::Gateways;
 use toolhub_core::ports::HubStore;
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 use toolhub_core::responses::{ResponseLimits, StoredResponse};
 
 /// How often expired responses are deleted.
@@ -67,7 +67,8 @@ async fn delete_of_revoked_keys(gateways: &Gateways, store: &dyn HubStore) {
         if is_in_force {
             continue;
         }
-        let deletion = store.delete_responses_of(&Origin::Key { name: name.clone() }.to_string()).await;
+        let deletion =
+            store.delete_responses_of(&PrincipalOrigin::Key { name: name.clone() }.to_string()).await;
         // What could not be deleted now is deleted at the next purge.
         if deletion.is_ok() {
             access.forget_deleted_key(&name, PURGE_INTERVAL);

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use toolhub::Gateways;
 use toolhub_core::Principal;
-use toolhub_core::principal::{LOCAL, Origin};
+use toolhub_core::principal::{LOCAL, PrincipalOrigin};
 use toolhub_server::Authenticator as _;
 
 /// The principal with this id, with the rights that it has now: the local user or a key.
@@ -31,20 +31,20 @@ pub(crate) fn check(
     let access = gateways.access();
     match &principal.origin {
         // The local user has all rights, and exists only while no key is required.
-        Origin::Local if access.is_required() => {
+        PrincipalOrigin::Local if access.is_required() => {
             return Err("this hub requires a key now, and the request had none (此 hub 现在要求密钥，而该请求没有密钥)".to_owned());
         }
-        Origin::Key { .. } if !access.is_current(principal) => {
+        PrincipalOrigin::Key { .. } if !access.is_current(principal) => {
             return Err(ended_key(gateways, principal.id()));
         }
-        Origin::Oidc { .. } if principal.is_expired() => {
+        PrincipalOrigin::Oidc { .. } if principal.is_expired() => {
             return Err(
                 "the access token of this request has expired: send the request again with a new one (此请求的访问令牌已过期，\
                  请用新令牌重新发送请求)"
                     .to_owned(),
             );
         }
-        Origin::Oidc { .. } if !access.is_valid(principal) => {
+        PrincipalOrigin::Oidc { .. } if !access.is_valid(principal) => {
             return Err(
                 "the identity provider of this principal is not trusted any more (身份提供方已不受信任)"
                     .to_owned(),

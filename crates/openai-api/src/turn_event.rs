@@ -1,7 +1,7 @@
 //! What happens in a turn, in order. Both interfaces build their streams and their final objects from the same events, so that
 //! streamed and unstreamed answers are equal.
 
-use toolhub_core::model::{ModelCall, StopReason, Usage};
+use toolhub_core::model::{ModelCall, StopReason, TokenUsage};
 
 /// A call that the hub makes.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ impl TurnEvent {
 pub(crate) struct TurnEnd {
     pub(crate) client_calls: Vec<ModelCall>,
     pub(crate) status: EndStatus,
-    pub(crate) usage: Usage,
+    pub(crate) usage: TokenUsage,
 }
 
 /// How a turn ended.

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use toolhub_core::RawJson;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, Revision, StateKind};
+use toolhub_core::shared_state::{EntryFilter, EntryReplacement, EntryRevision, NewEntry, StateKind};
 use toolhub_server::hash_of;
 
 /// Client libraries number their repetitions of a request in this header, from 0.
@@ -87,7 +87,7 @@ impl UnfinishedChanges {
 #[derive(Debug)]
 struct StoredMark {
     id: String,
-    revision: Revision,
+    revision: EntryRevision,
     since: Instant,
 }
 
@@ -148,7 +148,7 @@ impl ChangeMark {
         if mark.since.elapsed() < EXTENSION_INTERVAL {
             return Ok(());
         }
-        let change = Replacement {
+        let change = EntryReplacement {
             kind: KIND,
             id: mark.id.clone(),
             expected: mark.revision.clone(),

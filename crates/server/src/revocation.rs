@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use toolhub_core::Secret;
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 use toolhub_mcp_gateway::{PrincipalHandle, SseEvents};
 
 use crate::authenticator::{Authenticator, TokenRefusal};
@@ -62,7 +62,7 @@ impl Recheck {
 /// Returns the events until the principal is revoked or its token is not valid any more.
 pub(crate) fn until_revoked(events: SseEvents, credential: StreamCredential) -> SseEvents {
     let StreamCredential { principal, recheck } = credential;
-    if principal.identity().origin == Origin::Local {
+    if principal.identity().origin == PrincipalOrigin::Local {
         return events;
     }
     let ended = async move {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use toolhub_core::ports::NullSink;
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 use toolhub_core::{EventSink, Principal, TraceContext};
 use toolhub_mcp_gateway::{Gateway, HeaderLookup, PrincipalHandle, PrincipalTable};
 
@@ -109,7 +109,7 @@ impl Shared {
             tokio::time::sleep(REVOCATION_INTERVAL).await;
             if std::mem::replace(&mut version, authenticator.version()) != authenticator.version() {
                 self.principals.revoke(|principal| {
-                    principal.origin == Origin::Local || authenticator.is_valid(principal)
+                    principal.origin == PrincipalOrigin::Local || authenticator.is_valid(principal)
                 });
             }
         }
@@ -145,8 +145,8 @@ impl Shared {
 impl Budgets for Shared {
     fn handle_of(&self, principal: &Arc<Principal>, client: IpAddr) -> PrincipalHandle {
         match principal.origin {
-            Origin::Local => self.principals.at(&self.local, client),
-            Origin::Key { .. } | Origin::Oidc { .. } => self.principals.of(principal),
+            PrincipalOrigin::Local => self.principals.at(&self.local, client),
+            PrincipalOrigin::Key { .. } | PrincipalOrigin::Oidc { .. } => self.principals.of(principal),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use toolhub_core::consent::Binding;
+use toolhub_core::consent::ConsentScope;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::NullSink;
 use toolhub_core::tool::ApprovalStatus;
@@ -537,7 +537,7 @@ async fn rejects_python_from_current_directory() {
 /// Consent that is valid while the flag is true.
 struct Files(Arc<AtomicBool>);
 
-impl Binding for Files {
+impl ConsentScope for Files {
     fn digest(&self) -> &str {
         "d"
     }

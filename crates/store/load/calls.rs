@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, RecordId, Status, StoredAttempt};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, CallStatus, RecordId, StoredAttempt};
 use toolhub_core::{Authorization, CallId, RawJson, Source, ToolName};
 
 /// The start of a typical call: few arguments, one candidate.
@@ -28,9 +28,9 @@ pub(crate) fn start(tool: &ToolName, number: u64) -> CallStart {
 }
 
 /// The end of the call `start`.
-pub(crate) fn end(start: &CallStart, status: Status, output: RawJson) -> CallEnd {
+pub(crate) fn end(start: &CallStart, status: CallStatus, output: RawJson) -> CallEnd {
     let took = Duration::from_micros(40);
-    let good = status == Status::Succeeded;
+    let good = status == CallStatus::Succeeded;
     CallEnd {
         record: start.record.clone(),
         status,

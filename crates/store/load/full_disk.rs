@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolhub_core::call_log::{CallQuery, Status};
+use toolhub_core::call_log::{CallQuery, CallStatus};
 use toolhub_core::ports::HubStore;
 use toolhub_core::{RawJson, ToolName};
 use toolhub_store::StoreOptions;
@@ -31,7 +31,7 @@ pub(crate) async fn run(folder: &str) {
         // Larger than any free space left.
         store.record_finished(
             noted.clone(),
-            end(&noted, Status::Succeeded, RawJson::of(&"y".repeat(1 << 20))),
+            end(&noted, CallStatus::Succeeded, RawJson::of(&"y".repeat(1 << 20))),
         );
         println!("flush: {}", store.flush().await.is_err());
         println!("lost: {}", store.dropped_details());
@@ -62,12 +62,12 @@ fn output() -> RawJson {
 
 async fn call(store: &dyn HubStore, tool: &ToolName, number: u64) -> Result<(), String> {
     let call = start(tool, number);
-    let ending = end(&call, Status::Succeeded, output());
+    let ending = end(&call, CallStatus::Succeeded, output());
     store.begin(call).await.map_err(|error| error.to_string())?;
     store.finish(ending).await.map_err(|error| error.to_string())
 }
 
 async fn succeeded(store: &dyn HubStore) -> usize {
-    let query = CallQuery { status: Some(Status::Succeeded), ..CallQuery::default() };
+    let query = CallQuery { status: Some(CallStatus::Succeeded), ..CallQuery::default() };
     store.calls(query).await.unwrap().len()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use toolhub_audit::AuditStore;
 use toolhub_core::audit::{AuditAction, AuditEvent, LoginEvent};
-use toolhub_core::call_log::Status;
+use toolhub_core::call_log::CallStatus;
 use toolhub_core::ports::HubStore;
 use toolhub_core::{RawJson, ToolName};
 use toolhub_store::{AuditOptions, StoreOptions, open_with_audit};
@@ -51,7 +51,8 @@ async fn work(store: Arc<dyn HubStore>, task: u64) {
     let tool = ToolName::new(format!("tool_{}", task % 4));
     for round in 0_u64.. {
         let call = start(&tool, round);
-        let status = if (task + round).is_multiple_of(3) { Status::Failed } else { Status::Succeeded };
+        let status =
+            if (task + round).is_multiple_of(3) { CallStatus::Failed } else { CallStatus::Succeeded };
         let ending = end(&call, status, RawJson::of(&"x".repeat(200)));
         if task < RECORDING_TASKS {
             let record = call.record.clone();

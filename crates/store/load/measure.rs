@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
-use toolhub_core::call_log::{CallStart, Status};
+use toolhub_core::call_log::{CallStart, CallStatus};
 use toolhub_core::ports::HubStore;
 use toolhub_core::{RawJson, ToolName};
 use toolhub_store::{AuditOptions, Durability, StoreOptions};
@@ -69,7 +69,7 @@ pub(crate) async fn record(location: &str, calls: u64, key: Option<&str>) {
     let (tool, output) = (ToolName::new("echo"), RawJson::of("hello"));
     for number in 0..calls {
         let call = CallStart { may_change: false, ..start(&tool, number) };
-        let ending = end(&call, Status::Succeeded, output.clone());
+        let ending = end(&call, CallStatus::Succeeded, output.clone());
         store.record_finished(call, ending);
         if number % 500 == 499 {
             store.flush().await.unwrap();
@@ -156,7 +156,7 @@ async fn caller(store: Arc<dyn HubStore>, micros: u64, record: Record, started: 
     let mut done = 0_u64;
     while started.elapsed() < TURN {
         let call = start(&tool, done);
-        let ending = end(&call, Status::Succeeded, output.clone());
+        let ending = end(&call, CallStatus::Succeeded, output.clone());
         if record == Record::BeginAndFinish {
             store.begin(call.clone()).await.unwrap();
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use toolhub_core::call_log::{AttemptStatus, StoredAttempt};
 use toolhub_core::outcome::AttemptRecord;
-use toolhub_core::statistics::{Tally, ToolStatistics};
+use toolhub_core::statistics::{CallTally, ToolStatistics};
 use toolhub_core::{FastMap, Source, ToolName};
 
 /// Statistics that are not yet written.
@@ -35,7 +35,7 @@ impl PendingStatistics {
         for more in other.0.into_values().flat_map(FastMap::into_values) {
             let sum = self.of(&more.source, &more.tool);
             for (day, tally) in more.days {
-                let day: &mut Tally = sum.days.entry(day).or_default();
+                let day: &mut CallTally = sum.days.entry(day).or_default();
                 day.successes += tally.successes;
                 day.failures += tally.failures;
             }

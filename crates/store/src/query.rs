@@ -1,8 +1,8 @@
 //! SQL statements for queries, in both dialects.
 
 use toolhub_core::approval::Approval;
-use toolhub_core::call_log::{CallQuery, RecordId, Status};
-use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
+use toolhub_core::call_log::{CallQuery, CallStatus, RecordId};
+use toolhub_core::conversation::{ConversationSummary, ConversationTurn, TurnQuery, TurnRole};
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Source, ToolName};
 
@@ -125,13 +125,13 @@ pub(crate) fn owner_list(owners: &[i64]) -> String {
 }
 
 /// The conditions that a call has a status. A running call of a dead owner is unknown.
-fn status_conditions(status: Status, dead: &[i64]) -> Vec<String> {
+fn status_conditions(status: CallStatus, dead: &[i64]) -> Vec<String> {
     let condition = format!("status = '{}'", status.name());
     let list = owner_list(dead);
     match status {
-        Status::Running if !dead.is_empty() => vec![condition, format!("owner NOT IN ({list})")],
-        Status::Unknown if !dead.is_empty() => {
-            let either = format!("status IN ('{}', '{}')", status.name(), Status::Running.name());
+        CallStatus::Running if !dead.is_empty() => vec![condition, format!("owner NOT IN ({list})")],
+        CallStatus::Unknown if !dead.is_empty() => {
+            let either = format!("status IN ('{}', '{}')", status.name(), CallStatus::Running.name());
             vec![either, format!("({condition} OR owner IN ({list}))")]
         }
         _ => vec![condition],
@@ -169,9 +169,9 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
     filter.compare("parent", "=", text(&query.parent));
     if let Some(status) = query.status {
         status_conditions(status, dead).into_iter().for_each(|condition| filter.push(condition));
-        if status != Status::Succeeded && !has_selective_index(query) {
+        if status != CallStatus::Succeeded && !has_selective_index(query) {
             // Implied by the conditions above; states it in the form of the partial index.
-            filter.push(format!("status <> '{}'", Status::Succeeded.name()));
+            filter.push(format!("status <> '{}'", CallStatus::Succeeded.name()));
         }
     }
     let hash = query.arguments.as_deref().map(stored_hash);
@@ -240,10 +240,10 @@ pub(crate) fn turns(dialect: Dialect, query: &TurnQuery) -> (String, Vec<Value>)
 }
 
 /// The turn in a row of [`turns`].
-pub(crate) fn turn_of<C: Columns>(row: &C) -> Result<Turn, C::Error> {
-    Ok(Turn {
+pub(crate) fn turn_of<C: Columns>(row: &C) -> Result<ConversationTurn, C::Error> {
+    Ok(ConversationTurn {
         conversation: row.text(0)?,
-        role: Role::from_name(&row.text(1)?).unwrap_or(Role::User),
+        role: TurnRole::from_name(&row.text(1)?).unwrap_or(TurnRole::User),
         text: row.text(2)?,
         at: from_micros(row.int(3)?),
     })

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 use toolhub_core::call_log::{
-    AttemptStatus, CallEnd, CallRecord, CallStart, RecordId, Status, StoredAttempt, stored_arguments,
+    AttemptStatus, CallEnd, CallRecord, CallStart, CallStatus, RecordId, StoredAttempt, stored_arguments,
 };
 use toolhub_core::json::canonical;
 use toolhub_core::lang::LocalizedText;
@@ -66,7 +66,7 @@ pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
     let error = row.maybe_text(12)?.zip(row.maybe_text(13)?);
     Ok(CallRecord {
         start,
-        status: Status::from_name(&row.text(10)?).unwrap_or(Status::Unknown),
+        status: CallStatus::from_name(&row.text(10)?).unwrap_or(CallStatus::Unknown),
         took: row.maybe_int(11)?.map(duration),
         error: error.map(|(kind, text)| (kind, text_of(&text))),
         sources: sources_of(&row.text(14)?),
@@ -97,7 +97,7 @@ impl<'a> EndColumns<'a> {
     pub(crate) fn running(start: &CallStart) -> Self {
         let empty = || "[]".to_owned();
         let (sources, attempts, places) = (empty(), empty(), delimited_names(start.candidates.iter()));
-        let status = Status::Running.name();
+        let status = CallStatus::Running.name();
         Self { status, took: None, error_kind: None, error: None, sources, attempts, places }
     }
 

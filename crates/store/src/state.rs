@@ -7,7 +7,7 @@ use toolhub_core::call_log::RecordId;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{
-    ChangedPart, Counting, NewEntry, Replacement, Revision, StateEntry, StateKind,
+    ChangedPart, CounterIncrement, EntryReplacement, EntryRevision, NewEntry, StateEntry, StateKind,
 };
 
 use crate::responses::{Bind, Statement, has_nul};
@@ -116,33 +116,33 @@ pub(crate) const PURGE: [&str; 2] = [
 /// A write of shared state. The number of rows is its answer.
 #[derive(Debug)]
 pub(crate) enum StateWrite {
-    Create(Box<NewEntry>, Revision),
-    Replace(Box<Replacement>, Revision),
+    Create(Box<NewEntry>, EntryRevision),
+    Replace(Box<EntryReplacement>, EntryRevision),
     /// Reserves an entry in the state `expected` for the caller with the key `claim`.
     Claim {
         kind: StateKind,
         id: String,
-        expected: Revision,
-        claim: Revision,
+        expected: EntryRevision,
+        claim: EntryRevision,
     },
     /// Deletes an entry that the caller has reserved.
     DeleteClaimed {
         kind: StateKind,
         id: String,
-        claim: Revision,
+        claim: EntryRevision,
     },
     Trim {
         kind: StateKind,
         scope: String,
         keep: usize,
     },
-    Count(Counting, Revision),
+    Count(CounterIncrement, EntryRevision),
     Announce(ChangedPart),
 }
 
 /// A new revision.
-pub(crate) fn new_revision() -> Revision {
-    Revision(RecordId::generate().as_str().to_owned())
+pub(crate) fn new_revision() -> EntryRevision {
+    EntryRevision(RecordId::generate().as_str().to_owned())
 }
 
 impl StateWrite {
@@ -225,7 +225,7 @@ pub(crate) fn entry_of<C: Columns>(row: &C) -> Result<StateEntry, C::Error> {
         scope: row.text(1)?,
         slot: row.maybe_text(2)?,
         value: json(row.text(3)?),
-        revision: Revision(row.text(4)?),
+        revision: EntryRevision(row.text(4)?),
         created_at: from_micros(row.int(5)?),
         expires_at: from_micros(row.int(6)?),
     })

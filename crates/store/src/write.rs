@@ -3,7 +3,7 @@
 use toolhub_core::approval::Approval;
 use toolhub_core::audit::AuditEvent;
 use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
-use toolhub_core::conversation::Turn;
+use toolhub_core::conversation::ConversationTurn;
 use toolhub_core::ports::{CachedList, CachedOffers, StoreError};
 use toolhub_core::shared_state::ChangedPart;
 use toolhub_core::{ServerId, Source, ToolName};
@@ -21,7 +21,7 @@ pub(crate) enum Write {
     Begin(CallStart),
     Finish(CallEnd),
     /// The key distinguishes turns with equal texts.
-    AppendTurn(RecordId, Turn),
+    AppendTurn(RecordId, ConversationTurn),
     Approve(Approval),
     Revoke(Source, ToolName),
     SaveList(ServerId, Box<CachedList>),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use toolhub_core::cluster::{ClusterStore, HeldPlacement, InstanceKey, Member, MemberKind};
+use toolhub_core::cluster::{ClusterMember, ClusterStore, HeldPlacement, InstanceKey, MemberKind};
 use toolhub_store::PgCluster;
 use toolhub_testkit::postgres::{PostgresServer, Stop};
 
@@ -73,7 +73,7 @@ async fn postgres_fences_a_worker_whose_lease_has_ended() {
 async fn postgres_members_are_listed_while_they_live() {
     let server = PostgresServer::start();
     let store = open(&server.new_database()).await;
-    let member = Member {
+    let member = ClusterMember {
         id: "w".to_owned(),
         kind: MemberKind::Worker,
         address: "machine".to_owned(),

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, RecordId, Status, StoredAttempt};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, CallStatus, RecordId, StoredAttempt};
 use toolhub_core::{Authorization, CallId, RawJson, Source, ToolName};
 
 /// The record of a read-only call of a native tool by the local user that took 5 ms and returned `{"done": true}`.
@@ -34,7 +34,7 @@ pub fn recorded_call(tool: &str, arguments: Value, at: SystemTime) -> (CallStart
     let output = json!({"content": [], "structuredContent": {"done": true}});
     let end = CallEnd {
         record,
-        status: Status::Succeeded,
+        status: CallStatus::Succeeded,
         took,
         error: None,
         sources: vec![Source::Native],

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 use toolhub_access::{PermissionCache, Permissions, RuleSet};
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::principal::{Origin, PrincipalKind};
+use toolhub_core::principal::{PrincipalKind, PrincipalOrigin};
 use toolhub_core::{BoxFuture, Principal, Role, Roles};
 use toolhub_oauth::resource_server::{
     BearerChallenge, BegunLogin, LoginResponse, MetadataDetails, Person, ProtectedResource, ResourceServer,
@@ -204,8 +204,8 @@ impl AccessControl {
         profiles: &[Option<&str>],
     ) -> Option<Arc<Principal>> {
         match &claimed.origin {
-            Origin::Local => (!self.is_required()).then(|| Arc::new(Principal::local())),
-            Origin::Key { .. } => {
+            PrincipalOrigin::Local => (!self.is_required()).then(|| Arc::new(Principal::local())),
+            PrincipalOrigin::Key { .. } => {
                 let is_same = |principal: &Principal| {
                     principal.id() == claimed.id()
                         && claimed.key_sha256.is_some()
@@ -215,7 +215,7 @@ impl AccessControl {
                 let principal = principals.find(|principal| is_same(principal))?;
                 self.is_current(&principal).then_some(principal)
             }
-            Origin::Oidc { .. } => {
+            PrincipalOrigin::Oidc { .. } => {
                 let token = claimed.token.as_ref()?.expose();
                 for profile in profiles {
                     let verified = match self.find(token, *profile) {
@@ -305,7 +305,7 @@ impl AccessControl {
     /// Whether a principal can open pages of the console with a browser: it is a person who can log in there at an identity
     /// provider, and has a role then. Keys are for programs.
     pub(crate) fn opens_console(&self, principal: &Principal) -> bool {
-        let Origin::Oidc { issuer, subject } = &principal.origin else { return false };
+        let PrincipalOrigin::Oidc { issuer, subject } = &principal.origin else { return false };
         let person = Person {
             issuer: issuer.clone(),
             subject: subject.clone(),
@@ -439,9 +439,9 @@ impl Authenticator for AccessControl {
 
     fn is_valid(&self, principal: &Arc<Principal>) -> bool {
         match &principal.origin {
-            Origin::Local => true,
-            Origin::Key { .. } => self.snapshot.load().keys.contains(principal),
-            Origin::Oidc { issuer, .. } => {
+            PrincipalOrigin::Local => true,
+            PrincipalOrigin::Key { .. } => self.snapshot.load().keys.contains(principal),
+            PrincipalOrigin::Oidc { issuer, .. } => {
                 let is_trusted = self.snapshot.load().issuers.as_ref().is_some_and(|issuers| {
                     issuers.settings.issuers.iter().any(|trusted| trusted.url == *issuer)
                 });
@@ -551,7 +551,7 @@ mod tests {
             Principal::of_key("eve"),
             Principal::local(),
             Principal::new(
-                Origin::Oidc { issuer: "https://idp.example".to_owned(), subject: "ann".to_owned() },
+                PrincipalOrigin::Oidc { issuer: "https://idp.example".to_owned(), subject: "ann".to_owned() },
                 PrincipalKind::Person,
             )
             .with_token("ann"),

@@ -9,10 +9,10 @@ use toolhub_agent::{
     planned_by_rules_note,
 };
 use toolhub_core::BoxFuture;
-use toolhub_core::call_log::{CallQuery, RecordId, Status};
-use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
+use toolhub_core::call_log::{CallQuery, CallStatus, RecordId};
+use toolhub_core::conversation::{ConversationSummary, ConversationTurn, TurnQuery, TurnRole};
 use toolhub_core::lang::{Lang, LocalizedText};
-use toolhub_core::model::{LanguageModel, Message, ReplyDelta, ReplyListener};
+use toolhub_core::model::{ChatMessage, LanguageModel, ReplyDelta, ReplyListener};
 use toolhub_core::ports::StoreError;
 use toolhub_core::{RawJson, ToolName};
 use toolhub_llm::discover::NoModel;
@@ -226,7 +226,7 @@ impl Hub {
     /// The arguments of the last successful call of each tool.
     pub async fn examples(&self) -> HashMap<ToolName, RawJson> {
         let query = CallQuery {
-            status: Some(Status::Succeeded),
+            status: Some(CallStatus::Succeeded),
             limit: Some(MAX_EXAMPLE_CALLS),
             ..CallQuery::default()
         };
@@ -240,7 +240,7 @@ impl Hub {
         examples
     }
 
-    async fn earlier_messages(&self, conversation: Option<&str>) -> Vec<Message> {
+    async fn earlier_messages(&self, conversation: Option<&str>) -> Vec<ChatMessage> {
         let (Some(store), Some(conversation)) = (&self.store, conversation) else { return Vec::new() };
         let query = TurnQuery {
             conversation: Some(conversation.to_owned()),
@@ -249,18 +249,18 @@ impl Hub {
         };
         let turns = store.turns(query).await.unwrap_or_default();
         let messages = turns.into_iter().filter_map(|turn| match turn.role {
-            Role::User => Some(Message::User(turn.text)),
-            Role::Assistant => Some(Message::Assistant { text: turn.text, calls: Vec::new() }),
-            Role::Tool => None,
+            TurnRole::User => Some(ChatMessage::User(turn.text)),
+            TurnRole::Assistant => Some(ChatMessage::Assistant { text: turn.text, calls: Vec::new() }),
+            TurnRole::Tool => None,
         });
         // A conversation must begin with a user message.
-        messages.skip_while(|message| !matches!(message, Message::User(_))).collect()
+        messages.skip_while(|message| !matches!(message, ChatMessage::User(_))).collect()
     }
 
     async fn remember(&self, request: &str, answer: &Answer, conversation: Option<&str>) {
         let (Some(store), Some(conversation)) = (&self.store, conversation) else { return };
-        for (role, text) in [(Role::User, request), (Role::Assistant, answer.text.as_str())] {
-            let turn = Turn {
+        for (role, text) in [(TurnRole::User, request), (TurnRole::Assistant, answer.text.as_str())] {
+            let turn = ConversationTurn {
                 conversation: conversation.to_owned(),
                 role,
                 text: text.to_owned(),

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::RawJson;
-use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
+use toolhub_core::call_log::{CallQuery, CallRecord, CallStatus, RecordId};
 use toolhub_core::ports::StoreError;
 
 use crate::hub::Hub;
@@ -32,7 +32,7 @@ impl Hub {
         // Callers may repeat the ids of their calls: only what was made while this one ran belongs to it.
         let end = match (call.took, call.status) {
             (Some(took), _) => start.at.checked_add(took),
-            (None, Status::Running) => None,
+            (None, CallStatus::Running) => None,
             (None, _) => Some(start.at + MAX_PARENT_AGE),
         };
         let query = CallQuery {

@@ -1,6 +1,6 @@
 //! The state of a cluster, and what a process that joins one needs: the same in all builds.
 
-use toolhub_core::cluster::{Member, MemberKind, Placement};
+use toolhub_core::cluster::{ClusterMember, MemberKind, Placement};
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use toolhub_core::millis::duration_millis;
 use toolhub_core::{RawJson, RawObject};
@@ -34,7 +34,7 @@ pub struct WorkerOverrides {
 #[derive(Debug, Clone)]
 pub struct ClusterStatus {
     /// The members.
-    pub members: Vec<Member>,
+    pub members: Vec<ClusterMember>,
     /// The placements whose lease has not ended.
     pub placements: Vec<Placement>,
     /// What does not work.
@@ -43,7 +43,7 @@ pub struct ClusterStatus {
 
 impl ClusterStatus {
     /// The members of a kind.
-    pub fn members_of(&self, kind: MemberKind) -> impl Iterator<Item = &Member> {
+    pub fn members_of(&self, kind: MemberKind) -> impl Iterator<Item = &ClusterMember> {
         self.members.iter().filter(move |member| member.kind == kind)
     }
 
@@ -54,7 +54,7 @@ impl ClusterStatus {
 
     /// As JSON.
     pub fn to_json(&self, lang: Lang) -> RawObject {
-        let replica = |member: &Member| {
+        let replica = |member: &ClusterMember| {
             RawObject::default()
                 .with("id", member.id.as_str())
                 .with("address", member.address.as_str())
@@ -62,7 +62,7 @@ impl ClusterStatus {
                 .with("calls", u64::from(member.load))
                 .with("silent_ms", duration_millis(member.silent_for))
         };
-        let worker = |member: &Member| {
+        let worker = |member: &ClusterMember| {
             RawObject::default()
                 .with("id", member.id.as_str())
                 .with("address", member.address.as_str())

@@ -8,7 +8,7 @@ use toolhub_core::Principal;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::millis::DAY;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::shared_state::Counting;
+use toolhub_core::shared_state::CounterIncrement;
 
 use crate::hub::Hub;
 
@@ -79,7 +79,7 @@ impl DailyBudgets {
         let initial =
             if is_known { 0 } else { hub.calls_today(principal.id(), limit).await.unwrap_or(limit) };
         let midnight = Duration::from_secs((day + 1) * DAY.as_secs());
-        let counting = Counting {
+        let counting = CounterIncrement {
             name: format!("calls-of-day {day} {}", principal.id()),
             initial,
             amount: 1,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolhub_core::call_log::{CallQuery, Status};
+use toolhub_core::call_log::{CallQuery, CallStatus};
 use toolhub_core::finder::{SearchHit, SearchResult, ToolFinder};
 use toolhub_core::ports::HubStore;
 use toolhub_core::tool::ApprovalStatus;
@@ -183,7 +183,7 @@ impl Finder {
         let Some(store) = &self.store else { return Vec::new() };
         let query = CallQuery {
             limit: Some(MAX_RECENT_CALLS),
-            status: Some(Status::Succeeded),
+            status: Some(CallStatus::Succeeded),
             ..CallQuery::default()
         };
         let mut similar: HashMap<(Source, ToolName), f32> = HashMap::new();

@@ -12,7 +12,7 @@ use toolhub_audit::AuditStore;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::{SearchResult, ToolFinder as _};
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::outcome::Verification;
+use toolhub_core::outcome::OutcomeVerification;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
 use toolhub_core::shell;
 use toolhub_core::{
@@ -552,7 +552,11 @@ impl ToolCaller for Hub {
         Box::pin(Self::call(self, call))
     }
 
-    fn verify<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, Option<Verification>> {
+    fn verify<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        outcome: &'a Outcome,
+    ) -> BoxFuture<'a, Option<OutcomeVerification>> {
         Box::pin(Self::verify(self, call, outcome))
     }
 }

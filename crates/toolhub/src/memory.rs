@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
-use toolhub_core::outcome::Verification;
+use toolhub_core::call_log::{CallQuery, CallRecord, CallStatus, RecordId};
+use toolhub_core::outcome::OutcomeVerification;
 use toolhub_core::ports::StoreError;
 use toolhub_core::statistics::{StatisticsSummary, SummaryQuery, ToolStatistics};
 use toolhub_core::{CallBy, Event, EventKind, Outcome, Source, ToolCall, ToolName, ToolOutput, json};
@@ -33,7 +33,7 @@ impl Hub {
 
     /// Checks a result against earlier results of the same call, and its numbers, dates and times. Returns `None` if the call
     /// failed.
-    pub async fn verify(&self, call: &ToolCall, outcome: &Outcome) -> Option<Verification> {
+    pub async fn verify(&self, call: &ToolCall, outcome: &Outcome) -> Option<OutcomeVerification> {
         let answer = text_of(outcome.result.as_ref().ok()?);
         let earlier = match call.by {
             CallBy::Name => self.earlier_answers(call, outcome).await,
@@ -66,7 +66,7 @@ impl Hub {
         let query = CallQuery {
             tool: Some(call.tool.to_string()),
             arguments: Some(arguments),
-            status: Some(Status::Succeeded),
+            status: Some(CallStatus::Succeeded),
             limit: Some(MAX_EARLIER_RESULTS + 1),
             ..CallQuery::default()
         };

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 use toolhub_access::{AccessResource, Action, HintSpec, ItemKind, RuleEffect, RuleSpec};
-use toolhub_core::principal::{Origin, PrincipalKind};
+use toolhub_core::principal::{PrincipalKind, PrincipalOrigin};
 use toolhub_core::{Hints, Principal, RawJson, Role, Source};
 
 const SERVERS: [&str; 5] = ["excel", "Excel", "mail", "native", "skill"];
@@ -163,9 +163,9 @@ pub(crate) fn rules(most: usize) -> impl Strategy<Value = Vec<RuleSpec>> {
 }
 
 pub(crate) fn principal() -> impl Strategy<Value = Principal> {
-    let oidc = Origin::Oidc { issuer: "https://idp.example".to_owned(), subject: "ann".to_owned() };
-    let key = |name: &str| Origin::Key { name: name.to_owned() };
-    let origin = select(vec![oidc.clone(), oidc, key("ci"), key("dev"), Origin::Local]);
+    let oidc = PrincipalOrigin::Oidc { issuer: "https://idp.example".to_owned(), subject: "ann".to_owned() };
+    let key = |name: &str| PrincipalOrigin::Key { name: name.to_owned() };
+    let origin = select(vec![oidc.clone(), oidc, key("ci"), key("dev"), PrincipalOrigin::Local]);
     let roles = prop_oneof![
         2 => Just(vec![Role::Caller]),
         2 => subsequence(Role::ALL.to_vec(), 0..=3),

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use toolhub_access::{AccessResource, Action, ItemKind, RuleEffect, RuleSpec};
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 use toolhub_core::{Principal, Role};
 
 /// A decision, with positions of rules.
@@ -61,7 +61,7 @@ pub(crate) fn decide(
     if rules.is_empty() {
         return Expected::Allow(None);
     }
-    let local = principal.origin == Origin::Local;
+    let local = principal.origin == PrincipalOrigin::Local;
     let matches: Vec<(usize, &RuleSpec, Level)> = rules
         .iter()
         .enumerate()
@@ -85,7 +85,7 @@ pub(crate) fn decide(
         return Expected::Allow(first);
     }
     let lacking = |rule: &RuleSpec| -> Vec<String> {
-        if !matches!(principal.origin, Origin::Oidc { .. }) {
+        if !matches!(principal.origin, PrincipalOrigin::Oidc { .. }) {
             return Vec::new();
         }
         let scopes = rule.scope.as_deref().unwrap_or_default().split(' ').filter(|scope| !scope.is_empty());
@@ -123,7 +123,7 @@ fn match_rule(rule: &RuleSpec, principal: &Principal, resource: &AccessResource<
             id => format!("key:{id}"),
         })
         .collect();
-    if principal.origin == Origin::Local && !principals.iter().any(|id| id == "local") {
+    if principal.origin == PrincipalOrigin::Local && !principals.iter().any(|id| id == "local") {
         return 0;
     }
     let selects_tools = !rule.tools.is_empty()

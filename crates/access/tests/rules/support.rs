@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolhub_access::{AccessResource, Action, Decision, RuleSet, RuleSpec};
-use toolhub_core::principal::{Origin, PrincipalKind};
+use toolhub_core::principal::{PrincipalKind, PrincipalOrigin};
 use toolhub_core::{Principal, RawJson, Role, Roles, Source};
 
 pub(crate) fn rules(list: Value) -> RuleSet {
@@ -22,7 +22,8 @@ pub(crate) fn caller() -> Principal {
 
 /// A person with an access token.
 pub(crate) fn person(subject: &str, scopes: &[&str]) -> Principal {
-    let origin = Origin::Oidc { issuer: "https://idp.example".to_owned(), subject: subject.to_owned() };
+    let origin =
+        PrincipalOrigin::Oidc { issuer: "https://idp.example".to_owned(), subject: subject.to_owned() };
     let mut principal = Principal::new(origin, PrincipalKind::Person);
     principal.roles = Roles::from(Role::Caller);
     principal.scopes = scopes.iter().map(ToString::to_string).collect();

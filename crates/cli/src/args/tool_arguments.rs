@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use serde_json::Value;
-use toolhub_core::error::{ArgumentProblem, Expected};
+use toolhub_core::error::{ArgumentExpectation, ArgumentProblem};
 use toolhub_core::{Lang, RawJson, RawObject};
 
 use toolhub_engine::coerce::coerce;
@@ -97,7 +97,7 @@ pub(crate) fn with_pairs(
             // A name that is similar to exactly one parameter is corrected by coercion, which is checked below.
             unknown_arguments.push(ArgumentProblem {
                 argument: key.clone(),
-                expected: Expected::Absent { near },
+                expected: ArgumentExpectation::Absent { near },
                 actual: None,
             });
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use toolhub_core::call_log::{CallLog as _, RecordId, Status};
+use toolhub_core::call_log::{CallLog as _, CallStatus, RecordId};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::HubStore as _;
 use toolhub_core::{CallId, RawJson};
@@ -41,7 +41,7 @@ async fn record_script(cli: &CommandLine, started: SystemTime) -> Script {
         let (mut start, mut end) = recorded_call("read_sheet", json!({}), after(millis));
         start.parent = Some(call.clone());
         if let Some(error) = error {
-            end.status = Status::Failed;
+            end.status = CallStatus::Failed;
             end.error = Some(("failed".to_owned(), LocalizedText::from(error)));
         }
         (start, end)

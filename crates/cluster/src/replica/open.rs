@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolhub_core::cluster::{InstanceKey, Member, MemberKind, Placement};
+use toolhub_core::cluster::{ClusterMember, InstanceKey, MemberKind, Placement};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::StoreError;
 use toolhub_core::shell;
@@ -137,8 +137,8 @@ async fn place(
 }
 
 /// The workers that may take a server, or why there is none.
-fn candidates(spec: &ServerSpec, members: Vec<Member>) -> Result<Vec<Member>, LocalizedText> {
-    let mut workers: Vec<Member> =
+fn candidates(spec: &ServerSpec, members: Vec<ClusterMember>) -> Result<Vec<ClusterMember>, LocalizedText> {
+    let mut workers: Vec<ClusterMember> =
         members.into_iter().filter(|member| member.kind == MemberKind::Worker && !member.draining).collect();
     if workers.is_empty() {
         return Err(LocalizedText::new(

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use toolhub_core::cluster::Member;
+use toolhub_core::cluster::ClusterMember;
 
 /// Placements that are older are part of the load of every living worker.
 const MAX_AGE: Duration = Duration::from_secs(10);
@@ -23,9 +23,9 @@ impl RecentPlacements {
 
     /// Moves the workers with the smallest part of their capacity in use to the front. Of those with equal parts, each order is
     /// as likely.
-    pub(super) fn sort(&self, workers: &mut [Member]) {
+    pub(super) fn sort(&self, workers: &mut [ClusterMember]) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let load = |worker: &Member| {
+        let load = |worker: &ClusterMember| {
             let newer = |(id, at): &&(String, Instant)| *id == worker.id && at.elapsed() < worker.silent_for;
             u64::from(worker.load) + u64::try_from(all.iter().filter(newer).count()).unwrap_or(u64::MAX)
         };
@@ -42,8 +42,8 @@ mod tests {
 
     use super::*;
 
-    fn worker(id: &str, load: u32, silent_for: Duration) -> Member {
-        Member {
+    fn worker(id: &str, load: u32, silent_for: Duration) -> ClusterMember {
+        ClusterMember {
             id: id.to_owned(),
             kind: MemberKind::Worker,
             address: String::new(),
@@ -61,7 +61,7 @@ mod tests {
         let recent = RecentPlacements::default();
         let mut taken = [0; 4];
         for _ in 0..100 {
-            let mut workers: Vec<Member> = (0..4)
+            let mut workers: Vec<ClusterMember> = (0..4)
                 .zip(loads)
                 .map(|(number, load)| worker(&number.to_string(), load, silent_for))
                 .collect();

@@ -16,7 +16,7 @@ use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, Chan
 use toolhub_core::call_log::{CallQuery, CallRecord};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::millis::DAY;
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 use toolhub_core::{Localize as _, Principal, RawJson, Role};
 use toolhub_engine::CatalogEntry;
 
@@ -295,7 +295,7 @@ pub(crate) async fn revoke_key(context: &ConsoleContext<'_>) -> Result<Response<
         ));
     }
     // The key is refused already; logins without a key cannot be used.
-    let _ = context.hub().forget_logins(&Origin::Key { name }.to_string()).await;
+    let _ = context.hub().forget_logins(&PrincipalOrigin::Key { name }.to_string()).await;
     Ok(json(StatusCode::OK, &Empty {}))
 }
 

@@ -7,7 +7,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status, StoredAttempt};
+use toolhub_core::call_log::{CallQuery, CallRecord, CallStatus, RecordId, StoredAttempt};
 use toolhub_core::json::canonical;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Lang, Localize as _, RawJson};
@@ -163,8 +163,8 @@ async fn selected(context: &ConsoleContext<'_>) -> Result<Selection<CallRecord>,
     let limit = query.number("limit", DEFAULT_PAGE_CALLS, MAX_PAGE_CALLS)?;
     let own = |name: &str| query.get(name).map(str::to_owned);
     let status = query.get("status").map(|name| {
-        Status::from_name(name).ok_or_else(|| {
-            let names = Status::ALL.map(Status::name).join(", ");
+        CallStatus::from_name(name).ok_or_else(|| {
+            let names = CallStatus::ALL.map(CallStatus::name).join(", ");
             Problem::bad_request(
                 format!("there is no status `{name}`; there are: {names}"),
                 format!("没有状态 `{name}`；现有：{names}"),

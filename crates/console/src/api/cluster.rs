@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub::ClusterStatus;
 use toolhub_core::Localize as _;
-use toolhub_core::cluster::{Member, MemberKind, Placement};
+use toolhub_core::cluster::{ClusterMember, MemberKind, Placement};
 
 use super::millis;
 use crate::problem::Problem;
@@ -71,8 +71,8 @@ pub(crate) struct PlacedServer {
     pub(crate) lease_ms: f64,
 }
 
-impl From<&Member> for Replica {
-    fn from(member: &Member) -> Self {
+impl From<&ClusterMember> for Replica {
+    fn from(member: &ClusterMember) -> Self {
         Self {
             id: member.id.clone(),
             address: member.address.clone(),
@@ -83,8 +83,8 @@ impl From<&Member> for Replica {
     }
 }
 
-impl From<&Member> for Worker {
-    fn from(member: &Member) -> Self {
+impl From<&ClusterMember> for Worker {
+    fn from(member: &ClusterMember) -> Self {
         Self {
             id: member.id.clone(),
             address: member.address.clone(),

@@ -1,14 +1,14 @@
 //! The page that asks the agent.
 
 use maud::{Markup, html};
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 
 use super::layout::Frame;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
 
 pub(crate) fn page(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
-    if context.principal().origin != Origin::Local {
+    if context.principal().origin != PrincipalOrigin::Local {
         return Err(Problem::forbidden(
             "the agent acts as the local user: only the console of the local user may ask it",
             "智能体以本机用户身份运行：只有本机用户的控制台可以使用",

@@ -28,8 +28,8 @@ impl RawObject {
     }
 
     /// Replaces the member called `key`, or appends it. Removes duplicates, so that every parser reads the new value.
-    pub fn set(&mut self, key: impl Into<Key>, value: impl Into<RawJson>) {
-        let Key(key) = key.into();
+    pub fn set(&mut self, key: impl Into<MemberName>, value: impl Into<RawJson>) {
+        let MemberName(key) = key.into();
         let value = value.into();
         let Some(index) = self.0.iter().position(|(name, _)| *name == key) else {
             self.0.push((key, value));
@@ -57,7 +57,7 @@ impl RawObject {
 
     /// Sets a member.
     #[must_use]
-    pub fn with(mut self, key: impl Into<Key>, value: impl Into<RawJson>) -> Self {
+    pub fn with(mut self, key: impl Into<MemberName>, value: impl Into<RawJson>) -> Self {
         self.set(key, value);
         self
     }
@@ -97,15 +97,15 @@ impl<'de> Deserialize<'de> for RawObject {
 
 /// The name of a member to write; `&'static str` is not copied.
 #[derive(Debug)]
-pub struct Key(ByteString);
+pub struct MemberName(ByteString);
 
-impl From<&'static str> for Key {
+impl From<&'static str> for MemberName {
     fn from(name: &'static str) -> Self {
         Self(ByteString::from_static(name))
     }
 }
 
-impl From<String> for Key {
+impl From<String> for MemberName {
     fn from(name: String) -> Self {
         Self(name.into())
     }

@@ -2,7 +2,7 @@
 //! reports them in a bounded text. Work is counted, not timed.
 
 use serde_json::{Value, json};
-use toolhub_core::error::{ArgumentProblem, Expected};
+use toolhub_core::error::{ArgumentExpectation, ArgumentProblem};
 use toolhub_core::suggest::similar_names;
 use toolhub_core::{Lang, Localize, RawJson, ToolError};
 
@@ -65,11 +65,14 @@ fn counts_problems_of_many_values_and_reports_the_first() {
     let plain =
         json!({"type": "object", "properties": {"rows": {"type": "array", "items": {"type": "integer"}}}});
     let few = problems(&plain, items(20));
-    assert_eq!((few.len(), few.last().map(|last| last.expected.clone())), (9, Some(Expected::More(12))));
+    assert_eq!(
+        (few.len(), few.last().map(|last| last.expected.clone())),
+        (9, Some(ArgumentExpectation::More(12)))
+    );
     let many = problems(&plain, items(250_000));
     assert_eq!(
         (many.len(), many.last().map(|last| last.expected.clone())),
-        (9, Some(Expected::More(249_992)))
+        (9, Some(ArgumentExpectation::More(249_992)))
     );
     assert!(message(many).contains("`rows[0]` should be integer"));
     let branches: Vec<Value> =

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
-use toolhub_core::error::{ArgumentProblem, Expected};
+use toolhub_core::error::{ArgumentExpectation, ArgumentProblem};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::suggest::similar_names;
 
@@ -52,7 +52,7 @@ impl<'a> Explainer<'a> {
                     "符合其 schema 的值；参数过大，无法指出是哪一部分不符",
                 ),
             };
-            argument_problems.add(|| problem("", Expected::Rule(rule), None));
+            argument_problems.add(|| problem("", ArgumentExpectation::Rule(rule), None));
         }
         argument_problems.into_list()
     }
@@ -265,13 +265,13 @@ impl<'a> Search<'a, '_> {
                 Path::Root => explainer.suggestion(name, arguments),
                 _ => None,
             };
-            problem(&Path::Member(&path, name).text(), Expected::Absent { near }, None)
+            problem(&Path::Member(&path, name).text(), ArgumentExpectation::Absent { near }, None)
         });
         Ok(())
     }
 
     fn missing(&mut self, name: &str, path: Path<'_>) {
-        self.problems.add(|| problem(&Path::Member(&path, name).text(), Expected::Present, None));
+        self.problems.add(|| problem(&Path::Member(&path, name).text(), ArgumentExpectation::Present, None));
     }
 
     /// Adds a problem with a rule, given in English and Chinese.
@@ -310,7 +310,8 @@ impl<'a> Search<'a, '_> {
                 }
             }
         }
-        self.problems.add(|| problem(&path.text(), Expected::Type(types), Some(short_json(value))));
+        self.problems
+            .add(|| problem(&path.text(), ArgumentExpectation::Type(types), Some(short_json(value))));
         Ok(())
     }
 
@@ -339,16 +340,16 @@ impl<'a> Search<'a, '_> {
 
 impl Explainer<'_> {
     /// The expectation of a keyword that constrains a single value.
-    fn expected(&self, keyword: &Keyword) -> Expected {
+    fn expected(&self, keyword: &Keyword) -> ArgumentExpectation {
         match keyword {
-            Keyword::Type(types) => Expected::Type(types.names.clone()),
+            Keyword::Type(types) => ArgumentExpectation::Type(types.names.clone()),
             Keyword::Enum(options) => {
                 let mut listed: Vec<String> =
                     options.values.iter().take(MAX_OPTIONS).map(short_json).collect();
                 if options.values.len() > MAX_OPTIONS {
                     listed.push(format!("… ({})", options.values.len()));
                 }
-                Expected::OneOf(listed)
+                ArgumentExpectation::OneOf(listed)
             }
             Keyword::Minimum { limit, exclusive: false } => in_both(format_args!("≥ {limit}")),
             Keyword::Minimum { limit, exclusive: true } => in_both(format_args!("> {limit}")),
@@ -404,12 +405,12 @@ impl Explainer<'_> {
 const AS_THE_SCHEMA_SAYS: (&str, &str) = ("as its schema says", "符合其 schema 的值");
 
 /// An expectation in English and Chinese.
-fn rule(en: fmt::Arguments<'_>, zh: fmt::Arguments<'_>) -> Expected {
-    Expected::Rule(LocalizedText::new(clipped(en, MAX_RULE_CHARS), clipped(zh, MAX_RULE_CHARS)))
+fn rule(en: fmt::Arguments<'_>, zh: fmt::Arguments<'_>) -> ArgumentExpectation {
+    ArgumentExpectation::Rule(LocalizedText::new(clipped(en, MAX_RULE_CHARS), clipped(zh, MAX_RULE_CHARS)))
 }
 
 /// An expectation that reads the same in every language.
-fn in_both(text: fmt::Arguments<'_>) -> Expected {
+fn in_both(text: fmt::Arguments<'_>) -> ArgumentExpectation {
     rule(text, text)
 }
 
@@ -436,13 +437,13 @@ impl Problems {
 
     fn into_list(mut self) -> Vec<ArgumentProblem> {
         if self.more > 0 {
-            self.listed_problems.push(problem("", Expected::More(self.more), None));
+            self.listed_problems.push(problem("", ArgumentExpectation::More(self.more), None));
         }
         self.listed_problems
     }
 }
 
-fn problem(argument: &str, expected: Expected, actual: Option<String>) -> ArgumentProblem {
+fn problem(argument: &str, expected: ArgumentExpectation, actual: Option<String>) -> ArgumentProblem {
     ArgumentProblem { argument: short(argument), expected, actual }
 }
 

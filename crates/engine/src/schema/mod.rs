@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 use toolhub_core::RawJson;
-use toolhub_core::error::{ArgumentProblem, Expected};
+use toolhub_core::error::{ArgumentExpectation, ArgumentProblem};
 use toolhub_core::json::MAX_DEPTH;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::schema_keywords::remove_ill_formed;
@@ -130,17 +130,18 @@ impl Schema {
         };
         // Evaluation recurses into the arguments, so that their depth is limited first.
         if raw.too_deep().is_some() {
-            return Err(root_error(Expected::Rule(LocalizedText::new(
+            return Err(root_error(ArgumentExpectation::Rule(LocalizedText::new(
                 format!("nested at most {MAX_DEPTH} deep"),
                 format!("嵌套不超过 {MAX_DEPTH} 层的值"),
             ))));
         }
         if !raw.is_object() {
-            return Err(root_error(Expected::Type(vec!["object".to_owned()])));
+            return Err(root_error(ArgumentExpectation::Type(vec!["object".to_owned()])));
         }
-        let program = self.program().map_err(|detail| root_error(Expected::Rule(short(detail).into())))?;
+        let program =
+            self.program().map_err(|detail| root_error(ArgumentExpectation::Rule(short(detail).into())))?;
         let costly = |BudgetExhausted| {
-            root_error(Expected::Rule(LocalizedText::new(
+            root_error(ArgumentExpectation::Rule(LocalizedText::new(
                 "smaller or less nested: checking them against the schema takes too much work",
                 "更小或嵌套更少的值：按 schema 检查它的计算量过大",
             )))

@@ -8,7 +8,7 @@ mod numbers;
 pub use agreement::similarity;
 
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::outcome::Verification;
+use toolhub_core::outcome::OutcomeVerification;
 
 /// Maximum characters that are checked.
 const MAX_CHECKED_CHARS: usize = 20_000;
@@ -20,7 +20,7 @@ const MIN_SIMILARITY: f64 = 0.3;
 const ISSUE_COST: f64 = 0.25;
 
 /// Checks a result. `earlier` are results of the same call, newest first.
-pub fn verify(answer: &str, earlier: &[String]) -> Verification {
+pub fn verify(answer: &str, earlier: &[String]) -> OutcomeVerification {
     let answer = answer.char_indices().nth(MAX_CHECKED_CHARS).map_or(answer, |(at, _)| &answer[..at]);
     let mut issues = Vec::new();
     if answer.trim().is_empty() {
@@ -42,7 +42,7 @@ pub fn verify(answer: &str, earlier: &[String]) -> Verification {
         }
     }
     confidence -= ISSUE_COST * issues.len() as f64;
-    Verification { verified: issues.is_empty(), confidence: confidence.clamp(0.05, 0.95), issues }
+    OutcomeVerification { verified: issues.is_empty(), confidence: confidence.clamp(0.05, 0.95), issues }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Builds requests to a `messages` endpoint.
 
-use toolhub_core::model::{ChatRequest, Message, OfferedTool, ToolChoice};
+use toolhub_core::model::{ChatMessage, ChatRequest, OfferedTool, ToolChoice};
 use toolhub_core::{RawJson, RawObject};
 
 use crate::endpoint::Endpoint;
@@ -83,8 +83,8 @@ fn messages(request: &ChatRequest) -> Vec<RawObject> {
     let mut turns: Vec<(&str, Vec<RawObject>)> = Vec::new();
     for message in &request.messages {
         let (role, blocks) = match message {
-            Message::User(text) => ("user", text_blocks(text)),
-            Message::Assistant { text, calls } => {
+            ChatMessage::User(text) => ("user", text_blocks(text)),
+            ChatMessage::Assistant { text, calls } => {
                 let mut blocks = text_blocks(text);
                 blocks.extend(calls.iter().map(|call| {
                     block("tool_use")
@@ -94,7 +94,7 @@ fn messages(request: &ChatRequest) -> Vec<RawObject> {
                 }));
                 ("assistant", blocks)
             }
-            Message::Tool { call, text, failed, .. } => {
+            ChatMessage::Tool { call, text, failed, .. } => {
                 let mut result = block("tool_result")
                     .with("tool_use_id", wire_id(call.as_str()))
                     .with("content", text.as_str());
@@ -111,7 +111,7 @@ fn messages(request: &ChatRequest) -> Vec<RawObject> {
         }
     }
     // In a loop of tool calls the next request starts with all messages of this one, so they are cached.
-    if let (Some((_, blocks)), Some(Message::Tool { .. })) = (turns.last_mut(), request.messages.last())
+    if let (Some((_, blocks)), Some(ChatMessage::Tool { .. })) = (turns.last_mut(), request.messages.last())
         && let Some(last) = blocks.pop()
     {
         blocks.push(with_cache_control(last));

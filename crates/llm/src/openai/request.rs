@@ -1,7 +1,7 @@
 //! Builds requests to a `chat/completions` endpoint.
 
 use serde_json::Value;
-use toolhub_core::model::{ChatRequest, Message, ModelCall, OfferedTool, ToolChoice};
+use toolhub_core::model::{ChatMessage, ChatRequest, ModelCall, OfferedTool, ToolChoice};
 use toolhub_core::{RawJson, RawObject};
 
 use crate::compat::{CompatRule, CompatRules};
@@ -67,17 +67,17 @@ fn messages(request: &ChatRequest, made: CompatRules) -> Vec<RawObject> {
     }
     for message in &request.messages {
         messages.push(match message {
-            Message::User(text) => with_role("user").with("content", text.as_str()),
-            Message::Assistant { text, calls } if calls.is_empty() => {
+            ChatMessage::User(text) => with_role("user").with("content", text.as_str()),
+            ChatMessage::Assistant { text, calls } if calls.is_empty() => {
                 with_role("assistant").with("content", text.as_str())
             }
-            Message::Assistant { text, calls } => {
+            ChatMessage::Assistant { text, calls } => {
                 let content = if text.is_empty() { RawJson::null() } else { text.as_str().into() };
                 let calls: Vec<RawObject> = calls.iter().map(call).collect();
                 with_role("assistant").with("content", content).with("tool_calls", RawJson::of(&calls))
             }
             // The format has no field for a failed call; its text states the failure.
-            Message::Tool { call, text, .. } => {
+            ChatMessage::Tool { call, text, .. } => {
                 with_role("tool").with("tool_call_id", wire_id(call.as_str())).with("content", text.as_str())
             }
         });

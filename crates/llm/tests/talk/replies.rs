@@ -1,6 +1,6 @@
 //! Parsing of replies: the result does not depend on chunk boundaries, on the style of the endpoint, or on streaming.
 
-use toolhub_core::model::{ReplyDelta, StopReason, Usage};
+use toolhub_core::model::{ReplyDelta, StopReason, TokenUsage};
 use toolhub_llm::Api;
 use toolhub_testkit::model::{Act, CallStyle, Ending, ModelServer, Pacing, ScriptedReply};
 
@@ -27,7 +27,7 @@ async fn parses_equally_at_any_chunk_boundary() {
             unsplit.contains(DIGITS) && unsplit.contains("看一下。") && unsplit.contains("Osaka"),
             "{unsplit}"
         );
-        let expected = Usage { input: 120, cached: 100, output: 42 };
+        let expected = TokenUsage { input: 120, cached: 100, output: 42 };
         assert!(unsplit.contains(&format!("{expected:?}")), "{unsplit}");
 
         // Split in two at every 25th byte, also past the end; then split after every byte.

@@ -1,6 +1,6 @@
 //! The exact request bodies in both wire formats, and the fields that are left out for endpoints that reject them.
 
-use toolhub_core::model::{ChatRequest, Message, ModelCall, StopReason, ToolChoice};
+use toolhub_core::model::{ChatMessage, ChatRequest, ModelCall, StopReason, ToolChoice};
 use toolhub_core::{CallId, RawJson};
 use toolhub_llm::Api;
 use toolhub_testkit::model::{Act, ModelServer, ScriptedReply};
@@ -19,14 +19,14 @@ fn called(id: &str, tool: &str, arguments: &str) -> ModelCall {
 
 /// A request with every kind of message.
 fn talk() -> ChatRequest {
-    let answered = |id: &str, text: &str, failed: bool| Message::Tool {
+    let answered = |id: &str, text: &str, failed: bool| ChatMessage::Tool {
         call: CallId::new(id),
         tool: "weather".into(),
         text: text.to_owned(),
         failed,
     };
     let mut chat_request = request();
-    chat_request.messages.push(Message::Assistant {
+    chat_request.messages.push(ChatMessage::Assistant {
         text: String::new(),
         calls: vec![
             called("call_1", "weather", r#"{"city":"Kyoto","n":1234567890123456789012345678901234567890}"#),

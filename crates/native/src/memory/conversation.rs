@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use toolhub_core::conversation::{Turn, TurnQuery};
+use toolhub_core::conversation::{ConversationTurn, TurnQuery};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallContext, RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
@@ -95,7 +95,7 @@ impl schemars::JsonSchema for HistoryKind {
     }
 }
 
-fn turns_output(turns: &[Turn]) -> ToolOutput {
+fn turns_output(turns: &[ConversationTurn]) -> ToolOutput {
     let mut text = String::new();
     let mut list = Vec::with_capacity(turns.len());
     for turn in turns {

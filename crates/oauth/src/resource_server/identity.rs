@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use toolhub_core::principal::{Origin, PrincipalKind};
+use toolhub_core::principal::{PrincipalKind, PrincipalOrigin};
 use toolhub_core::{Principal, Roles};
 
 use super::claims::Claims;
@@ -111,7 +111,7 @@ fn principal(
     let is_program =
         !claims.contains("sub") || ["client_id", "azp"].iter().any(|name| claims.text(name) == Some(subject));
     let kind = if is_program { PrincipalKind::Program } else { PrincipalKind::Person };
-    let origin = Origin::Oidc { issuer: issuer.url.clone(), subject: subject.to_owned() };
+    let origin = PrincipalOrigin::Oidc { issuer: issuer.url.clone(), subject: subject.to_owned() };
     let mut principal = Principal::new(origin, kind);
     if let Some(display) = display(claims) {
         principal.display = display;
@@ -125,13 +125,15 @@ fn principal(
 /// The person that an ID token describes, whose signature, audience and times were checked.
 pub(super) fn identify_person(issuer: &TrustedIssuer, claims: &Claims) -> Result<Person, TokenErrorKind> {
     let principal = principal(issuer, claims, claims.text("sub"))?;
-    let Origin::Oidc { issuer, subject } = principal.origin else { return Err(TokenErrorKind::Subject) };
+    let PrincipalOrigin::Oidc { issuer, subject } = principal.origin else {
+        return Err(TokenErrorKind::Subject);
+    };
     Ok(Person { issuer, subject, display: principal.display, groups: principal.groups })
 }
 
 /// The principal of a person, with the roles of the issuer's settings.
 pub(super) fn person_principal(issuer: &TrustedIssuer, person: &Person) -> Principal {
-    let origin = Origin::Oidc { issuer: issuer.url.clone(), subject: person.subject.clone() };
+    let origin = PrincipalOrigin::Oidc { issuer: issuer.url.clone(), subject: person.subject.clone() };
     let mut principal = Principal::new(origin, PrincipalKind::Person);
     principal.display.clone_from(&person.display);
     principal.groups.clone_from(&person.groups);

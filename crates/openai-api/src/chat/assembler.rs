@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
-use toolhub_core::model::{ModelCall, StopReason, Usage};
+use toolhub_core::model::{ModelCall, StopReason, TokenUsage};
 
 use crate::error::ApiError;
 use crate::sse;
@@ -180,7 +180,7 @@ fn step_json(Step { call, result }: &Step) -> Value {
     })
 }
 
-fn usage(usage: Usage) -> Value {
+fn usage(usage: TokenUsage) -> Value {
     json!({
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,

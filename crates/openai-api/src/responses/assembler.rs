@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
-use toolhub_core::model::{ModelCall, StopReason, Usage};
+use toolhub_core::model::{ModelCall, StopReason, TokenUsage};
 use toolhub_core::responses::ResponseStatus;
 
 use crate::sse;
@@ -64,7 +64,7 @@ pub(crate) struct ResponseAssembler {
     calls: Vec<(String, usize)>,
     open: Option<OpenText>,
     status: ResponseStatus,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     sequence: u64,
     frames: VecDeque<String>,
 }
@@ -393,7 +393,7 @@ fn text_part(text: &str) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
 }
 
-fn usage(usage: Usage) -> Value {
+fn usage(usage: TokenUsage) -> Value {
     json!({
         "input_tokens": usage.input,
         "input_tokens_details": { "cached_tokens": usage.cached },

@@ -7,7 +7,7 @@ use toolhub_audit::{
     LogEnd, LogId, PendingRecords, StoredBatch,
 };
 use toolhub_core::Source;
-use toolhub_core::call_log::{CallEnd, CallRecord, CallStart, Status, StoredAttempt};
+use toolhub_core::call_log::{CallEnd, CallRecord, CallStart, CallStatus, StoredAttempt};
 
 use crate::query::{Conditions, Dialect, Value};
 use crate::rows::{micros, source_name};
@@ -149,7 +149,7 @@ pub(crate) fn push_call(records: &mut PendingRecords, start: &CallStart, end: &C
     push(records, &fields(start, end.status), &end.sources, &end.attempts);
 }
 
-fn fields(start: &CallStart, status: Status) -> CallFields<'_> {
+fn fields(start: &CallStart, status: CallStatus) -> CallFields<'_> {
     CallFields {
         micros: micros(start.at).unsigned_abs(),
         principal: &start.authorization.principal,

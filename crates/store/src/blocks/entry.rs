@@ -1,7 +1,7 @@
 //! The binary encoding of one finished call: length-prefixed fields in a fixed order, without the output, which is
 //! stored separately. Decoding checks every length, so that damaged bytes yield `None`.
 
-use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, RecordId, Status, StoredAttempt};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, CallStatus, RecordId, StoredAttempt};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{Authorization, CallId, Source, ToolName};
 
@@ -178,17 +178,17 @@ fn put_error(out: &mut Vec<u8>, error: Option<&(String, LocalizedText)>) {
 }
 
 /// The code of a status, which is also its bit in the summary of a block.
-pub(crate) fn status_code(status: Status) -> u8 {
+pub(crate) fn status_code(status: CallStatus) -> u8 {
     match status {
-        Status::Running => 0,
-        Status::Succeeded => 1,
-        Status::Failed => 2,
-        Status::Unknown => 3,
+        CallStatus::Running => 0,
+        CallStatus::Succeeded => 1,
+        CallStatus::Failed => 2,
+        CallStatus::Unknown => 3,
     }
 }
 
-fn status_of(code: u8) -> Option<Status> {
-    Status::ALL.into_iter().find(|status| status_code(*status) == code)
+fn status_of(code: u8) -> Option<CallStatus> {
+    CallStatus::ALL.into_iter().find(|status| status_code(*status) == code)
 }
 
 fn attempt_code(status: AttemptStatus) -> u8 {
@@ -336,7 +336,7 @@ mod tests {
         let fixed = b"\x01\x02r1\x02c1\x01t\x05first\x00\x03hi\x01\xe8\x07\x01\x05\x00\x01\x06native\x00\x00\x02{}\x00";
         let entry = decode(fixed).unwrap();
         assert_eq!((entry.start.record.as_str(), entry.start.request.as_deref()), ("r1", Some("hi")));
-        assert_eq!((entry.start.may_change, entry.end.status), (true, Status::Succeeded));
+        assert_eq!((entry.start.may_change, entry.end.status), (true, CallStatus::Succeeded));
         assert_eq!(entry.start.authorization, Authorization::default());
     }
 

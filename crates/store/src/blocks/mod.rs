@@ -259,7 +259,7 @@ pub(crate) mod tests {
 
     use std::time::{Duration, SystemTime};
 
-    use toolhub_core::call_log::{AttemptStatus, Status, StoredAttempt};
+    use toolhub_core::call_log::{AttemptStatus, CallStatus, StoredAttempt};
     use toolhub_core::{CallId, RawJson, ToolName};
 
     /// A finished call of a tool.
@@ -285,7 +285,7 @@ pub(crate) mod tests {
         };
         let end = CallEnd {
             record,
-            status: Status::Succeeded,
+            status: CallStatus::Succeeded,
             took,
             error: None,
             sources: Vec::new(),

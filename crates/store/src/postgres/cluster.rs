@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use toolhub_core::BoxFuture;
-use toolhub_core::cluster::{ClusterStore, HeldPlacement, InstanceKey, Member, MemberKind, Placement};
+use toolhub_core::cluster::{ClusterMember, ClusterStore, HeldPlacement, InstanceKey, MemberKind, Placement};
 use toolhub_core::ports::StoreError;
 
 use super::reader::{self, PendingQuery, Reader};
@@ -149,12 +149,12 @@ fn unreadable(error: Error) -> StoreError {
     StoreError(error.to_string().into())
 }
 
-fn member_of(row: &Row) -> Result<Member, Error> {
+fn member_of(row: &Row) -> Result<ClusterMember, Error> {
     let number = |column: usize| -> Result<u32, Error> {
         Ok(u32::try_from(row.try_get::<_, i64>(column)?).unwrap_or(u32::MAX))
     };
     let labels: String = row.try_get(3)?;
-    Ok(Member {
+    Ok(ClusterMember {
         id: row.try_get(0)?,
         kind: match row.try_get::<_, String>(1)?.as_str() {
             "worker" => MemberKind::Worker,
@@ -180,7 +180,7 @@ fn placement_of(row: &Row) -> Result<Placement, Error> {
 }
 
 impl ClusterStore for PgCluster {
-    fn beat(&self, member: Member) -> BoxFuture<'_, Result<i64, StoreError>> {
+    fn beat(&self, member: ClusterMember) -> BoxFuture<'_, Result<i64, StoreError>> {
         Box::pin(async move {
             let values = vec![
                 Bind::text(&member.id),
@@ -204,7 +204,7 @@ impl ClusterStore for PgCluster {
         })
     }
 
-    fn members(&self, within: Duration) -> BoxFuture<'_, Result<Vec<Member>, StoreError>> {
+    fn members(&self, within: Duration) -> BoxFuture<'_, Result<Vec<ClusterMember>, StoreError>> {
         Box::pin(async move {
             for sql in FORGET {
                 self.rows(sql, Vec::new()).await?;

@@ -3,7 +3,7 @@
 use tokio_postgres::{Client, Error};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
-use toolhub_core::conversation::{ConversationSummary, Conversations, Turn, TurnQuery};
+use toolhub_core::conversation::{ConversationSummary, ConversationTurn, Conversations, TurnQuery};
 use toolhub_core::ports::StoreError;
 
 use super::{PgStore, query, replace_nul};
@@ -12,11 +12,11 @@ use crate::rows::micros;
 use crate::write::Write;
 
 impl Conversations for PgStore {
-    fn append_turn(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn append_turn(&self, turn: ConversationTurn) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async { self.write(Write::AppendTurn(RecordId::generate(), turn)).await.map(drop) })
     }
 
-    fn turns(&self, turn_query: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>> {
+    fn turns(&self, turn_query: TurnQuery) -> BoxFuture<'_, Result<Vec<ConversationTurn>, StoreError>> {
         Box::pin(self.read(move |session| {
             let (sql, values) = sql_query::turns(Dialect::Postgres, &turn_query);
             async move { query(&session, &sql, values).await?.iter().rev().map(sql_query::turn_of).collect() }
@@ -35,7 +35,11 @@ impl Conversations for PgStore {
 }
 
 /// Adds a turn; returns whether it was new.
-pub(super) async fn append_turn(client: &Client, key: &RecordId, turn: &Turn) -> Result<bool, Error> {
+pub(super) async fn append_turn(
+    client: &Client,
+    key: &RecordId,
+    turn: &ConversationTurn,
+) -> Result<bool, Error> {
     let sql = "INSERT INTO turns VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key) DO NOTHING";
     let (conversation, text) = (replace_nul(&turn.conversation), replace_nul(&turn.text));
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =

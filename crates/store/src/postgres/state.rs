@@ -9,8 +9,8 @@ use tokio_postgres::{Client, Error};
 use toolhub_core::BoxFuture;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{
-    ChangeVersions, ChangedPart, Counting, EntryFilter, NewEntry, Replacement, ReplicaId, Revision,
-    SharedState, StateEntry, StateKind,
+    ChangeVersions, ChangedPart, CounterIncrement, EntryFilter, EntryReplacement, EntryRevision, NewEntry,
+    ReplicaId, SharedState, StateEntry, StateKind,
 };
 
 use super::session::Session;
@@ -50,7 +50,7 @@ impl SharedState for PgStore {
         self.interruptions.load(Ordering::Acquire)
     }
 
-    fn create_entry(&self, entry: NewEntry) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+    fn create_entry(&self, entry: NewEntry) -> BoxFuture<'_, Result<Option<EntryRevision>, StoreError>> {
         Box::pin(async move {
             check_entry(&entry)?;
             let revision = new_revision();
@@ -95,7 +95,10 @@ impl SharedState for PgStore {
         })
     }
 
-    fn replace_entry(&self, replacement: Replacement) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+    fn replace_entry(
+        &self,
+        replacement: EntryReplacement,
+    ) -> BoxFuture<'_, Result<Option<EntryRevision>, StoreError>> {
         Box::pin(async move {
             if replacement.id.contains('\0') {
                 return Ok(None);
@@ -110,7 +113,7 @@ impl SharedState for PgStore {
         &'a self,
         kind: StateKind,
         id: &'a str,
-        expected: &'a Revision,
+        expected: &'a EntryRevision,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             if id.contains('\0') {
@@ -136,7 +139,7 @@ impl SharedState for PgStore {
         Box::pin(self.write_state(StateWrite::Trim { kind, scope: scope.to_owned(), keep }))
     }
 
-    fn add_to_counter(&self, counting: Counting) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn add_to_counter(&self, counting: CounterIncrement) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(async move { Ok(self.write_state(StateWrite::Count(counting, new_revision())).await? > 0) })
     }
 

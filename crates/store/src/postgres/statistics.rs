@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use futures_util::future::try_join3;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
-use toolhub_core::statistics::{Day, Latency, StatisticsSummary, SummaryQuery, Tally, ToolStatistics};
+use toolhub_core::statistics::{
+    CallTally, Day, LatencyHistogram, StatisticsSummary, SummaryQuery, ToolStatistics,
+};
 use toolhub_core::{Source, ToolName};
 
 use super::replace_nul;
@@ -180,17 +182,17 @@ pub(super) async fn summary(session: &Session, query: SummaryQuery) -> Result<St
 }
 
 /// Rows of day, successes and failures.
-fn days_of(rows: &[Row]) -> Result<BTreeMap<Day, Tally>, Error> {
+fn days_of(rows: &[Row]) -> Result<BTreeMap<Day, CallTally>, Error> {
     let day = |row: &Row| -> Result<_, Error> {
-        let tally = Tally { successes: row.int(1)?.unsigned_abs(), failures: row.int(2)?.unsigned_abs() };
+        let tally = CallTally { successes: row.int(1)?.unsigned_abs(), failures: row.int(2)?.unsigned_abs() };
         Ok((Day(row.int(0)?), tally))
     };
     rows.iter().map(day).collect()
 }
 
 /// Rows of bucket and count.
-fn latency_of(rows: &[Row]) -> Result<Latency, Error> {
-    let mut latency = Latency::default();
+fn latency_of(rows: &[Row]) -> Result<LatencyHistogram, Error> {
+    let mut latency = LatencyHistogram::default();
     for row in rows {
         latency.add(u8::try_from(row.int(0)?).unwrap_or(u8::MAX), row.int(1)?.unsigned_abs());
     }

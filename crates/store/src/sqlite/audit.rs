@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use toolhub_audit::{Chain, Checkpoint, CheckpointKind, LogId, PendingRecords};
-use toolhub_core::call_log::{RecordId, Status};
+use toolhub_core::call_log::{CallStatus, RecordId};
 
 use super::counters;
 use crate::audit::rows::{
@@ -159,7 +159,7 @@ pub(super) fn adopt_orphans(
         let mut select = connection.prepare_cached(&sql)?;
         for call in select.query_map([owner], |row| call_of(row))? {
             let mut call = call?;
-            call.status = Status::Unknown;
+            call.status = CallStatus::Unknown;
             push_stored_call(records, &call);
         }
         connection

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params, params_from_iter};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
-use toolhub_core::conversation::{ConversationSummary, Conversations, Turn, TurnQuery};
+use toolhub_core::conversation::{ConversationSummary, ConversationTurn, Conversations, TurnQuery};
 use toolhub_core::ports::StoreError;
 
 use super::SqliteStore;
@@ -12,16 +12,16 @@ use crate::rows::micros;
 use crate::write::Write;
 
 impl Conversations for SqliteStore {
-    fn append_turn(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn append_turn(&self, turn: ConversationTurn) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async { self.write(Write::AppendTurn(RecordId::generate(), turn)).await.map(drop) })
     }
 
-    fn turns(&self, query: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>> {
+    fn turns(&self, query: TurnQuery) -> BoxFuture<'_, Result<Vec<ConversationTurn>, StoreError>> {
         Box::pin(self.run(move |connection| {
             let (sql, values) = query::turns(Dialect::Sqlite, &query);
             let mut select = connection.prepare_cached(&sql)?;
             let rows = select.query_map(params_from_iter(values), |row| query::turn_of(row))?;
-            let mut turns = rows.collect::<rusqlite::Result<Vec<Turn>>>()?;
+            let mut turns = rows.collect::<rusqlite::Result<Vec<ConversationTurn>>>()?;
             turns.reverse();
             Ok(turns)
         }))
@@ -40,7 +40,11 @@ impl Conversations for SqliteStore {
 }
 
 /// Adds a turn; returns whether it was new.
-pub(super) fn append_turn(connection: &Connection, key: &RecordId, turn: &Turn) -> rusqlite::Result<bool> {
+pub(super) fn append_turn(
+    connection: &Connection,
+    key: &RecordId,
+    turn: &ConversationTurn,
+) -> rusqlite::Result<bool> {
     let inserted = connection
         .prepare_cached("INSERT INTO turns VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")?
         .execute(params![key.as_str(), turn.conversation, turn.role.name(), turn.text, micros(turn.at)])?;

@@ -149,7 +149,7 @@ impl ToSql for Value {
 mod tests {
     use std::time::SystemTime;
 
-    use toolhub_core::call_log::Status;
+    use toolhub_core::call_log::CallStatus;
 
     use super::*;
     use crate::sqlite::migrate::migrate;
@@ -163,17 +163,17 @@ mod tests {
         let status = |status| CallQuery { status: Some(status), ..any.clone() };
         let tool = || Some("t".to_owned());
         let cases = [
-            (status(Status::Failed), "calls_by_status (status=?)"),
-            (status(Status::Running), "calls_by_status (status=?)"),
-            (status(Status::Unknown), "calls_by_status (status=?)"),
-            (CallQuery { tool: tool(), ..status(Status::Failed) }, "calls_by_tool (tool=?)"),
+            (status(CallStatus::Failed), "calls_by_status (status=?)"),
+            (status(CallStatus::Running), "calls_by_status (status=?)"),
+            (status(CallStatus::Unknown), "calls_by_status (status=?)"),
+            (CallQuery { tool: tool(), ..status(CallStatus::Failed) }, "calls_by_tool (tool=?)"),
             (CallQuery { tool: tool(), ..any.clone() }, "calls_by_tool (tool=?)"),
             (CallQuery { parent: tool(), ..any.clone() }, "calls_by_parent (parent=?)"),
             (
                 CallQuery { parent: tool(), from: Some(RecordId::generate()), ..any.clone() },
                 "calls_by_parent (parent=? AND record>?)",
             ),
-            (CallQuery { parent: tool(), ..status(Status::Failed) }, "calls_by_parent (parent=?)"),
+            (CallQuery { parent: tool(), ..status(CallStatus::Failed) }, "calls_by_parent (parent=?)"),
             (CallQuery { since: Some(SystemTime::now()), ..any.clone() }, "(record>?)"),
         ];
         for (query, index) in cases {

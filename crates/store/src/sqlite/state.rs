@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use toolhub_core::BoxFuture;
 use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::{
-    ChangeVersions, ChangedPart, Counting, EntryFilter, NewEntry, Replacement, ReplicaId, Revision,
-    SharedState, StateEntry, StateKind,
+    ChangeVersions, ChangedPart, CounterIncrement, EntryFilter, EntryReplacement, EntryRevision, NewEntry,
+    ReplicaId, SharedState, StateEntry, StateKind,
 };
 
 use super::SqliteStore;
@@ -39,7 +39,7 @@ impl SharedState for SqliteStore {
         Box::pin(self.run(move |_| Ok(replica.0 == owner.0 || !is_dead(&folder, OwnerId(replica.0)))))
     }
 
-    fn create_entry(&self, entry: NewEntry) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+    fn create_entry(&self, entry: NewEntry) -> BoxFuture<'_, Result<Option<EntryRevision>, StoreError>> {
         Box::pin(async move {
             check_entry(&entry)?;
             let revision = new_revision();
@@ -85,7 +85,10 @@ impl SharedState for SqliteStore {
         }))
     }
 
-    fn replace_entry(&self, replacement: Replacement) -> BoxFuture<'_, Result<Option<Revision>, StoreError>> {
+    fn replace_entry(
+        &self,
+        replacement: EntryReplacement,
+    ) -> BoxFuture<'_, Result<Option<EntryRevision>, StoreError>> {
         Box::pin(async move {
             let revision = new_revision();
             let write = StateWrite::Replace(Box::new(replacement), revision.clone());
@@ -97,7 +100,7 @@ impl SharedState for SqliteStore {
         &'a self,
         kind: StateKind,
         id: &'a str,
-        expected: &'a Revision,
+        expected: &'a EntryRevision,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             let (id, expected, claim) = (id.to_owned(), expected.clone(), new_revision());
@@ -120,7 +123,7 @@ impl SharedState for SqliteStore {
         Box::pin(self.write_state(StateWrite::Trim { kind, scope: scope.to_owned(), keep }))
     }
 
-    fn add_to_counter(&self, counting: Counting) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn add_to_counter(&self, counting: CounterIncrement) -> BoxFuture<'_, Result<bool, StoreError>> {
         Box::pin(async move { Ok(self.write_state(StateWrite::Count(counting, new_revision())).await? > 0) })
     }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Statement, params, params_from_iter};
-use toolhub_core::statistics::{Day, Latency, StatisticsSummary, SummaryQuery, Tally, ToolStatistics};
+use toolhub_core::statistics::{
+    CallTally, Day, LatencyHistogram, StatisticsSummary, SummaryQuery, ToolStatistics,
+};
 use toolhub_core::{Source, ToolName};
 
 use crate::pending_statistics::PendingStatistics;
@@ -144,17 +146,17 @@ pub(super) fn summary(connection: &Connection, query: SummaryQuery) -> rusqlite:
 }
 
 /// The rows of a statement that selects day, successes and failures.
-fn days(select: &mut Statement<'_>, values: impl Params) -> rusqlite::Result<BTreeMap<Day, Tally>> {
+fn days(select: &mut Statement<'_>, values: impl Params) -> rusqlite::Result<BTreeMap<Day, CallTally>> {
     let count = |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(i64::unsigned_abs);
     let days = select.query_map(values, |row| {
-        Ok((Day(row.get(0)?), Tally { successes: count(row, 1)?, failures: count(row, 2)? }))
+        Ok((Day(row.get(0)?), CallTally { successes: count(row, 1)?, failures: count(row, 2)? }))
     })?;
     days.collect()
 }
 
 /// The rows of a statement that selects bucket and count.
-fn latency(select: &mut Statement<'_>, values: impl Params) -> rusqlite::Result<Latency> {
-    let mut latency = Latency::default();
+fn latency(select: &mut Statement<'_>, values: impl Params) -> rusqlite::Result<LatencyHistogram> {
+    let mut latency = LatencyHistogram::default();
     let mut rows = select.query(values)?;
     while let Some(row) = rows.next()? {
         latency.add(row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs());

@@ -13,7 +13,7 @@ use toolhub_core::audit::{
     AuditAction, AuditEvent, AuditKind, ChangeEvent, ChangeKind, ChangedObject, HeldCallDecision,
     HeldCallEvent, LoginEvent, RefusalEvent,
 };
-use toolhub_core::call_log::{CallEnd, CallQuery, CallStart, Status};
+use toolhub_core::call_log::{CallEnd, CallQuery, CallStart, CallStatus};
 use toolhub_core::{Authorization, RawJson};
 use toolhub_store::{AuditOptions, AuditedStore, Detail, Retention, StoreOptions};
 
@@ -67,7 +67,7 @@ fn event(principal: &str, reason: &str) -> AuditEvent {
 }
 
 /// Records calls in every way that the ports offer, and returns them with their statuses.
-async fn record_calls(store: &AuditedStore) -> Vec<(CallStart, Status)> {
+async fn record_calls(store: &AuditedStore) -> Vec<(CallStart, CallStatus)> {
     let mut calls = Vec::new();
     let hub = &store.store;
     let call = |number: usize| {
@@ -82,7 +82,7 @@ async fn record_calls(store: &AuditedStore) -> Vec<(CallStart, Status)> {
         for number in 0..group {
             let call = CallStart { may_change: false, ..call(number) };
             hub.record_finished(call.clone(), success(&call, "excel", "1"));
-            calls.push((call, Status::Succeeded));
+            calls.push((call, CallStatus::Succeeded));
         }
         hub.flush().await.unwrap();
     }
@@ -98,7 +98,7 @@ async fn record_calls(store: &AuditedStore) -> Vec<(CallStart, Status)> {
             end.output = Some(RawJson::of(&"x".repeat(300 << 10)));
         }
         if number % 3 == 0 {
-            end = CallEnd { status: Status::Failed, sources: Vec::new(), ..end };
+            end = CallEnd { status: CallStatus::Failed, sources: Vec::new(), ..end };
         }
         let status = end.status;
         match number % 2 {
@@ -455,7 +455,7 @@ pub(crate) async fn call_of_a_dead_store_is_recorded_as_unknown(database: Databa
     plain.begin(unaudited.clone()).await.unwrap();
     assert_eq!(verify(&*other.audit).await, Ok(0), "it runs");
     drop((dead, plain));
-    let statuses = async |audit: &dyn AuditStore| -> Vec<Status> {
+    let statuses = async |audit: &dyn AuditStore| -> Vec<CallStatus> {
         records(audit)
             .await
             .into_iter()
@@ -471,10 +471,10 @@ pub(crate) async fn call_of_a_dead_store_is_recorded_as_unknown(database: Databa
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     for _ in 0..3 {
-        assert_eq!(statuses(&*other.audit).await, [Status::Unknown]);
+        assert_eq!(statuses(&*other.audit).await, [CallStatus::Unknown]);
     }
     other.store.finish(success(&call, "native", "1")).await.unwrap();
-    assert_eq!(statuses(&*other.audit).await, [Status::Unknown, Status::Succeeded]);
+    assert_eq!(statuses(&*other.audit).await, [CallStatus::Unknown, CallStatus::Succeeded]);
     assert_eq!(verify(&*other.audit).await, Ok(2));
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::Source;
-use toolhub_core::call_log::{AttemptStatus, CallEnd, CallQuery, RecordId, Status, StoredAttempt};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallQuery, CallStatus, RecordId, StoredAttempt};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use crate::database::{Database, attempt, find, start, success};
@@ -15,7 +15,7 @@ pub(crate) async fn stores_begun_and_finished_call(database: Database) {
     call_start.request = Some("写一个表".to_owned());
     store.begin(call_start.clone()).await.unwrap();
     let found = find(&*store, &call_start.record).await.unwrap();
-    assert_eq!(found.status, Status::Running);
+    assert_eq!(found.status, CallStatus::Running);
     assert_eq!(found.took, None);
     assert_eq!(format!("{:?}", found.start), format!("{call_start:?}"));
 
@@ -23,7 +23,7 @@ pub(crate) async fn stores_begun_and_finished_call(database: Database) {
     let tried =
         StoredAttempt { error: Some(error.clone()), ..attempt("excel", "write", AttemptStatus::Failed) };
     let end = CallEnd {
-        status: Status::Unknown,
+        status: CallStatus::Unknown,
         error: Some(error),
         sources: Vec::new(),
         attempts: vec![tried, attempt("native", "write_sheet", AttemptStatus::Cancelled)],
@@ -33,7 +33,7 @@ pub(crate) async fn stores_begun_and_finished_call(database: Database) {
     store.finish(end.clone()).await.unwrap();
     for store in [store, database.open().await] {
         let found = find(&*store, &call_start.record).await.unwrap();
-        assert_eq!(found.status, Status::Unknown);
+        assert_eq!(found.status, CallStatus::Unknown);
         assert_eq!(found.took, Some(Duration::from_micros(1_234_567)));
         assert_eq!(format!("{:?}", found.start), format!("{call_start:?}"));
         assert_eq!(found.error.as_ref().unwrap().1.localize(Lang::Zh), "太久了");
@@ -49,12 +49,12 @@ pub(crate) async fn record_finished_completes_begun_call(database: Database) {
     let store = database.open().await;
     let call_start = start("send_mail", "{}");
     store.begin(call_start.clone()).await.unwrap();
-    let end = CallEnd { status: Status::Unknown, ..success(&call_start, "mail", "[]") };
+    let end = CallEnd { status: CallStatus::Unknown, ..success(&call_start, "mail", "[]") };
     store.record_finished(call_start.clone(), end.clone());
     store.flush().await.unwrap();
-    store.record_finished(call_start.clone(), CallEnd { status: Status::Succeeded, ..end });
+    store.record_finished(call_start.clone(), CallEnd { status: CallStatus::Succeeded, ..end });
     let found = find(&*store, &call_start.record).await.unwrap();
-    assert_eq!((found.status, found.took.is_some()), (Status::Unknown, true));
+    assert_eq!((found.status, found.took.is_some()), (CallStatus::Unknown, true));
     assert_eq!(store.output(&call_start.record).await.unwrap().unwrap().get(), "[]");
     let tallies: Vec<u64> = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).collect();
     assert_eq!(tallies.iter().sum::<u64>(), 1, "{tallies:?}");
@@ -68,7 +68,7 @@ pub(crate) async fn stores_finished_call(database: Database) {
     store.record_finished(call_start.clone(), end.clone());
     // A query returns all calls noted before it.
     let found = find(&*store, &call_start.record).await.unwrap();
-    assert_eq!((found.status, found.took), (Status::Succeeded, Some(end.took)));
+    assert_eq!((found.status, found.took), (CallStatus::Succeeded, Some(end.took)));
     assert_eq!(found.sources, end.sources);
     assert_eq!(format!("{:?}", found.start), format!("{call_start:?}"));
     assert_eq!(store.dropped_details(), 0);
@@ -80,9 +80,9 @@ pub(crate) async fn finished_twice_counts_once(database: Database) {
     store.begin(call_start.clone()).await.unwrap();
     let end = success(&call_start, "native", "1");
     store.finish(end.clone()).await.unwrap();
-    store.finish(CallEnd { status: Status::Failed, ..end.clone() }).await.unwrap();
+    store.finish(CallEnd { status: CallStatus::Failed, ..end.clone() }).await.unwrap();
     store.record_finished(call_start.clone(), end);
-    assert_eq!(find(&*store, &call_start.record).await.unwrap().status, Status::Succeeded);
+    assert_eq!(find(&*store, &call_start.record).await.unwrap().status, CallStatus::Succeeded);
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 1);
     assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
 }
@@ -96,7 +96,7 @@ pub(crate) async fn rejects_end_of_unknown_call(database: Database) {
     let (bad, fine) = tokio::join!(store.finish(bad), store.finish(fine));
     assert!(bad.unwrap_err().to_string().contains(lost.record.as_str()));
     fine.unwrap();
-    assert_eq!(find(&*store, &good.record).await.unwrap().status, Status::Succeeded);
+    assert_eq!(find(&*store, &good.record).await.unwrap().status, CallStatus::Succeeded);
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 1);
 }
 

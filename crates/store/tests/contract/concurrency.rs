@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use toolhub_core::RawJson;
-use toolhub_core::call_log::{CallEnd, CallQuery, CallStart, RecordId, Status};
+use toolhub_core::call_log::{CallEnd, CallQuery, CallStart, CallStatus, RecordId};
 
 use crate::database::{Database, start, success};
 
@@ -29,7 +29,7 @@ pub(crate) async fn records_calls_of_a_hundred_tasks(database: Database) {
     tasks.join_all().await;
     let calls = store.calls(CallQuery::default()).await.unwrap();
     assert_eq!(calls.len(), 500);
-    assert!(calls.iter().all(|call| call.status == Status::Succeeded && call.took.is_some()));
+    assert!(calls.iter().all(|call| call.status == CallStatus::Succeeded && call.took.is_some()));
     let total: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().successes).sum();
     assert_eq!(total, 500);
 }

@@ -1,21 +1,21 @@
 //! Conversations: turns are read back in order.
 
-use toolhub_core::conversation::{Role, Turn, TurnQuery};
+use toolhub_core::conversation::{ConversationTurn, TurnQuery, TurnRole};
 use toolhub_core::ports::HubStore;
 
 use crate::database::{Database, hour};
 
-fn turn(conversation: &str, role: Role, text: &str, hours: u64) -> Turn {
-    Turn { conversation: conversation.to_owned(), role, text: text.to_owned(), at: hour(hours) }
+fn turn(conversation: &str, role: TurnRole, text: &str, hours: u64) -> ConversationTurn {
+    ConversationTurn { conversation: conversation.to_owned(), role, text: text.to_owned(), at: hour(hours) }
 }
 
-async fn fill(store: &dyn HubStore) -> Vec<Turn> {
+async fn fill(store: &dyn HubStore) -> Vec<ConversationTurn> {
     let turns = vec![
-        turn("a", Role::User, "How is the weather in 京都?", 1),
-        turn("a", Role::Assistant, "I look.", 1),
-        turn("b", Role::User, "Hello", 2),
-        turn("a", Role::Tool, "Sunny", 3),
-        turn("b", Role::Assistant, "hello yourself", 4),
+        turn("a", TurnRole::User, "How is the weather in 京都?", 1),
+        turn("a", TurnRole::Assistant, "I look.", 1),
+        turn("b", TurnRole::User, "Hello", 2),
+        turn("a", TurnRole::Tool, "Sunny", 3),
+        turn("b", TurnRole::Assistant, "hello yourself", 4),
     ];
     for turn in &turns {
         store.append_turn(turn.clone()).await.unwrap();
@@ -40,14 +40,15 @@ pub(crate) async fn filters_turns(database: Database) {
     let text = |text: &str| Some(text.to_owned());
     for (query, expect) in [
         (TurnQuery { conversation: text("a"), ..any() }, vec![0, 1, 3]),
-        (TurnQuery { role: Some(Role::User), ..any() }, vec![0, 2]),
+        (TurnQuery { role: Some(TurnRole::User), ..any() }, vec![0, 2]),
         (TurnQuery { text: text("HELLO"), ..any() }, vec![2, 4]),
         (TurnQuery { text: text("京都"), ..any() }, vec![0]),
         (TurnQuery { limit: Some(2), ..any() }, vec![3, 4]),
         (TurnQuery { conversation: text("a"), limit: Some(1), ..any() }, vec![3]),
         (TurnQuery { conversation: text("c"), ..any() }, vec![]),
     ] {
-        let expect: Vec<Turn> = expect.into_iter().map(|index: usize| turns[index].clone()).collect();
+        let expect: Vec<ConversationTurn> =
+            expect.into_iter().map(|index: usize| turns[index].clone()).collect();
         assert_eq!(store.turns(query.clone()).await.unwrap(), expect, "{query:?}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 use toolhub_core::call_log::{
-    AttemptStatus, CallEnd, CallQuery, CallRecord, CallStart, RecordId, Status, StoredAttempt,
+    AttemptStatus, CallEnd, CallQuery, CallRecord, CallStart, CallStatus, RecordId, StoredAttempt,
 };
 use toolhub_core::ports::HubStore;
 use toolhub_core::{CallId, RawJson, Source, ToolName};
@@ -125,7 +125,7 @@ pub(crate) fn start(tool: &str, arguments: &str) -> CallStart {
 pub(crate) fn success(start: &CallStart, source: &str, output: &str) -> CallEnd {
     CallEnd {
         record: start.record.clone(),
-        status: Status::Succeeded,
+        status: CallStatus::Succeeded,
         took: Duration::from_micros(1_234_567),
         error: None,
         sources: vec![Source::from_name(source)],

@@ -1,6 +1,6 @@
 //! Queries of the call history: each filter, combined filters, the order, and following new calls.
 
-use toolhub_core::call_log::{AttemptStatus, CallEnd, CallQuery, CallStart, RecordId, Status};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallQuery, CallStart, CallStatus, RecordId};
 use toolhub_core::ports::HubStore;
 use toolhub_core::{CallId, Source};
 
@@ -26,8 +26,10 @@ async fn fill(store: &dyn HubStore) -> Vec<RecordId> {
     store.begin(calls[1].clone()).await.unwrap();
     let mut failed = success(&calls[2], "brave", "1");
     failed.attempts = vec![attempt("brave", "search", AttemptStatus::Failed)];
-    store
-        .record_finished(calls[2].clone(), CallEnd { status: Status::Failed, sources: Vec::new(), ..failed });
+    store.record_finished(
+        calls[2].clone(),
+        CallEnd { status: CallStatus::Failed, sources: Vec::new(), ..failed },
+    );
     let mut mixed = success(&calls[3], "native", "1");
     mixed.attempts.insert(0, attempt("excel", "read_sheet", AttemptStatus::Failed));
     store.record_finished(calls[3].clone(), mixed);
@@ -53,9 +55,9 @@ pub(crate) async fn single_filters(database: Database) {
         ("tried source", CallQuery { source: text("brave"), ..any() }, vec![2]),
         ("source where it runs", CallQuery { source: text("sheets"), ..any() }, vec![1]),
         ("part of a source", CallQuery { source: text("exce"), ..any() }, vec![]),
-        ("status", CallQuery { status: Some(Status::Failed), ..any() }, vec![2]),
-        ("running", CallQuery { status: Some(Status::Running), ..any() }, vec![1]),
-        ("unknown", CallQuery { status: Some(Status::Unknown), ..any() }, vec![]),
+        ("status", CallQuery { status: Some(CallStatus::Failed), ..any() }, vec![2]),
+        ("running", CallQuery { status: Some(CallStatus::Running), ..any() }, vec![1]),
+        ("unknown", CallQuery { status: Some(CallStatus::Unknown), ..any() }, vec![]),
         ("conversation", CallQuery { conversation: text("work"), ..any() }, vec![1]),
         ("call", CallQuery { call: text("call_2"), ..any() }, vec![2]),
         ("no such call", CallQuery { call: text("call"), ..any() }, vec![]),
@@ -85,7 +87,7 @@ pub(crate) async fn combined_filters(database: Database) {
     let query = CallQuery {
         tool: Some("read_sheet".to_owned()),
         source: Some("native".to_owned()),
-        status: Some(Status::Succeeded),
+        status: Some(CallStatus::Succeeded),
         arguments: Some(r#"{"path":"a.xlsx","rows":5}"#.to_owned()),
         text: Some("A.XLSX".to_owned()),
         since: Some(hour(1)),
@@ -160,7 +162,7 @@ fn random_call() -> (CallStart, CallEnd) {
         end.attempts.insert(0, attempt(pick(&["excel", "other"]), "t", AttemptStatus::Failed));
     }
     if fastrand::u8(..4) == 0 {
-        (end.status, end.sources, end.output) = (Status::Failed, Vec::new(), None);
+        (end.status, end.sources, end.output) = (CallStatus::Failed, Vec::new(), None);
     }
     (call, end)
 }
@@ -173,7 +175,7 @@ fn random_query(records: &[RecordId]) -> CallQuery {
     CallQuery {
         tool: text(&["read", "Über", "none"]),
         source: text(&["native", "excel", "other"]),
-        status: (fastrand::u8(..4) == 0).then(|| Status::ALL[fastrand::usize(..4)]),
+        status: (fastrand::u8(..4) == 0).then(|| CallStatus::ALL[fastrand::usize(..4)]),
         conversation: text(&["c1", "c3"]),
         principal: text(&["local", "key:ci", "key:none"]),
         call: (fastrand::u8(..8) == 0).then(|| "c1".to_owned()),

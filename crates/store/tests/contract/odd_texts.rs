@@ -1,7 +1,7 @@
 //! Texts that expose faulty encoding, quoting or escaping.
 
 use toolhub_core::call_log::CallQuery;
-use toolhub_core::conversation::{Role, Turn, TurnQuery};
+use toolhub_core::conversation::{ConversationTurn, TurnQuery, TurnRole};
 use toolhub_core::{CallId, RawJson};
 
 use crate::database::{Database, find, hour, start, success};
@@ -105,9 +105,9 @@ pub(crate) async fn stores_nul_characters(database: Database) {
     };
     assert_eq!(store.calls(same).await.unwrap().len(), 1);
     store
-        .append_turn(Turn {
+        .append_turn(ConversationTurn {
             conversation: unusual.clone(),
-            role: Role::User,
+            role: TurnRole::User,
             text: unusual.clone(),
             at: hour(0),
         })

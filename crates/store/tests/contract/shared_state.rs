@@ -11,7 +11,8 @@ use toolhub_core::RawJson;
 use toolhub_core::approval::Approval;
 use toolhub_core::ports::HubStore;
 use toolhub_core::shared_state::{
-    ChangedPart, Counting, EntryFilter, NewEntry, Replacement, ReplicaId, Revision, StateEntry, StateKind,
+    ChangedPart, CounterIncrement, EntryFilter, EntryReplacement, EntryRevision, NewEntry, ReplicaId,
+    StateEntry, StateKind,
 };
 use toolhub_core::{Source, ToolName};
 
@@ -39,8 +40,8 @@ fn new_entry(id: &str) -> NewEntry {
     }
 }
 
-fn replacement(id: &str, expected: &Revision, value: &str) -> Replacement {
-    Replacement {
+fn replacement(id: &str, expected: &EntryRevision, value: &str) -> EntryReplacement {
+    EntryReplacement {
         kind: KIND,
         id: id.to_owned(),
         expected: expected.clone(),
@@ -88,7 +89,7 @@ pub(crate) async fn entries_are_stored_verbatim_and_change_by_revision(database:
     assert!(store.entry(StateKind::Task, "a").await.unwrap().is_none(), "another kind");
     assert!(
         store
-            .replace_entry(Replacement { kind: StateKind::Task, ..replacement("a", &changed, "2") })
+            .replace_entry(EntryReplacement { kind: StateKind::Task, ..replacement("a", &changed, "2") })
             .await
             .unwrap()
             .is_none()
@@ -195,7 +196,7 @@ pub(crate) async fn expired_entries_do_not_exist(database: Database) {
 
 pub(crate) async fn counters_never_exceed_their_limit(database: Database) {
     let (one, other) = (database.open().await, database.open().await);
-    let counting = |name: &str, initial: u64, limit: u64| Counting {
+    let counting = |name: &str, initial: u64, limit: u64| CounterIncrement {
         name: name.to_owned(),
         initial,
         amount: 1,

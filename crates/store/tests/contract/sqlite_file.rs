@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use toolhub_core::conversation::{Conversations as _, Role, Turn};
+use toolhub_core::conversation::{ConversationTurn, Conversations as _, TurnRole};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::ToolListStore as _;
 use toolhub_core::statistics::{Day, StatisticsSummary, SummaryQuery};
@@ -72,7 +72,12 @@ async fn database_stays_locked_while_open() {
     };
     assert!(is_locked(), "by the connection that reads");
     // The first write opens the write connection.
-    let turn = Turn { conversation: "c".to_owned(), role: Role::User, text: "t".to_owned(), at: UNIX_EPOCH };
+    let turn = ConversationTurn {
+        conversation: "c".to_owned(),
+        role: TurnRole::User,
+        text: "t".to_owned(),
+        at: UNIX_EPOCH,
+    };
     store.append_turn(turn).await.unwrap();
     assert!(is_locked(), "by both connections");
     let second = SqliteStore::open(folder.path()).unwrap();

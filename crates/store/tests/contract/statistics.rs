@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::call_log::{AttemptStatus, StoredAttempt};
-use toolhub_core::statistics::{Day, StatisticsSummary, SummaryQuery, Tally, ToolStatistics};
+use toolhub_core::statistics::{CallTally, Day, StatisticsSummary, SummaryQuery, ToolStatistics};
 use toolhub_core::{Source, ToolName};
 
 use crate::database::{Database, attempt, hour, start, success};
@@ -29,7 +29,7 @@ pub(crate) async fn counts_calls_by_day(database: Database) {
     }
     let found = store.statistics().await.unwrap();
     assert_eq!(format!("{found:?}"), format!("{:?}", [&expect]));
-    assert_eq!(found[0].days[&Day::of(hour(0))], Tally { successes: 2, failures: 0 });
+    assert_eq!(found[0].days[&Day::of(hour(0))], CallTally { successes: 2, failures: 0 });
     assert_eq!(found[0].last_failure, Some(hour(30)));
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use toolhub_audit::{AuditQuery, AuditStore};
 use toolhub_core::audit::AuditAction;
-use toolhub_core::call_log::{CallHistory as _, CallQuery, Status};
+use toolhub_core::call_log::{CallHistory as _, CallQuery, CallStatus};
 use toolhub_store::{AuditOptions, AuditedStore, SqliteStore, StoreOptions, open_with_audit};
 use toolhub_testkit::postgres::PostgresServer;
 
@@ -64,7 +64,8 @@ async fn check(location: &str, data: &Path) {
     assert!(verified.has_head);
     assert_eq!(verified.result.unwrap().unwrap().confirmed, summary.last);
 
-    let (mut statuses, mut logins) = (HashMap::<String, Vec<Status>>::new(), HashMap::<String, usize>::new());
+    let (mut statuses, mut logins) =
+        (HashMap::<String, Vec<CallStatus>>::new(), HashMap::<String, usize>::new());
     for record in audit.audit_records(AuditQuery::default()).await.unwrap() {
         match record.event.action {
             AuditAction::Call(call) => {
@@ -78,8 +79,10 @@ async fn check(location: &str, data: &Path) {
     for (record, printed) in &calls {
         let found = statuses.get(record).map_or(&[][..], Vec::as_slice);
         let is_right = match (printed, found) {
-            (PrintedState::Begun, [status]) => *status == Status::Unknown,
-            (PrintedState::Finishing(expected), [status]) => *status == Status::Unknown || status == expected,
+            (PrintedState::Begun, [status]) => *status == CallStatus::Unknown,
+            (PrintedState::Finishing(expected), [status]) => {
+                *status == CallStatus::Unknown || status == expected
+            }
             (PrintedState::Finished(expected), [status]) => status == expected,
             _ => false,
         };
@@ -114,13 +117,13 @@ async fn settled(
     audit: &dyn AuditStore,
     store: &dyn toolhub_core::ports::HubStore,
     least: usize,
-) -> HashMap<String, Status> {
+) -> HashMap<String, CallStatus> {
     let started = Instant::now();
     loop {
         // Reading the log records the calls of dead stores.
         audit.audit_records(AuditQuery { limit: Some(1), ..AuditQuery::default() }).await.unwrap();
         let calls = store.calls(CallQuery::default()).await.unwrap();
-        let running = calls.iter().filter(|call| call.status == Status::Running).count();
+        let running = calls.iter().filter(|call| call.status == CallStatus::Running).count();
         if running == 0 && calls.len() >= least {
             return calls.into_iter().map(|call| (call.start.record.to_string(), call.status)).collect();
         }

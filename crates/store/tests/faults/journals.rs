@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use toolhub_core::call_log::{CallEnd, CallHistory as _, CallLog as _, CallQuery, CallStart, Status};
+use toolhub_core::call_log::{CallEnd, CallHistory as _, CallLog as _, CallQuery, CallStart, CallStatus};
 use toolhub_core::ports::HubStore as _;
 use toolhub_store::SqliteStore;
 
@@ -42,7 +42,7 @@ async fn journal_of_an_open_store_is_neither_replayed_nor_removed() {
     assert_eq!(before.len(), 2, "{before:?}");
     for _ in 0..3 {
         let other = SqliteStore::open(folder.path()).unwrap();
-        let unknown = CallQuery { status: Some(Status::Unknown), ..CallQuery::default() };
+        let unknown = CallQuery { status: Some(CallStatus::Unknown), ..CallQuery::default() };
         assert_eq!(other.calls(unknown).await.unwrap().len(), 0, "its owner lives");
         assert_eq!((files(), contents()), (before.clone(), bytes.clone()));
     }

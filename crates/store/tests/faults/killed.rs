@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use toolhub_core::call_log::{CallQuery, Status};
+use toolhub_core::call_log::{CallQuery, CallStatus};
 use toolhub_core::ports::HubStore;
 use toolhub_testkit::postgres::PostgresServer;
 
@@ -20,8 +20,8 @@ const CHECKED: usize = 10;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PrintedState {
     Begun,
-    Finishing(Status),
-    Finished(Status),
+    Finishing(CallStatus),
+    Finished(CallStatus),
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,13 +57,15 @@ async fn check(location: &str, data: &Path) {
         assert_eq!(*call.start.authorization.principal, *principal, "`{}`", call.start.record);
         assert_eq!(call.start.authorization.rule.as_deref(), Some("rule 1"), "`{}`", call.start.record);
     }
-    let stored: HashMap<String, Status> =
+    let stored: HashMap<String, CallStatus> =
         found.into_iter().map(|call| (call.start.record.to_string(), call.status)).collect();
     for (record, printed) in &calls {
         let status = stored.get(record).copied();
         let right = match printed {
-            PrintedState::Begun => status == Some(Status::Unknown),
-            PrintedState::Finishing(as_what) => status == Some(Status::Unknown) || status == Some(*as_what),
+            PrintedState::Begun => status == Some(CallStatus::Unknown),
+            PrintedState::Finishing(as_what) => {
+                status == Some(CallStatus::Unknown) || status == Some(*as_what)
+            }
             PrintedState::Finished(as_what) => status == Some(*as_what),
         };
         assert!(right, "`{record}` came to {printed:?} and is kept as {status:?}");
@@ -84,7 +86,7 @@ async fn check(location: &str, data: &Path) {
     assert!(begun >= KILLS && finished >= KILLS, "too little happened: {begun} begun, {finished} finished");
     // Statistics count each ended call exactly once.
     let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).sum();
-    let ended = stored.values().filter(|status| **status != Status::Unknown).count();
+    let ended = stored.values().filter(|status| **status != CallStatus::Unknown).count();
     assert_eq!(counted, ended as u64);
 }
 
@@ -119,13 +121,16 @@ pub(crate) fn read(lines: &[String], calls: &mut HashMap<String, PrintedState>) 
         match fields[..] {
             ["noted", record, status] => {
                 // The status of a line truncated by the kill is incomplete.
-                if let Some(status) = Status::from_name(status) {
+                if let Some(status) = CallStatus::from_name(status) {
                     calls.insert(record.to_owned(), PrintedState::Finished(status));
                 }
             }
             ["begun", record] => drop(calls.insert(record.to_owned(), PrintedState::Begun)),
             ["finishing", record, status] => {
-                calls.insert(record.to_owned(), PrintedState::Finishing(Status::from_name(status).unwrap()));
+                calls.insert(
+                    record.to_owned(),
+                    PrintedState::Finishing(CallStatus::from_name(status).unwrap()),
+                );
             }
             ["finished", record] => {
                 let printed = calls.get_mut(record).unwrap();
@@ -145,7 +150,7 @@ pub(crate) fn read(lines: &[String], calls: &mut HashMap<String, PrintedState>) 
 
 /// Waits until no call is `Running`: immediate with SQLite, but PostgreSQL first has to detect that the connection is closed.
 async fn assert_no_running_call(store: &dyn HubStore, round: usize) {
-    let running = CallQuery { status: Some(Status::Running), limit: Some(1), ..CallQuery::default() };
+    let running = CallQuery { status: Some(CallStatus::Running), limit: Some(1), ..CallQuery::default() };
     let started = Instant::now();
     while !store.calls(running.clone()).await.unwrap().is_empty() {
         assert!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use toolhub_core::RawJson;
-use toolhub_core::call_log::{CallQuery, RecordId, Status};
+use toolhub_core::call_log::{CallQuery, CallStatus, RecordId};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::{ResponseStatus, ResponseUpdate, StoredResponse};
 use toolhub_testkit::network::Network;
@@ -64,7 +64,7 @@ impl TwoStores {
         assert!(self.other.unfinished_responses().await.unwrap().is_empty());
         let calls = self.other.calls(CallQuery::default()).await.unwrap();
         let call = calls.iter().find(|call| call.start.record == self.call).unwrap();
-        assert_eq!(call.status, Status::Running);
+        assert_eq!(call.status, CallStatus::Running);
     }
 
     /// The owner works on its response.

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::JoinSet;
-use toolhub_core::call_log::{AttemptStatus, CallEnd, CallQuery, CallStart, RecordId, Status, StoredAttempt};
+use toolhub_core::call_log::{
+    AttemptStatus, CallEnd, CallQuery, CallStart, CallStatus, RecordId, StoredAttempt,
+};
 use toolhub_core::ports::HubStore;
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 use toolhub_testkit::postgres::{PostgresServer, Stop};
@@ -31,7 +33,7 @@ pub(crate) fn call() -> (CallStart, CallEnd) {
     let tool = start.tool.clone();
     let end = CallEnd {
         record: start.record.clone(),
-        status: Status::Succeeded,
+        status: CallStatus::Succeeded,
         took,
         error: None,
         sources: vec![Source::Native],
@@ -101,7 +103,7 @@ async fn server_restart_loses_no_call() {
     let stored = store.calls(CallQuery::default()).await.unwrap();
     let succeeded: std::collections::HashSet<_> = stored
         .iter()
-        .filter(|call| call.status == Status::Succeeded)
+        .filter(|call| call.status == CallStatus::Succeeded)
         .map(|call| &call.start.record)
         .collect();
     assert!(finished.len() > 100, "too little happened: {}", finished.len());
@@ -110,7 +112,7 @@ async fn server_restart_loses_no_call() {
     assert_eq!(counted, calls as u64 - 1 + store.dropped_details());
     // The new connection holds the liveness lock of this store again, so that its unfinished call is still running.
     let other = open_at(&url).await.unwrap();
-    let running = CallQuery { status: Some(Status::Running), ..CallQuery::default() };
+    let running = CallQuery { status: Some(CallStatus::Running), ..CallQuery::default() };
     let running = other.calls(running).await.unwrap();
     assert_eq!(running.len(), 1);
     assert_eq!(running[0].start.record, unfinished.record);
@@ -147,9 +149,9 @@ async fn unreachable_server_fails_calls_that_must_be_recorded() {
     let calls = store.calls(CallQuery::default()).await.unwrap();
     let status =
         |record: &RecordId| calls.iter().find(|call| call.start.record == *record).map(|call| call.status);
-    assert_eq!(status(&again.record), Some(Status::Running));
+    assert_eq!(status(&again.record), Some(CallStatus::Running));
     assert_eq!(status(&two.record), None, "its caller was told that it was not recorded");
-    assert_eq!(status(&one.record), Some(Status::Succeeded), "what is true is written late");
+    assert_eq!(status(&one.record), Some(CallStatus::Succeeded), "what is true is written late");
     let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).sum();
     assert_eq!(counted, 101, "calls whose details were lost are counted");
 }

@@ -7,7 +7,7 @@ use toolhub_agent::{Agent, AgentContext, CallSupervisor, DenyAll, SignatureText,
 use toolhub_core::finder::{SearchResult, ToolFinder};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::ReplyListener;
-use toolhub_core::outcome::Verification;
+use toolhub_core::outcome::OutcomeVerification;
 use toolhub_core::ports::ToolCaller;
 use toolhub_core::{
     BoxFuture, CallBy, CallerHandle, Coercion, Event, EventKind, EventSink, Lang, Outcome, Principal,
@@ -287,7 +287,11 @@ impl ToolCaller for PrincipalTools<'_> {
         Box::pin(self.run(call))
     }
 
-    fn verify<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, Option<Verification>> {
+    fn verify<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        outcome: &'a Outcome,
+    ) -> BoxFuture<'a, Option<OutcomeVerification>> {
         ToolCaller::verify(&*self.backend.hub, call, outcome)
     }
 }

@@ -60,7 +60,7 @@ use tokio::sync::watch;
 use toolhub_core::Lang;
 use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::principal::Origin;
+use toolhub_core::principal::PrincipalOrigin;
 use toolhub_mcp_gateway::{
     BudgetLimits, Gateway, KnownClient, PrincipalTable, ReplicaBody, ReplicaLink, ReplicaRequest,
     ReplicaResponse, SessionRecord,
@@ -300,7 +300,7 @@ impl Gateways {
         for KeyChange { name, change, ends_person, is_revoked } in &changes.keys {
             // A log that fails stops calls; the new keys and rules are in force in any case.
             let _ = self.hub.record_change(ChangedObject::Key, name, *change).await;
-            let principal = Origin::Key { name: name.clone() }.to_string();
+            let principal = PrincipalOrigin::Key { name: name.clone() }.to_string();
             if *change != ChangeKind::Created {
                 // Another key, perhaps of another person.
                 self.login_links.forget_principal(&principal);

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use toolhub_cluster::bus::BusError;
 use toolhub_cluster::peer::{AnswerKind, PeerEnvelope, PeerParts, PeerService, Peers};
 use toolhub_core::error::Effect;
-use toolhub_core::principal::{Origin, PrincipalKind};
+use toolhub_core::principal::{PrincipalKind, PrincipalOrigin};
 use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::{BoxFuture, Principal};
 use toolhub_mcp_gateway::{
@@ -54,11 +54,11 @@ enum Credentials {
 impl Credentials {
     fn of(principal: &Principal) -> Option<Self> {
         Some(match &principal.origin {
-            Origin::Local => Self::Local,
-            Origin::Key { name } => {
+            PrincipalOrigin::Local => Self::Local,
+            PrincipalOrigin::Key { name } => {
                 Self::Key { name: name.clone(), sha256: principal.key_sha256.as_deref()?.to_owned() }
             }
-            Origin::Oidc { issuer, subject } => Self::Token {
+            PrincipalOrigin::Oidc { issuer, subject } => Self::Token {
                 issuer: issuer.clone(),
                 subject: subject.clone(),
                 token: principal.token.as_ref()?.expose().to_owned(),
@@ -69,14 +69,15 @@ impl Credentials {
     /// The principal with these credentials, which has no roles: the receiver looks up or verifies who it is.
     fn principal(self) -> Principal {
         match self {
-            Self::Local => Principal::new(Origin::Local, PrincipalKind::Person),
+            Self::Local => Principal::new(PrincipalOrigin::Local, PrincipalKind::Person),
             Self::Key { name, sha256 } => {
                 let mut principal = Principal::of_key(&name);
                 principal.key_sha256 = Some(Arc::from(sha256));
                 principal
             }
             Self::Token { issuer, subject, token } => {
-                Principal::new(Origin::Oidc { issuer, subject }, PrincipalKind::Person).with_token(&token)
+                Principal::new(PrincipalOrigin::Oidc { issuer, subject }, PrincipalKind::Person)
+                    .with_token(&token)
             }
         }
     }
@@ -256,7 +257,8 @@ mod tests {
     fn requests_name_credentials_and_no_rights() {
         let mut key = Principal::of_key("ann").with_roles(toolhub_core::Role::Owner);
         key.key_sha256 = Some("abc".into());
-        let origin = Origin::Oidc { issuer: "https://idp.example".to_owned(), subject: "ben".to_owned() };
+        let origin =
+            PrincipalOrigin::Oidc { issuer: "https://idp.example".to_owned(), subject: "ben".to_owned() };
         let person = Principal::new(origin, PrincipalKind::Person);
         for principal in [Principal::local(), key, person.clone().with_token("secret")] {
             let read = sent(principal.clone()).unwrap();

@@ -13,7 +13,7 @@ use toolhub_client_config::TransportSpec;
 use toolhub_core::RawJson;
 use toolhub_core::hex;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::shared_state::{EntryFilter, NewEntry, Replacement, ReplicaId, StateEntry, StateKind};
+use toolhub_core::shared_state::{EntryFilter, EntryReplacement, NewEntry, ReplicaId, StateEntry, StateKind};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::config::Instances;
 
@@ -125,7 +125,7 @@ impl SharedTasks {
             return Ok(false);
         }
         let is_ambiguous = before.is_ambiguous || occupant.scope != scope;
-        let replacement = Replacement {
+        let replacement = EntryReplacement {
             kind: KIND,
             id: occupant.id.clone(),
             expected: occupant.revision.clone(),

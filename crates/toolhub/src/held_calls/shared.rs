@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::shared_state::{
-    ChangeVersions, EntryFilter, NewEntry, Replacement, ReplicaId, StateEntry, StateKind,
+    ChangeVersions, EntryFilter, EntryReplacement, NewEntry, ReplicaId, StateEntry, StateKind,
 };
 use toolhub_core::{CallId, RawJson};
 
@@ -270,7 +270,7 @@ impl SharedHeldCalls {
         stored: &StoredCall,
         slot: Option<String>,
     ) -> io::Result<bool> {
-        let replacement = Replacement {
+        let replacement = EntryReplacement {
             kind: KIND,
             id: entry.id.clone(),
             expected: entry.revision.clone(),

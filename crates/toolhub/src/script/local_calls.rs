@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use toolhub_core::call_log::{CallQuery, CallStart, RecordId, Status};
+use toolhub_core::call_log::{CallQuery, CallStart, CallStatus, RecordId};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
 use toolhub_core::{
@@ -206,7 +206,7 @@ impl Hub {
     async fn has_ended(&self, start: &CallStart) -> Result<bool, StoreError> {
         let query = CallQuery {
             call: Some(start.call.to_string()),
-            status: Some(Status::Succeeded),
+            status: Some(CallStatus::Succeeded),
             since: Some(start.at),
             limit: Some(1),
             ..CallQuery::default()

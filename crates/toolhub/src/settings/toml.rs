@@ -491,7 +491,7 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::Grant;
+    use toolhub_core::GrantType;
 
     use super::*;
 
@@ -522,7 +522,7 @@ mod tests {
         .unwrap();
         let oauth = &settings.servers[0].oauth;
         assert_eq!((oauth.client_id.as_deref(), oauth.redirect_port), (Some("c"), Some(7461)));
-        assert_eq!((oauth.grant, oauth.scopes.len()), (Grant::ClientCredentials, 1));
+        assert_eq!((oauth.grant, oauth.scopes.len()), (GrantType::ClientCredentials, 1));
         assert_eq!(settings.servers[1].oauth, OAuthSpec::default());
         assert!(!format!("{settings:?}").contains("hunter2"));
         let error = read("[[servers]]\nid = \"a\"\noauth = { client_secret = 76543 }\n").unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use toolhub_core::call_log::{CallQuery, CallRecord, Status};
+use toolhub_core::call_log::{CallQuery, CallRecord, CallStatus};
 use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
@@ -21,7 +21,7 @@ pub(crate) async fn show(app: &App, conversation: &str, started_at: SystemTime) 
         Err(_) => Vec::new(),
     };
     let step = |(index, call): (usize, &CallRecord)| {
-        let success = call.status == Status::Succeeded;
+        let success = call.status == CallStatus::Succeeded;
         let error = match (&call.error, success) {
             (Some((_, text)), _) => RawJson::from(text.localize(lang)),
             (None, true) => RawJson::null(),

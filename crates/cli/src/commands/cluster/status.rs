@@ -1,7 +1,7 @@
 //! `toolhub cluster status`: replicas, workers, placements, and what is degraded.
 
 use toolhub::{ClusterStatus, Localize as _, cluster_status};
-use toolhub_core::cluster::{Member, MemberKind};
+use toolhub_core::cluster::{ClusterMember, MemberKind};
 
 use super::settings;
 use crate::app::App;
@@ -46,7 +46,7 @@ fn section(app: &App, title: &str, rows: &[Vec<Cell>]) {
     }
 }
 
-fn replica(app: &App, member: &Member) -> Vec<Cell> {
+fn replica(app: &App, member: &ClusterMember) -> Vec<Cell> {
     let calls = member.load;
     vec![
         Cell::new(&member.id, NAME),
@@ -58,7 +58,7 @@ fn replica(app: &App, member: &Member) -> Vec<Cell> {
     ]
 }
 
-fn worker(app: &App, member: &Member) -> Vec<Cell> {
+fn worker(app: &App, member: &ClusterMember) -> Vec<Cell> {
     let (load, capacity, lang) = (member.load, member.capacity, app.lang());
     let state = match member.draining {
         true => Cell::new(lang.choose("ending", "正在结束"), ODD),

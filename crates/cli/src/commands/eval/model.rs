@@ -8,7 +8,7 @@ use toolhub_agent::{Agent, AgentContext, AgentMode, AgentRequest, Budget, DenyAl
 use toolhub_core::finder::{SearchResult, ToolFinder};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::LanguageModel;
-use toolhub_core::outcome::Verification;
+use toolhub_core::outcome::OutcomeVerification;
 use toolhub_core::ports::{NullSink, ToolCaller};
 use toolhub_core::{BoxFuture, Lang, Outcome, RawObject, Tool, ToolCall, ToolError};
 use toolhub_engine::{Catalog, OutputLimits};
@@ -84,7 +84,7 @@ impl ToolCaller for NoCaller {
         Box::pin(async move { Outcome::refused(call.id, call.tool, ToolError::Cancelled) })
     }
 
-    fn verify<'a>(&'a self, _: &'a ToolCall, _: &'a Outcome) -> BoxFuture<'a, Option<Verification>> {
+    fn verify<'a>(&'a self, _: &'a ToolCall, _: &'a Outcome) -> BoxFuture<'a, Option<OutcomeVerification>> {
         Box::pin(async { None })
     }
 }

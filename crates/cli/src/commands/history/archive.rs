@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use toolhub::{Hub, ToolOutput};
 use toolhub_core::call_log::{
-    AttemptStatus, CallQuery, CallRecord, CallStart, RecordId, Status, StoredAttempt,
+    AttemptStatus, CallQuery, CallRecord, CallStart, CallStatus, RecordId, StoredAttempt,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Authorization;
-use toolhub_core::statistics::{Day, Latency, Tally, ToolStatistics};
+use toolhub_core::statistics::{CallTally, Day, LatencyHistogram, ToolStatistics};
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 
 use crate::commands::through_hub::servers::time;
@@ -43,7 +43,7 @@ pub(crate) struct ArchivedCall {
 pub(crate) struct NestedCall {
     pub(crate) record: RecordId,
     pub(crate) tool: ToolName,
-    pub(crate) status: Status,
+    pub(crate) status: CallStatus,
     pub(crate) took: Option<Duration>,
     pub(crate) error: Option<LocalizedText>,
 }
@@ -162,7 +162,7 @@ impl From<RemoteCall> for CallRecord {
         };
         Self {
             start,
-            status: Status::from_name(&call.status).unwrap_or(Status::Unknown),
+            status: CallStatus::from_name(&call.status).unwrap_or(CallStatus::Unknown),
             took: call.took_ms.map(duration),
             error: error(call.error_kind, call.error),
             sources: sources(&call.sources),
@@ -191,7 +191,7 @@ impl From<RemoteNestedCall> for NestedCall {
         Self {
             record: RecordId::new(call.id),
             tool: ToolName::new(call.tool),
-            status: Status::from_name(&call.status).unwrap_or(Status::Unknown),
+            status: CallStatus::from_name(&call.status).unwrap_or(CallStatus::Unknown),
             took: call.took_ms.map(duration),
             error: call.error.map(LocalizedText::from),
         }
@@ -200,10 +200,10 @@ impl From<RemoteNestedCall> for NestedCall {
 
 impl From<RemoteStatistics> for ToolStatistics {
     fn from(remote: RemoteStatistics) -> Self {
-        let mut latency = Latency::default();
+        let mut latency = LatencyHistogram::default();
         remote.latency.iter().for_each(|(bucket, count)| latency.add(*bucket, *count));
         let day = |(day, successes, failures): &(i64, u64, u64)| {
-            (Day(*day), Tally { successes: *successes, failures: *failures })
+            (Day(*day), CallTally { successes: *successes, failures: *failures })
         };
         Self {
             days: remote.days.iter().map(day).collect(),
@@ -241,7 +241,7 @@ impl Archive<'_> {
         let filters = [
             ("tool", query.tool.as_deref()),
             ("source", query.source.as_deref()),
-            ("status", query.status.map(Status::name)),
+            ("status", query.status.map(CallStatus::name)),
             ("conversation", query.conversation.as_deref()),
             ("principal", query.principal.as_deref()),
             ("parent", query.parent.as_deref()),

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
+use toolhub_core::call_log::{CallQuery, CallRecord, CallStatus, RecordId};
 use toolhub_core::millis::duration_millis;
 use toolhub_core::text::truncate;
 use toolhub_core::{CallId, Localize as _, RawJson, RawObject};
@@ -75,7 +75,7 @@ fn query(args: &HistoryArgs) -> CallQuery {
     CallQuery {
         tool: args.tool.clone(),
         source: args.source.clone(),
-        status: args.status.as_deref().and_then(Status::from_name),
+        status: args.status.as_deref().and_then(CallStatus::from_name),
         conversation: args.conversation.clone(),
         principal: args.by.as_deref().map(principal_id),
         text: args.text.clone(),
@@ -124,13 +124,13 @@ pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
 }
 
 /// A status for people.
-fn status_cell(app: &App, status: Status) -> Cell {
+fn status_cell(app: &App, status: CallStatus) -> Cell {
     let lang = app.lang();
     match status {
-        Status::Succeeded => Cell::new(lang.choose("ok", "成功"), GOOD),
-        Status::Failed => Cell::new(lang.choose("failed", "失败"), BAD),
-        Status::Unknown => Cell::new(lang.choose("unknown", "未知"), ODD),
-        Status::Running => Cell::new(lang.choose("running", "进行中"), DIM),
+        CallStatus::Succeeded => Cell::new(lang.choose("ok", "成功"), GOOD),
+        CallStatus::Failed => Cell::new(lang.choose("failed", "失败"), BAD),
+        CallStatus::Unknown => Cell::new(lang.choose("unknown", "未知"), ODD),
+        CallStatus::Running => Cell::new(lang.choose("running", "进行中"), DIM),
     }
 }
 
@@ -209,7 +209,7 @@ async fn follow(
     let mut printed: HashSet<RecordId> = HashSet::new();
     let mut show = |calls: Vec<CallRecord>| {
         for call in calls.into_iter().rev() {
-            if call.status == Status::Running || !printed.insert(call.start.record.clone()) {
+            if call.status == CallStatus::Running || !printed.insert(call.start.record.clone()) {
                 continue;
             }
             if app.screen.json {
@@ -220,7 +220,8 @@ async fn follow(
         }
     };
     // A call that started earlier may end while the history is followed.
-    let oldest = first.iter().filter(|call| call.status == Status::Running).map(|call| call.start.at).min();
+    let oldest =
+        first.iter().filter(|call| call.status == CallStatus::Running).map(|call| call.start.at).min();
     let since = Some(oldest.unwrap_or(began).max(query.since.unwrap_or(SystemTime::UNIX_EPOCH)));
     show(first);
     let work = async {

@@ -2,7 +2,7 @@
 
 use toolhub::keys::find_key;
 use toolhub::{Hub, LoginError};
-use toolhub_core::principal::{Origin, PrincipalKind};
+use toolhub_core::principal::{PrincipalKind, PrincipalOrigin};
 use toolhub_core::{Localize as _, Principal, RawJson, RawObject, ToolError};
 use toolhub_oauth::OAuthError;
 
@@ -94,7 +94,7 @@ fn find_principal(app: &App, hub: &Hub, name: &str) -> anyhow::Result<Principal>
     let at_issuer = |id: &str| {
         let (issuer, subject) = id.strip_prefix("oidc:")?.rsplit_once('#')?;
         let is_known = auth.issuers.iter().any(|known| known.url == issuer);
-        let origin = Origin::Oidc { issuer: issuer.to_owned(), subject: subject.to_owned() };
+        let origin = PrincipalOrigin::Oidc { issuer: issuer.to_owned(), subject: subject.to_owned() };
         (is_known && !subject.is_empty()).then(|| Principal::new(origin, PrincipalKind::Person))
     };
     if let Some(principal) = at_issuer(name) {

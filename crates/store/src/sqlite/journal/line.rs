@@ -1,7 +1,7 @@
 //! The lines of a journal: the start or the end of one call, as a JSON array. Truncated lines are ignored.
 
 use serde::{Deserialize, Serialize};
-use toolhub_core::call_log::{CallEnd, CallStart, RecordId, Status};
+use toolhub_core::call_log::{CallEnd, CallStart, CallStatus, RecordId};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Authorization, CallId, RawJson, ToolName};
@@ -158,7 +158,7 @@ pub(super) fn read(line: &str) -> Option<JournalEntry> {
         Read::Ended(Ended(record, status, took, error, sources, attempts, output)) => {
             JournalEntry::Ended(CallEnd {
                 record: RecordId::new(record),
-                status: Status::from_name(&status)?,
+                status: CallStatus::from_name(&status)?,
                 took: duration(took),
                 error,
                 sources: sources_named(&sources),
@@ -215,7 +215,7 @@ mod tests {
 
         let end = CallEnd {
             record: start.record,
-            status: Status::Failed,
+            status: CallStatus::Failed,
             took: Duration::from_micros(77),
             error: Some(("failed".to_owned(), LocalizedText::new("no", "不"))),
             sources: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use toolhub_client_config::StdioSpec;
-use toolhub_core::consent::Binding;
+use toolhub_core::consent::ConsentScope;
 use toolhub_core::lang::LocalizedText;
 
 use super::trust_list::TrustList;
@@ -33,7 +33,7 @@ pub(in crate::trust) struct Launch {
     pub(in crate::trust) files: BTreeMap<PathBuf, FileState>,
 }
 
-impl Binding for ConsentBinding {
+impl ConsentScope for ConsentBinding {
     fn digest(&self) -> &str {
         &self.digest
     }

@@ -9,13 +9,13 @@ use http::StatusCode;
 use toolhub_core::Secret;
 use toolhub_mcp_gateway::{HeaderLookup, PrincipalHandle, printable};
 
-use crate::authenticator::{Authenticator, KeyTable, TokenRefusal, Verified, same};
+use crate::authenticator::{AuthenticatedToken, Authenticator, KeyTable, TokenRefusal, same};
 use crate::authority::{Authority, of_origin};
 use crate::revocation::{Recheck, StreamCredential};
 
 /// The access rules of a server.
 #[derive(Debug, Clone)]
-pub struct Access {
+pub struct ServerAccess {
     /// Accepted host names, in addition to those of the local machine.
     pub hosts: Vec<String>,
     /// Allowed origins of web pages, in addition to those of the local machine.
@@ -26,7 +26,7 @@ pub struct Access {
     pub local: bool,
 }
 
-impl Default for Access {
+impl Default for ServerAccess {
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
@@ -52,7 +52,7 @@ const UNAVAILABLE_SECONDS: u16 = 10;
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum AccessRefusal {
     /// `Host` is missing, repeated or not a valid authority, or differs from that of the target (RFC 9112, 3.2).
     Authority,
     Host,
@@ -60,7 +60,7 @@ pub(crate) enum Refusal {
     Token(TokenRefusal),
 }
 
-impl Refusal {
+impl AccessRefusal {
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::Authority => StatusCode::BAD_REQUEST,
@@ -136,7 +136,7 @@ pub(crate) struct VerifiedCredentials {
 impl VerifiedCredentials {
     pub(crate) fn new(
         request: &AccessRequest<'_>,
-        access: &Access,
+        access: &ServerAccess,
         recheck: Option<Instant>,
         principal: PrincipalHandle,
     ) -> Self {
@@ -147,7 +147,7 @@ impl VerifiedCredentials {
     }
 
     /// Whether the token is still valid: no key was changed since the check, and it need not be verified again.
-    pub(crate) fn is_current(&self, access: &Access, now: Instant) -> bool {
+    pub(crate) fn is_current(&self, access: &ServerAccess, now: Instant) -> bool {
         self.version == access.authenticator.version() && self.recheck.is_none_or(|at| now < at)
     }
 
@@ -169,7 +169,7 @@ impl VerifiedCredentials {
     }
 }
 
-impl Access {
+impl ServerAccess {
     /// Returns these rules for a server that listens on `address`.
     #[must_use]
     pub fn at(mut self, address: SocketAddr) -> Self {
@@ -184,37 +184,41 @@ impl Access {
         &self,
         headers: &dyn HeaderLookup,
         target: Option<&str>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AccessRefusal> {
         self.check_host(headers, target)?;
         let allowed = |origin: &[u8]| printable(origin).is_some_and(|origin| self.allows_origin(origin));
         if headers.value("origin").is_some() && !single(headers, "origin").is_some_and(allowed) {
-            return Err(Refusal::Origin);
+            return Err(AccessRefusal::Origin);
         }
         Ok(())
     }
 
     /// Checks the host of a request.
-    pub(crate) fn check_host(&self, headers: &dyn HeaderLookup, target: Option<&str>) -> Result<(), Refusal> {
+    pub(crate) fn check_host(
+        &self,
+        headers: &dyn HeaderLookup,
+        target: Option<&str>,
+    ) -> Result<(), AccessRefusal> {
         let host = single(headers, "host").and_then(printable).and_then(Authority::parse);
-        let host = host.ok_or(Refusal::Authority)?;
+        let host = host.ok_or(AccessRefusal::Authority)?;
         if let Some(target) = target
             && !Authority::parse(target).is_some_and(|target| target.same(&host))
         {
-            return Err(Refusal::Authority);
+            return Err(AccessRefusal::Authority);
         }
         if !self.accepts_host(&host) {
-            return Err(Refusal::Host);
+            return Err(AccessRefusal::Host);
         }
         Ok(())
     }
 
     /// Checks host and origin, and returns the token of a request; `None` if no token is required.
-    fn token<'a>(&self, request: &AccessRequest<'a>) -> Result<Option<&'a str>, Refusal> {
+    fn token<'a>(&self, request: &AccessRequest<'a>) -> Result<Option<&'a str>, AccessRefusal> {
         self.check_host_and_origin(request.headers, request.target)?;
         if !self.authenticator.is_required() {
             return Ok(None);
         }
-        let refused = |refusal| Err(Refusal::Token(refusal));
+        let refused = |refusal| Err(AccessRefusal::Token(refusal));
         if request.headers.value("authorization").is_none() {
             return refused(TokenRefusal::Missing);
         }
@@ -233,22 +237,25 @@ impl Access {
 
     /// Checks host, origin and token of a request without I/O. Returns `None` if no token is required. The result is
     /// preliminary if the token is refused as invalid: it may be one of an identity provider.
-    pub(crate) fn admit(&self, request: &AccessRequest<'_>) -> Result<Option<Verified>, Refusal> {
+    pub(crate) fn admit(
+        &self,
+        request: &AccessRequest<'_>,
+    ) -> Result<Option<AuthenticatedToken>, AccessRefusal> {
         let Some(token) = self.token(request)? else { return Ok(None) };
         let found = self.authenticator.find(token, request.profile);
-        found.map(Some).ok_or(Refusal::Token(TokenRefusal::Invalid))
+        found.map(Some).ok_or(AccessRefusal::Token(TokenRefusal::Invalid))
     }
 
     /// Like [`Self::admit`], and verifies tokens of identity providers.
     pub(crate) async fn admit_or_verify(
         &self,
         request: &AccessRequest<'_>,
-    ) -> Result<Option<Verified>, Refusal> {
+    ) -> Result<Option<AuthenticatedToken>, AccessRefusal> {
         let Some(token) = self.token(request)? else { return Ok(None) };
         if let Some(found) = self.authenticator.find(token, request.profile) {
             return Ok(Some(found));
         }
-        self.authenticator.verify(token, request.profile).await.map(Some).map_err(Refusal::Token)
+        self.authenticator.verify(token, request.profile).await.map(Some).map_err(AccessRefusal::Token)
     }
 
     /// What a stream that this request opens needs to verify its token again at `recheck`.
@@ -296,18 +303,18 @@ mod tests {
     use http::{HeaderMap, header};
 
     use super::*;
-    use crate::authenticator::{Key, hash_of};
+    use crate::authenticator::{StaticKey, hash_of};
 
     fn request(headers: &HeaderMap) -> AccessRequest<'_> {
         AccessRequest { headers, target: None, profile: None }
     }
 
-    fn admit(access: &Access, headers: &[(header::HeaderName, &str)]) -> Result<String, Refusal> {
+    fn admit(access: &ServerAccess, headers: &[(header::HeaderName, &str)]) -> Result<String, AccessRefusal> {
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             all.append(name.clone(), value.parse().unwrap());
         }
-        let name = |verified: Option<Verified>| {
+        let name = |verified: Option<AuthenticatedToken>| {
             verified.map_or("local".to_owned(), |one| one.principal.display.clone())
         };
         access.admit(&request(&all)).map(name)
@@ -315,13 +322,13 @@ mod tests {
 
     #[test]
     fn rejects_unknown_hosts_and_origins() {
-        let access = Access {
+        let access = ServerAccess {
             hosts: vec!["hub.example".to_owned()],
             origins: vec!["https://app.example".to_owned()],
             local: true,
-            ..Access::default()
+            ..ServerAccess::default()
         };
-        let check = |host: &str, origin: Option<&str>, expect: Result<&str, Refusal>| {
+        let check = |host: &str, origin: Option<&str>, expect: Result<&str, AccessRefusal>| {
             let mut headers = vec![(header::HOST, host)];
             headers.extend(origin.map(|origin| (header::ORIGIN, origin)));
             assert_eq!(admit(&access, &headers).as_deref(), expect.as_deref(), "{host} {origin:?}");
@@ -330,11 +337,11 @@ mod tests {
         check("localhost", Some("http://localhost:3000"), Ok("local"));
         check("[::1]:7460", None, Ok("local"));
         check("hub.example:7460", Some("https://app.example"), Ok("local"));
-        check("evil.example", None, Err(Refusal::Host));
+        check("evil.example", None, Err(AccessRefusal::Host));
         for broken in
             ["", "[::1]evil.example", "user@localhost", "localhost:80abc", "localhost, evil.example"]
         {
-            check(broken, None, Err(Refusal::Authority));
+            check(broken, None, Err(AccessRefusal::Authority));
         }
         for origin in [
             "http://[::1].evil.example",
@@ -342,39 +349,42 @@ mod tests {
             "http://localhost:1/",
             "http://localhost, x",
         ] {
-            check("localhost", Some(origin), Err(Refusal::Origin));
+            check("localhost", Some(origin), Err(AccessRefusal::Origin));
         }
-        check("localhost.evil.example", None, Err(Refusal::Host));
-        check("127.0.0.1:7460", Some("https://evil.example"), Err(Refusal::Origin));
-        check("127.0.0.1:7460", Some("null"), Err(Refusal::Origin));
-        check("127.0.0.1:7460", Some("file://localhost"), Err(Refusal::Origin));
-        check("127.0.0.1:7460", Some("http://localhost.evil.example"), Err(Refusal::Origin));
+        check("localhost.evil.example", None, Err(AccessRefusal::Host));
+        check("127.0.0.1:7460", Some("https://evil.example"), Err(AccessRefusal::Origin));
+        check("127.0.0.1:7460", Some("null"), Err(AccessRefusal::Origin));
+        check("127.0.0.1:7460", Some("file://localhost"), Err(AccessRefusal::Origin));
+        check("127.0.0.1:7460", Some("http://localhost.evil.example"), Err(AccessRefusal::Origin));
     }
 
     #[test]
     fn identifies_principal_by_token() {
-        let key = |name: &str, token: &str| Key::of_caller(name, hash_of(token));
+        let key = |name: &str, token: &str| StaticKey::of_caller(name, hash_of(token));
         let keys = KeyTable::from(vec![key("ci", "one"), key("ann", "two")]);
-        let access = Access { authenticator: Arc::new(keys), ..Access::default() };
-        let check = |credentials: &str, expect: Result<&str, Refusal>| {
+        let access = ServerAccess { authenticator: Arc::new(keys), ..ServerAccess::default() };
+        let check = |credentials: &str, expect: Result<&str, AccessRefusal>| {
             let found =
                 admit(&access, &[(header::HOST, "hub.example"), (header::AUTHORIZATION, credentials)]);
             assert_eq!(found.as_deref(), expect.as_deref(), "{credentials}");
         };
         check("Bearer one", Ok("ci"));
         check("bearer two", Ok("ann"));
-        check("Bearer three", Err(Refusal::Token(TokenRefusal::Invalid)));
-        check("Basic one", Err(Refusal::Token(TokenRefusal::Missing)));
+        check("Bearer three", Err(AccessRefusal::Token(TokenRefusal::Invalid)));
+        check("Basic one", Err(AccessRefusal::Token(TokenRefusal::Missing)));
         let host = (header::HOST, "hub.example");
-        assert_eq!(admit(&access, std::slice::from_ref(&host)), Err(Refusal::Token(TokenRefusal::Missing)));
+        assert_eq!(
+            admit(&access, std::slice::from_ref(&host)),
+            Err(AccessRefusal::Token(TokenRefusal::Missing))
+        );
         let twice = [host, (header::AUTHORIZATION, "Bearer one"), (header::AUTHORIZATION, "Bearer two")];
-        assert_eq!(admit(&access, &twice), Err(Refusal::Token(TokenRefusal::Malformed)));
+        assert_eq!(admit(&access, &twice), Err(AccessRefusal::Token(TokenRefusal::Malformed)));
     }
 
     /// A cached check applies to the same host, token and profile only, and not to repeated headers.
     #[test]
     fn cached_credentials_cover_only_the_same_request() {
-        let access = Access { local: true, ..Access::default() };
+        let access = ServerAccess { local: true, ..ServerAccess::default() };
         let mut headers = HeaderMap::new();
         headers.append(header::HOST, "localhost".parse().unwrap());
         headers.append(header::AUTHORIZATION, "Bearer one".parse().unwrap());
@@ -410,7 +420,7 @@ mod tests {
 
     #[test]
     fn credentials_must_be_verified_again_in_time() {
-        let (access, headers, now) = (Access::default(), HeaderMap::new(), Instant::now());
+        let (access, headers, now) = (ServerAccess::default(), HeaderMap::new(), Instant::now());
         let second = std::time::Duration::from_secs(1);
         let credentials = |recheck| {
             VerifiedCredentials::new(&request(&headers), &access, recheck, PrincipalHandle::local())
@@ -422,16 +432,16 @@ mod tests {
 
     #[test]
     fn absolute_target_must_match_host() {
-        let access = Access { local: true, ..Access::default() };
-        let check = |host: &str, target: &str, expect: Result<(), Refusal>| {
+        let access = ServerAccess { local: true, ..ServerAccess::default() };
+        let check = |host: &str, target: &str, expect: Result<(), AccessRefusal>| {
             let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
             assert_eq!(access.check_host_and_origin(&headers, Some(target)), expect, "{host} {target}");
         };
         check("localhost:7460", "LOCALHOST:7460", Ok(()));
         check("[::1]:7460", "[0:0::1]:7460", Ok(()));
-        check("localhost:7460", "evil.example", Err(Refusal::Authority));
-        check("localhost:7460", "localhost:7461", Err(Refusal::Authority));
-        check("localhost", "user@localhost", Err(Refusal::Authority));
-        check("evil.example", "evil.example", Err(Refusal::Host));
+        check("localhost:7460", "evil.example", Err(AccessRefusal::Authority));
+        check("localhost:7460", "localhost:7461", Err(AccessRefusal::Authority));
+        check("localhost", "user@localhost", Err(AccessRefusal::Authority));
+        check("evil.example", "evil.example", Err(AccessRefusal::Host));
     }
 }

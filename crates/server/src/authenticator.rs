@@ -8,14 +8,14 @@ use toolhub_core::{BoxFuture, Principal, Role, hex};
 
 /// A verified bearer token.
 #[derive(Debug, Clone)]
-pub struct Verified {
+pub struct AuthenticatedToken {
     /// The principal that the token identifies.
     pub principal: Arc<Principal>,
     /// When the token must be verified again, at the latest when it expires; `None` for never.
     pub recheck: Option<Instant>,
 }
 
-impl Verified {
+impl AuthenticatedToken {
     /// Creates the result for a token that must be verified again at `recheck`.
     pub fn until(principal: Arc<Principal>, recheck: Option<SystemTime>) -> Self {
         let left = recheck.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
@@ -58,14 +58,14 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
     }
 
     /// Looks up a key, or a token that was verified before. `profile` is the profile that the request names.
-    fn find(&self, token: &str, profile: Option<&str>) -> Option<Verified>;
+    fn find(&self, token: &str, profile: Option<&str>) -> Option<AuthenticatedToken>;
 
     /// Verifies a token that [`Self::find`] does not know; may contact an identity provider.
     fn verify<'a>(
         &'a self,
         token: &'a str,
         profile: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Verified, TokenRefusal>>;
+    ) -> BoxFuture<'a, Result<AuthenticatedToken, TokenRefusal>>;
 
     /// Whether a principal may read metrics. Their labels are those that it may see.
     fn may_read_metrics(&self, principal: &Principal) -> bool {
@@ -88,7 +88,7 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
 
 /// A static key, stored as its hash.
 #[derive(Debug, Clone)]
-pub struct Key {
+pub struct StaticKey {
     /// The SHA-256 of the key, as 64 hexadecimal digits.
     pub sha256: String,
     /// The principal that the key identifies.
@@ -97,7 +97,7 @@ pub struct Key {
     pub expires: Option<SystemTime>,
 }
 
-impl Key {
+impl StaticKey {
     /// A key of a caller, without expiry.
     pub fn of_caller(name: &str, sha256: impl Into<String>) -> Self {
         let principal = Principal::of_key(name).with_roles(Role::Caller);
@@ -111,10 +111,10 @@ impl Key {
 
 /// A table of static keys. Without keys no token is required.
 #[derive(Debug, Clone, Default)]
-pub struct KeyTable(Vec<Key>);
+pub struct KeyTable(Vec<StaticKey>);
 
-impl From<Vec<Key>> for KeyTable {
-    fn from(keys: Vec<Key>) -> Self {
+impl From<Vec<StaticKey>> for KeyTable {
+    fn from(keys: Vec<StaticKey>) -> Self {
         Self(keys)
     }
 }
@@ -126,12 +126,12 @@ impl KeyTable {
     }
 
     /// The keys.
-    pub fn iter(&self) -> impl Iterator<Item = &Key> {
+    pub fn iter(&self) -> impl Iterator<Item = &StaticKey> {
         self.0.iter()
     }
 
     /// Looks up a key by its text. Expired keys are not found.
-    pub fn find(&self, token: &str) -> Option<Verified> {
+    pub fn find(&self, token: &str) -> Option<AuthenticatedToken> {
         let hash = hash_of(token);
         // Compares every key, so that the duration does not reveal which one matched.
         let mut found = None;
@@ -141,15 +141,15 @@ impl KeyTable {
             }
         }
         let key = found.filter(|key| !key.is_expired())?;
-        Some(Verified::until(Arc::clone(&key.principal), key.expires))
+        Some(AuthenticatedToken::until(Arc::clone(&key.principal), key.expires))
     }
 
     /// Whether this is the text of a key that has expired.
     pub fn has_expired(&self, token: &str) -> bool {
         let hash = hash_of(token);
-        let is_it = |key: &Key| same(key.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes());
+        let is_it = |key: &StaticKey| same(key.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes());
         // Compares every key, like `find`.
-        self.0.iter().filter(|key| is_it(key)).any(Key::is_expired)
+        self.0.iter().filter(|key| is_it(key)).any(StaticKey::is_expired)
     }
 
     /// Whether the principal belongs to a key of this table that has not expired.
@@ -167,7 +167,7 @@ impl Authenticator for KeyTable {
         0
     }
 
-    fn find(&self, token: &str, _: Option<&str>) -> Option<Verified> {
+    fn find(&self, token: &str, _: Option<&str>) -> Option<AuthenticatedToken> {
         Self::find(self, token)
     }
 
@@ -175,7 +175,7 @@ impl Authenticator for KeyTable {
         &'a self,
         token: &'a str,
         _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Verified, TokenRefusal>> {
+    ) -> BoxFuture<'a, Result<AuthenticatedToken, TokenRefusal>> {
         let refusal = if self.has_expired(token) { TokenRefusal::Expired } else { TokenRefusal::Invalid };
         Box::pin(std::future::ready(Err(refusal)))
     }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn expired_keys_are_not_found() {
         let now = SystemTime::now();
-        let key = |name: &str, expires| Key { expires, ..Key::of_caller(name, hash_of(name)) };
+        let key = |name: &str, expires| StaticKey { expires, ..StaticKey::of_caller(name, hash_of(name)) };
         let table = KeyTable::from(vec![
             key("old", Some(now - Duration::from_secs(1))),
             key("new", Some(now + Duration::from_secs(60))),

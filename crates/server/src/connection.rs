@@ -157,12 +157,12 @@ impl ConnectionState {
     }
 
     /// Returns the current order, and registers the task to be woken when that changes.
-    pub(crate) fn command(&self, context: &Context<'_>) -> Command {
+    pub(crate) fn command(&self, context: &Context<'_>) -> ConnectionCommand {
         self.waker.register(context.waker());
         match self.command.load(Ordering::Acquire) {
-            CONTINUE => Command::Continue,
-            FINISH => Command::Finish,
-            _ => Command::Abort,
+            CONTINUE => ConnectionCommand::Continue,
+            FINISH => ConnectionCommand::Finish,
+            _ => ConnectionCommand::Abort,
         }
     }
 
@@ -182,7 +182,7 @@ impl ConnectionState {
 
 /// What a connection must do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum ConnectionCommand {
     Continue,
     /// Finish the current request, then end.
     Finish,

@@ -32,13 +32,13 @@ mod stream_recorder;
 mod telemetry;
 mod web_app;
 
-pub use access::Access;
+pub use access::ServerAccess;
 pub use access_log::{AccessLog, LogDestination, ReportProblem};
 pub use api_app::{ApiApp, ApiRequest};
-pub use authenticator::{Authenticator, Key, KeyTable, TokenRefusal, Verified, hash_of};
+pub use authenticator::{AuthenticatedToken, Authenticator, KeyTable, StaticKey, TokenRefusal, hash_of};
 pub use error::ServeError;
 pub use metrics::ServerMetrics;
-pub use metrics_text::{Family, MetricKind, MetricsText};
+pub use metrics_text::{MetricFamily, MetricKind, MetricsText};
 pub use serve::{HubServer, PendingConnections, ServeOptions};
 pub use service::{Health, HubService, LoginCookie, LoginPage, LoginPageRequest, LoginStep};
 pub use stream_recorder::StreamRecorder;

@@ -19,21 +19,21 @@ pub struct MetricsText(String);
 
 /// A metric family: the samples of one name.
 #[derive(Debug)]
-pub struct Family<'a> {
+pub struct MetricFamily<'a> {
     out: &'a mut String,
     name: &'a str,
 }
 
 impl MetricsText {
     /// Starts a metric family, with its help text.
-    pub fn family<'a>(&'a mut self, name: &'a str, kind: MetricKind, help: &str) -> Family<'a> {
+    pub fn family<'a>(&'a mut self, name: &'a str, kind: MetricKind, help: &str) -> MetricFamily<'a> {
         let kind = match kind {
             MetricKind::Counter => "counter",
             MetricKind::Gauge => "gauge",
             MetricKind::Histogram => "histogram",
         };
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        Family { out: &mut self.0, name }
+        MetricFamily { out: &mut self.0, name }
     }
 
     /// Returns the complete text.
@@ -42,7 +42,7 @@ impl MetricsText {
     }
 }
 
-impl Family<'_> {
+impl MetricFamily<'_> {
     /// Writes the only sample.
     pub fn value(&mut self, value: impl Display) {
         self.part("", value);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use toolhub_mcp_gateway::RateLimitExceeded;
 
-use crate::access::Refusal;
+use crate::access::AccessRefusal;
 use crate::api_app::PLAIN_TEXT;
 
 /// A plain-text response of one line.
@@ -60,7 +60,7 @@ pub(crate) fn close_connection(response: &mut Response<Body>) {
 }
 
 /// The response to a refused request, with the challenge if a token was refused.
-pub(crate) fn access_denied(refusal: Refusal, challenge: Option<&str>) -> Response<Body> {
+pub(crate) fn access_denied(refusal: AccessRefusal, challenge: Option<&str>) -> Response<Body> {
     let mut response = text(refusal.status(), refusal.why());
     if let Some(challenge) = challenge {
         set_challenge(&mut response, challenge);

@@ -88,7 +88,7 @@ mod tests {
     use toolhub_mcp_gateway::{BudgetLimits, PrincipalTable};
 
     use super::*;
-    use crate::authenticator::{Key, KeyTable, hash_of};
+    use crate::authenticator::{KeyTable, StaticKey, hash_of};
 
     fn endless() -> SseEvents {
         Box::pin(futures_util::stream::pending())
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn recheck(expires: Option<SystemTime>) -> Option<Recheck> {
-        let key = Key { expires, ..Key::of_caller("ann", hash_of("t")) };
+        let key = StaticKey { expires, ..StaticKey::of_caller("ann", hash_of("t")) };
         Some(Recheck {
             authenticator: Arc::new(KeyTable::from(vec![key])),
             token: Secret::new("t"),

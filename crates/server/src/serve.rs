@@ -20,14 +20,14 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::EventSink;
 use toolhub_mcp_gateway::{BudgetLimits, PrincipalTable};
 
-use crate::access::Access;
+use crate::access::ServerAccess;
 use crate::api_app::ApiApp;
-use crate::connection::{Command, ConnectionGuard, Connections, MonitoredStream, Timeouts};
+use crate::connection::{ConnectionCommand, ConnectionGuard, Connections, MonitoredStream, Timeouts};
 use crate::error::ServeError;
 use crate::fast_path::{FastPathConnection, FastPathExit};
 use crate::io_threads::{ConnectionAffinity, IoThreads};
 use crate::service::HubService;
-use crate::shared::{RequestLimits, Shared};
+use crate::shared::{HttpServerState, RequestLimits};
 use crate::shedding::Admission;
 use crate::telemetry::Sampler;
 use crate::web_app::WebApp;
@@ -50,7 +50,7 @@ pub struct ServeOptions {
     /// The address to listen on.
     pub bind: SocketAddr,
     /// The access rules.
-    pub access: Access,
+    pub access: ServerAccess,
     /// Maximum size of a message in bytes.
     pub body_bytes: usize,
     /// The budgets of a principal.
@@ -72,7 +72,7 @@ impl ServeOptions {
     pub fn at(bind: SocketAddr) -> Self {
         Self {
             bind,
-            access: Access::default(),
+            access: ServerAccess::default(),
             body_bytes: 4 << 20,
             limits: BudgetLimits::default(),
             unproven_connections: 512,
@@ -87,7 +87,7 @@ impl ServeOptions {
 /// A server that listens on its address.
 pub struct HubServer {
     listener: TcpListener,
-    shared: Shared,
+    shared: HttpServerState,
     connections: Arc<Connections>,
     unproven_connections: usize,
     drain: Duration,
@@ -117,7 +117,7 @@ impl HubServer {
         let upload_bytes = options.limits.upload_bytes.max(options.body_bytes);
         let principals = PrincipalTable::new(BudgetLimits { upload_bytes, ..options.limits });
         let limits = RequestLimits { principals, body_bytes: options.body_bytes };
-        let mut shared = Shared::new(service, options.access.at(address), limits, &connections);
+        let mut shared = HttpServerState::new(service, options.access.at(address), limits, &connections);
         shared.fast_path = options.fast_path;
         let unproven_connections = options.unproven_connections.max(1);
         let (drain, notice) = (options.drain, Duration::ZERO);
@@ -317,7 +317,7 @@ async fn on_io_thread(stream: TcpStream, fast_path: &FastPathConnection<'_>) -> 
 async fn serve_connection(
     mut stream: TcpStream,
     client: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<HttpServerState>,
     guard: ConnectionGuard,
 ) {
     let state = &guard.state;
@@ -354,13 +354,13 @@ async fn serve_connection(
     let mut finishing = false;
     poll_fn(|context| {
         let command = state.command(context);
-        if command == Command::Abort {
+        if command == ConnectionCommand::Abort {
             return Poll::Ready(());
         }
         // The result is ignored: each request has been recorded on its own. Bytes that have already arrived are processed
         // before the connection may end.
         let over = served.as_mut().poll(context).map(drop);
-        if over.is_ready() || command == Command::Continue || finishing {
+        if over.is_ready() || command == ConnectionCommand::Continue || finishing {
             return over;
         }
         finishing = true;

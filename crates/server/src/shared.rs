@@ -10,9 +10,9 @@ use toolhub_core::principal::PrincipalOrigin;
 use toolhub_core::{EventSink, Principal, TraceContext};
 use toolhub_mcp_gateway::{Gateway, HeaderLookup, PrincipalHandle, PrincipalTable};
 
-use crate::access::Access;
+use crate::access::ServerAccess;
 use crate::api_app::ApiApp;
-use crate::authenticator::Verified;
+use crate::authenticator::AuthenticatedToken;
 use crate::connection::Connections;
 use crate::io_threads::IoThreads;
 use crate::legacy_clients::LegacyClients;
@@ -26,9 +26,9 @@ use crate::web_app::{Budgets, WebApp};
 const REVOCATION_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The state that all connections share.
-pub(crate) struct Shared {
+pub(crate) struct HttpServerState {
     pub(crate) service: Arc<dyn HubService>,
-    pub(crate) access: Access,
+    pub(crate) access: ServerAccess,
     /// The principals and their budgets.
     principals: PrincipalTable,
     /// The principal if no token is required.
@@ -61,10 +61,10 @@ pub(crate) struct RequestLimits {
     pub(crate) body_bytes: usize,
 }
 
-impl Shared {
+impl HttpServerState {
     pub(crate) fn new(
         service: Arc<dyn HubService>,
-        access: Access,
+        access: ServerAccess,
         limits: RequestLimits,
         connections: &Arc<Connections>,
     ) -> Self {
@@ -94,7 +94,11 @@ impl Shared {
     }
 
     /// Returns the handle of a verified principal. Without tokens there is one principal, with a budget per address.
-    pub(crate) fn principal(&self, verified: Option<&Verified>, address: IpAddr) -> PrincipalHandle {
+    pub(crate) fn principal(
+        &self,
+        verified: Option<&AuthenticatedToken>,
+        address: IpAddr,
+    ) -> PrincipalHandle {
         match verified {
             Some(verified) => self.principals.of(&verified.principal),
             None => self.principals.at(&self.local, address),
@@ -142,7 +146,7 @@ impl Shared {
     }
 }
 
-impl Budgets for Shared {
+impl Budgets for HttpServerState {
     fn handle_of(&self, principal: &Arc<Principal>, client: IpAddr) -> PrincipalHandle {
         match principal.origin {
             PrincipalOrigin::Local => self.principals.at(&self.local, client),

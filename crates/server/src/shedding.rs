@@ -24,14 +24,14 @@ pub(crate) enum Admission {
 }
 
 /// A connection that may be closed.
-struct Candidate {
+struct SheddingCandidate {
     state: Arc<ConnectionState>,
     phase: u64,
     /// How long it has been in its phase.
     age: Duration,
 }
 
-impl Candidate {
+impl SheddingCandidate {
     fn of(state: &Arc<ConnectionState>) -> Option<Self> {
         let (phase, age) = state.since();
         let idle = matches!(phase, READING_HEAD | READING_BODY | IDLE) && !state.is_finishing();
@@ -64,7 +64,7 @@ impl Connections {
                 .open()
                 .values()
                 .filter(|one| one.address == address && one.is_unproven())
-                .filter_map(Candidate::of)
+                .filter_map(SheddingCandidate::of)
                 .filter(|one| one.age >= RECENT)
                 .max_by_key(|one| one.age);
             match slowest {
@@ -83,13 +83,13 @@ impl Connections {
 
     /// Closes some connections of the address with the most idle ones. Returns how many.
     pub(crate) fn shed(&self) -> usize {
-        let mut by_address: HashMap<IpAddr, Vec<Candidate>> = HashMap::new();
-        for candidate in self.open().values().filter_map(Candidate::of) {
+        let mut by_address: HashMap<IpAddr, Vec<SheddingCandidate>> = HashMap::new();
+        for candidate in self.open().values().filter_map(SheddingCandidate::of) {
             by_address.entry(candidate.state.address).or_default().push(candidate);
         }
         let mut addresses: Vec<_> = by_address.into_values().collect();
         addresses.sort_by_key(|candidates| std::cmp::Reverse(candidates.len()));
-        let old = |candidates: &Vec<Candidate>| candidates.iter().any(|one| one.age >= RECENT);
+        let old = |candidates: &Vec<SheddingCandidate>| candidates.iter().any(|one| one.age >= RECENT);
         let index = addresses.iter().position(old).filter(|index| {
             // An address with few connections does not lose one because those of an address with many are all recent.
             addresses[*index].len() * 2 > addresses[0].len() || addresses[0].len() <= MANY_CONNECTIONS
@@ -104,10 +104,10 @@ impl Connections {
         // Among recent ones the oldest are closed first: the request of the newest may be in transit.
         match recent {
             true => candidates.sort_by_key(|one| std::cmp::Reverse(one.age)),
-            false => candidates.sort_by_key(Candidate::order),
+            false => candidates.sort_by_key(SheddingCandidate::order),
         }
         let closed = candidates.iter().filter(|one| recent || one.age >= RECENT).take(most);
-        closed.map(Candidate::close).count()
+        closed.map(SheddingCandidate::close).count()
     }
 }
 

@@ -17,7 +17,7 @@ use toolhub_oauth::resource_server::{
     BearerChallenge, BegunLogin, LoginResponse, MetadataDetails, Person, ProtectedResource, ResourceServer,
     TokenError, TokenVerifier, VerifiedToken,
 };
-use toolhub_server::{Authenticator, Key, KeyTable, TokenRefusal, Verified};
+use toolhub_server::{AuthenticatedToken, Authenticator, KeyTable, StaticKey, TokenRefusal};
 use url::Url;
 
 use crate::audit_trail::{PendingEvents, login};
@@ -73,7 +73,7 @@ impl Snapshot {
         let mut keys = auth.keys();
         for key in &mut keys {
             // An unchanged key keeps its principal, so that its streams stay open.
-            let is_same = |previous_key: &&Key| {
+            let is_same = |previous_key: &&StaticKey| {
                 previous_key.sha256 == key.sha256
                     && previous_key.expires == key.expires
                     && previous_key.principal == key.principal
@@ -222,7 +222,7 @@ impl AccessControl {
                         Some(found) => Some(found),
                         None => self.verify(token, *profile).await.ok(),
                     };
-                    let is_same = |verified: &Verified| verified.principal.id() == claimed.id();
+                    let is_same = |verified: &AuthenticatedToken| verified.principal.id() == claimed.id();
                     if let Some(verified) = verified.filter(is_same) {
                         return Some(verified.principal);
                     }
@@ -235,7 +235,7 @@ impl AccessControl {
     /// The keys in force, in the order of the configuration.
     pub fn keys(&self) -> Vec<KnownKey> {
         let snapshot = self.snapshot.load();
-        let describe_key = |key: &Key| KnownKey {
+        let describe_key = |key: &StaticKey| KnownKey {
             principal: Arc::clone(&key.principal),
             expires: key.expires,
             per_day: snapshot.per_day.get(key.principal.id()).copied(),
@@ -353,7 +353,7 @@ impl AccessControl {
     }
 
     /// Records the first login of a principal since the last change of the configuration.
-    fn note_login(&self, verified: &Verified, method: &str) {
+    fn note_login(&self, verified: &AuthenticatedToken, method: &str) {
         let id = verified.principal.id();
         let mut logged_in = self.logged_in();
         if !logged_in.contains(id) {
@@ -379,7 +379,7 @@ impl Authenticator for AccessControl {
         self.snapshot.load().issuers.is_some()
     }
 
-    fn find(&self, token: &str, profile: Option<&str>) -> Option<Verified> {
+    fn find(&self, token: &str, profile: Option<&str>) -> Option<AuthenticatedToken> {
         let snapshot = self.snapshot.load();
         if let Some(verified_key) = snapshot.keys.find(token) {
             self.note_login(&verified_key, "key");
@@ -394,7 +394,7 @@ impl Authenticator for AccessControl {
         &'a self,
         token: &'a str,
         profile: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Verified, TokenRefusal>> {
+    ) -> BoxFuture<'a, Result<AuthenticatedToken, TokenRefusal>> {
         Box::pin(async move {
             let unknown: Arc<str> = Arc::from("unknown");
             let (issuers, is_expired) = {
@@ -497,9 +497,9 @@ impl Authenticator for AccessControl {
 
 /// A token of an identity provider. Its result is reused until it must be verified again; a key that the provider removed is
 /// noticed then.
-fn verified(token: VerifiedToken) -> Verified {
+fn verified(token: VerifiedToken) -> AuthenticatedToken {
     let recheck = token.recheck.min(SystemTime::now() + MAX_REUSE);
-    Verified::until(token.principal, Some(recheck))
+    AuthenticatedToken::until(token.principal, Some(recheck))
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use toolhub_mcp_gateway::{BudgetPermit, Gateway, HttpReply, PrincipalHandle, RequestContext, StepUp};
 
-use super::head::Head;
-use crate::access::{AccessRequest, Refusal, VerifiedCredentials};
+use super::head::FastPathRequest;
+use crate::access::{AccessRefusal, AccessRequest, VerifiedCredentials};
 use crate::authenticator::TokenRefusal;
 use crate::envelope::is_batch;
 use crate::request_record::RequestRecord;
-use crate::shared::Shared;
+use crate::shared::HttpServerState;
 
 /// The identity that earlier requests of a connection have proven.
 #[derive(Debug, Default)]
@@ -33,29 +33,29 @@ impl ConnectionIdentity {
 }
 
 /// A request that passed the access check and the rate limit.
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedRequest {
     principal: PrincipalHandle,
     gateway: Arc<Gateway>,
     permit: BudgetPermit,
 }
 
 /// The result of a request on the fast path.
-pub(crate) enum Taken {
+pub(crate) enum FastPathResult {
     Reply(HttpReply),
     /// The call was refused because its token lacks scopes. Nothing was executed; hyper handles the message again and
     /// writes the challenge.
     NeedsHyper,
 }
 
-impl Shared {
+impl HttpServerState {
     /// Checks a request on the fast path. Returns `None` if hyper must handle it, for example because it is refused.
     pub(crate) fn admit(
         &self,
-        head: &Head<'_>,
+        head: &FastPathRequest<'_>,
         client: SocketAddr,
         now: Instant,
         identity: &mut ConnectionIdentity,
-    ) -> Option<Admitted> {
+    ) -> Option<AdmittedRequest> {
         let profile = profile_of(head)?;
         let plain = |name: &str| !name.is_empty() && !name.contains(['/', '?', '#', '%']);
         let fine = head.body.len() <= self.body_bytes
@@ -83,30 +83,30 @@ impl Shared {
         }
         let gateway = self.gateway(profile, &principal)?;
         let permit = principal.start_request().ok()?;
-        Some(Admitted { principal, gateway, permit })
+        Some(AdmittedRequest { principal, gateway, permit })
     }
 
     /// Verifies the token of a request on the fast path with its identity provider. Returns whether it is valid.
-    pub(crate) async fn verify(&self, head: &Head<'_>) -> bool {
+    pub(crate) async fn verify(&self, head: &FastPathRequest<'_>) -> bool {
         let Some(profile) = profile_of(head).filter(|_| self.access.authenticator.has_providers()) else {
             return false;
         };
         let request = AccessRequest { headers: head, target: None, profile };
         // A request that needs no token, or whose token is known, is refused for another reason.
-        matches!(self.access.admit(&request), Err(Refusal::Token(TokenRefusal::Invalid)))
+        matches!(self.access.admit(&request), Err(AccessRefusal::Token(TokenRefusal::Invalid)))
             && self.access.admit_or_verify(&request).await.is_ok()
     }
 
     /// Handles a request on the fast path.
     pub(crate) async fn take(
         &self,
-        head: &Head<'_>,
-        admitted: Admitted,
+        head: &FastPathRequest<'_>,
+        admitted: AdmittedRequest,
         began: Instant,
         record: Option<&mut RequestRecord>,
-    ) -> Taken {
+    ) -> FastPathResult {
         let timer = self.metrics.begin(began);
-        let Admitted { principal, gateway, permit } = admitted;
+        let AdmittedRequest { principal, gateway, permit } = admitted;
         let trace = record.and_then(|record| {
             record.set_principal(&principal);
             self.trace(record, &head.body, head)
@@ -116,7 +116,7 @@ impl Shared {
         let reply = context.scope(gateway.post(head, head.body.clone(), &principal)).await;
         if step_up.scopes().is_some() {
             drop(permit);
-            return Taken::NeedsHyper;
+            return FastPathResult::NeedsHyper;
         }
         // An open stream is not a request in progress; the calls that it runs are counted separately.
         drop(permit);
@@ -124,12 +124,12 @@ impl Shared {
             HttpReply::Body { status, .. } => *status,
             HttpReply::Events(_) => 200,
         });
-        Taken::Reply(reply)
+        FastPathResult::Reply(reply)
     }
 }
 
 /// The profile that the path of a request to `/mcp` names. Returns `None` for another path.
-pub(crate) fn profile_of<'a>(head: &Head<'a>) -> Option<Option<&'a str>> {
+pub(crate) fn profile_of<'a>(head: &FastPathRequest<'a>) -> Option<Option<&'a str>> {
     match head.path {
         "/mcp" => Some(None),
         other => other.strip_prefix("/mcp/").map(Some),

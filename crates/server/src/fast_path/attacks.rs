@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use toolhub_mcp_gateway::HeaderLookup;
 
 use super::head::{ParseOutcome, ParsedHead};
-use crate::access::{Access, AccessRequest, Refusal};
+use crate::access::{AccessRefusal, AccessRequest, ServerAccess};
 
 /// The headers as hyper would read them.
 fn header_map(head: &[u8]) -> Option<HeaderMap> {
@@ -23,7 +23,7 @@ fn header_map(head: &[u8]) -> Option<HeaderMap> {
 }
 
 /// The decisions of the fast path and of hyper. `None` if the fast path does not accept the message.
-fn verdicts(access: &Access, message: &[u8]) -> Option<[Result<Option<String>, Refusal>; 2]> {
+fn verdicts(access: &ServerAccess, message: &[u8]) -> Option<[Result<Option<String>, AccessRefusal>; 2]> {
     let mut cached = None;
     let ParseOutcome::Complete(lengths) = ParsedHead::find(message, &mut cached) else { return None };
     let message = bytes::Bytes::copy_from_slice(&message[..lengths.all()]);
@@ -37,10 +37,11 @@ fn verdicts(access: &Access, message: &[u8]) -> Option<[Result<Option<String>, R
     Some([admit(&head), admit(&other)])
 }
 
-fn access_rules() -> [Access; 2] {
-    let keys = crate::KeyTable::from(vec![crate::Key::of_caller("ann", crate::hash_of("t"))]);
-    let local = Access { local: true, hosts: vec!["hub.example".to_owned()], ..Access::default() };
-    [Access { authenticator: Arc::new(keys), ..local.clone() }, local]
+fn access_rules() -> [ServerAccess; 2] {
+    let keys = crate::KeyTable::from(vec![crate::StaticKey::of_caller("ann", crate::hash_of("t"))]);
+    let local =
+        ServerAccess { local: true, hosts: vec!["hub.example".to_owned()], ..ServerAccess::default() };
+    [ServerAccess { authenticator: Arc::new(keys), ..local.clone() }, local]
 }
 
 fn host() -> impl Strategy<Value = String> {
@@ -93,15 +94,15 @@ proptest! {
 fn fast_path_and_hyper_decide_common_heads() {
     let [tokens, local] = access_rules();
     let head = |lines: &str| format!("POST /mcp HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}");
-    let check = |access: &Access, lines: &str, expect: Result<Option<String>, Refusal>| {
+    let check = |access: &ServerAccess, lines: &str, expect: Result<Option<String>, AccessRefusal>| {
         assert_eq!(verdicts(access, head(lines).as_bytes()), Some([expect.clone(), expect]), "{lines}");
     };
     check(&local, "Host: localhost\r\n", Ok(None));
-    check(&local, "", Err(Refusal::Authority));
-    check(&local, "Host: localhost\r\nHost: localhost\r\n", Err(Refusal::Authority));
-    check(&local, "Host: [::1]evil.example\r\n", Err(Refusal::Authority));
+    check(&local, "", Err(AccessRefusal::Authority));
+    check(&local, "Host: localhost\r\nHost: localhost\r\n", Err(AccessRefusal::Authority));
+    check(&local, "Host: [::1]evil.example\r\n", Err(AccessRefusal::Authority));
     check(&tokens, "Host: localhost\r\nAuthorization: Bearer t\r\n", Ok(Some("ann".to_owned())));
-    check(&tokens, "Host: localhost\r\n", Err(Refusal::Token(crate::TokenRefusal::Missing)));
+    check(&tokens, "Host: localhost\r\n", Err(AccessRefusal::Token(crate::TokenRefusal::Missing)));
 }
 
 /// The fast path and hyper both accept lines that end with a bare LF, and read them alike.

@@ -16,7 +16,7 @@ const MAX_BODY: usize = 64 << 10;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ParseOutcome {
     /// The request is incomplete.
-    Incomplete(Missing),
+    Incomplete(MissingPart),
     /// The request must be handled by hyper.
     Unsupported,
     /// The request is complete.
@@ -39,7 +39,7 @@ impl Lengths {
 
 /// The incomplete part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingPart {
     /// The end of the head, and the whole body.
     Head,
     /// The end of the body.
@@ -48,7 +48,7 @@ pub(super) enum Missing {
 
 /// A complete POST request.
 #[derive(Debug)]
-pub(crate) struct Head<'a> {
+pub(crate) struct FastPathRequest<'a> {
     /// The request target.
     pub(crate) path: &'a str,
     /// The message body.
@@ -56,7 +56,7 @@ pub(crate) struct Head<'a> {
     cached: &'a ParsedHead,
 }
 
-impl Head<'_> {
+impl FastPathRequest<'_> {
     /// Returns whether the headers are as the Streamable HTTP transport requires ([`mcp::valid_headers`]).
     pub(crate) fn valid_headers(&self) -> bool {
         self.cached.valid_headers
@@ -88,16 +88,16 @@ impl ParsedHead {
         let lengths = repeated.map_or_else(|| Self::parse(bytes, cached), Ok);
         match lengths {
             Ok((_, body)) if body > MAX_BODY => ParseOutcome::Unsupported,
-            Ok((head, body)) if bytes.len() - head < body => ParseOutcome::Incomplete(Missing::Body),
+            Ok((head, body)) if bytes.len() - head < body => ParseOutcome::Incomplete(MissingPart::Body),
             Ok((head, body)) => ParseOutcome::Complete(Lengths { head, body }),
-            Err(IncompleteHead::MoreNeeded) => ParseOutcome::Incomplete(Missing::Head),
+            Err(IncompleteHead::MoreNeeded) => ParseOutcome::Incomplete(MissingPart::Head),
             Err(IncompleteHead::Unsupported) => ParseOutcome::Unsupported,
         }
     }
 
     /// Returns the request in `message`, which has this head.
-    pub(super) fn head(&self, message: &Bytes, lengths: Lengths) -> Head<'_> {
-        Head { path: self.head.path(), body: message.slice(lengths.head..), cached: self }
+    pub(super) fn head(&self, message: &Bytes, lengths: Lengths) -> FastPathRequest<'_> {
+        FastPathRequest { path: self.head.path(), body: message.slice(lengths.head..), cached: self }
     }
 
     /// Parses and caches the head at the start of `bytes`. Returns its length and that of the body.
@@ -146,7 +146,7 @@ impl HeaderLookup for ParsedHead {
     }
 }
 
-impl HeaderLookup for Head<'_> {
+impl HeaderLookup for FastPathRequest<'_> {
     fn value(&self, name: &str) -> Option<&[u8]> {
         self.cached.value(name)
     }
@@ -176,8 +176,8 @@ mod tests {
     fn leaves_long_bodies_and_other_requests_to_hyper() {
         let check = |text: &str, expect: &str| {
             let found = match ParsedHead::find(text.as_bytes(), &mut None) {
-                ParseOutcome::Incomplete(Missing::Head) => "part",
-                ParseOutcome::Incomplete(Missing::Body) => "body",
+                ParseOutcome::Incomplete(MissingPart::Head) => "part",
+                ParseOutcome::Incomplete(MissingPart::Body) => "body",
                 ParseOutcome::Unsupported => "unusual",
                 ParseOutcome::Complete(_) => "whole",
             };
@@ -242,7 +242,10 @@ mod tests {
     }
 
     /// Returns the lengths and the head of a complete request.
-    fn parse_head<'a>(text: &str, cached: &'a mut Option<ParsedHead>) -> Option<(usize, Head<'a>)> {
+    fn parse_head<'a>(
+        text: &str,
+        cached: &'a mut Option<ParsedHead>,
+    ) -> Option<(usize, FastPathRequest<'a>)> {
         let ParseOutcome::Complete(lengths) = ParsedHead::find(text.as_bytes(), cached) else { return None };
         let message = Bytes::copy_from_slice(&text.as_bytes()[..lengths.all()]);
         Some((lengths.all(), cached.as_ref()?.head(&message, lengths)))

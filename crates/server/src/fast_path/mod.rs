@@ -29,16 +29,16 @@ use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{LAST_CHUNK, write_chunk};
 use toolhub_mcp_gateway::{BudgetedResource, HttpReply, PrincipalHandle, ResponseBody, SseEvents};
 
-use self::admission::{ConnectionIdentity, Taken, profile_of};
-use self::head::{Head, Missing, ParseOutcome, ParsedHead};
+use self::admission::{ConnectionIdentity, FastPathResult, profile_of};
+use self::head::{FastPathRequest, MissingPart, ParseOutcome, ParsedHead};
 use self::written::{MAX_COPIED_BODY_BYTES, ResponseHead};
 use crate::access::AccessRequest;
 use crate::body::MAX_UNCOUNTED;
-use crate::connection::{ActiveRequest, Command, ConnectionState};
+use crate::connection::{ActiveRequest, ConnectionCommand, ConnectionState};
 use crate::io_threads::ConnectionAffinity;
 use crate::request_record::RequestRecord;
 use crate::revocation::until_revoked;
-use crate::shared::Shared;
+use crate::shared::HttpServerState;
 
 /// How many bytes are read at a time once a message is longer than this.
 const READ_CHUNK_BYTES: usize = 4 << 10;
@@ -78,7 +78,7 @@ impl<S> FastPathExit<S> {
 
 /// A connection on the fast path.
 pub(crate) struct FastPathConnection<'a> {
-    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) shared: &'a Arc<HttpServerState>,
     pub(crate) client: SocketAddr,
     pub(crate) state: &'a Arc<ConnectionState>,
     /// Wakes the connection task on behalf of the request in progress.
@@ -96,7 +96,7 @@ impl FastPathConnection<'_> {
         let mut cached: Option<ParsedHead> = None;
         loop {
             let found = match read.is_empty() {
-                true => ParseOutcome::Incomplete(Missing::Head),
+                true => ParseOutcome::Incomplete(MissingPart::Head),
                 false => ParsedHead::find(&read, &mut cached),
             };
             let lengths = match found {
@@ -104,13 +104,13 @@ impl FastPathConnection<'_> {
                 ParseOutcome::Unsupported => return FastPathExit::Hyper(stream, read.into()),
                 ParseOutcome::Incomplete(missing) => {
                     // On the hyper path the buffered bytes count towards the body budget.
-                    if missing == Missing::Body && read.len() > MAX_PARTIAL_BYTES {
+                    if missing == MissingPart::Body && read.len() > MAX_PARTIAL_BYTES {
                         return FastPathExit::Hyper(stream, read.into());
                     }
                     match missing {
-                        Missing::Head if read.is_empty() => {}
-                        Missing::Head => self.state.record_read(),
-                        Missing::Body => self.state.record_head(),
+                        MissingPart::Head if read.is_empty() => {}
+                        MissingPart::Head => self.state.record_read(),
+                        MissingPart::Body => self.state.record_head(),
                     }
                     if !self.receive(&mut stream, &mut read, missing).await {
                         return FastPathExit::Closed;
@@ -145,7 +145,7 @@ impl FastPathConnection<'_> {
     }
 
     /// Reads more bytes. Returns false if the connection has ended or timed out.
-    async fn receive(&self, stream: &mut TcpStream, read: &mut BytesMut, missing: Missing) -> bool {
+    async fn receive(&self, stream: &mut TcpStream, read: &mut BytesMut, missing: MissingPart) -> bool {
         let (nothing, short) = (read.is_empty(), read.len() < READ_CHUNK_BYTES);
         if !short {
             read.reserve(READ_CHUNK_BYTES);
@@ -163,14 +163,14 @@ impl FastPathConnection<'_> {
             }
         };
         let count = poll_fn(|context| match self.state.command(context) {
-            Command::Abort => Poll::Ready(None),
-            Command::Finish if nothing => Poll::Ready(Some(0)),
-            Command::Continue | Command::Finish => {
+            ConnectionCommand::Abort => Poll::Ready(None),
+            ConnectionCommand::Finish if nothing => Poll::Ready(Some(0)),
+            ConnectionCommand::Continue | ConnectionCommand::Finish => {
                 reading(context).map(|count| Some(count.unwrap_or_default()))
             }
         })
         .await;
-        if count.is_none() && missing == Missing::Body {
+        if count.is_none() && missing == MissingPart::Body {
             let _ = stream.try_write(TIMEOUT_RESPONSE);
         }
         count.is_some_and(|count| count > 0)
@@ -179,7 +179,7 @@ impl FastPathConnection<'_> {
     async fn answer(
         &self,
         stream: &mut TcpStream,
-        head: &Head<'_>,
+        head: &FastPathRequest<'_>,
         identity: &mut ConnectionIdentity,
     ) -> ResponseOutcome {
         let began = Instant::now();
@@ -197,8 +197,8 @@ impl FastPathConnection<'_> {
         };
         let reply = match reply {
             None => return ResponseOutcome::Close,
-            Some(Taken::NeedsHyper) => return ResponseOutcome::NeedsHyper,
-            Some(Taken::Reply(reply)) => reply,
+            Some(FastPathResult::NeedsHyper) => return ResponseOutcome::NeedsHyper,
+            Some(FastPathResult::Reply(reply)) => reply,
         };
         let last = self.state.is_finishing();
         match reply {
@@ -318,8 +318,8 @@ impl FastPathConnection<'_> {
                         self.state.write_blocked();
                         // A client that does not read in time is disconnected.
                         return match self.state.command(context) {
-                            Command::Abort => Poll::Ready(false),
-                            Command::Continue | Command::Finish => Poll::Pending,
+                            ConnectionCommand::Abort => Poll::Ready(false),
+                            ConnectionCommand::Continue | ConnectionCommand::Finish => Poll::Pending,
                         };
                     }
                 }
@@ -337,7 +337,7 @@ impl FastPathConnection<'_> {
         context: &mut Context<'_>,
         poll_work: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<Option<T>> {
-        if self.state.command(context) == Command::Abort {
+        if self.state.command(context) == ConnectionCommand::Abort {
             return Poll::Ready(None);
         }
         if self.state.take_woken()

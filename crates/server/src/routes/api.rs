@@ -3,14 +3,14 @@
 use axum::body::Body;
 use http::{Response, StatusCode};
 
-use super::exchange::Exchange;
+use super::exchange::RouteExchange;
 use crate::api_app::ApiRequest;
 use crate::responses::{empty, text};
 
 /// The path of the API.
 pub(super) const PATH: &str = "/v1";
 
-pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
+pub(super) async fn handle(mut exchange: RouteExchange<'_>) -> Response<Body> {
     let Some(app) = exchange.shared.api_app.clone() else {
         return text(StatusCode::NOT_FOUND, "this hub has no OpenAI-compatible endpoint: see `[openai]`");
     };

@@ -17,11 +17,11 @@ use crate::envelope::is_batch;
 use crate::request_record::RequestRecord;
 use crate::responses::{empty, rate_limited, retry_later, text};
 use crate::revocation::StreamCredential;
-use crate::shared::Shared;
+use crate::shared::HttpServerState;
 
 /// A request and the state it is answered with.
-pub(super) struct Exchange<'a> {
-    pub(super) shared: &'a Shared,
+pub(super) struct RouteExchange<'a> {
+    pub(super) shared: &'a HttpServerState,
     pub(super) parts: &'a Parts,
     /// The profile that the path names.
     pub(super) profile: Option<&'a str>,
@@ -39,7 +39,7 @@ pub(super) struct Exchange<'a> {
 pub(super) type EarlyResponse = Box<Response<Body>>;
 
 /// A message to the gateway of a profile.
-pub(super) struct Message {
+pub(super) struct GatewayMessage {
     pub(super) gateway: Arc<Gateway>,
     pub(super) principal: PrincipalHandle,
     pub(super) body: Bytes,
@@ -47,7 +47,7 @@ pub(super) struct Message {
     pub(super) context: RequestContext,
 }
 
-impl Exchange<'_> {
+impl RouteExchange<'_> {
     /// The credential of a stream that this request opens.
     pub(super) fn stream_credential(&self, principal: &PrincipalHandle) -> StreamCredential {
         let target = self.parts.uri.authority().map(Authority::as_str);
@@ -68,7 +68,7 @@ impl Exchange<'_> {
     }
 
     /// Reads the whole body as a message to the gateway, and records its envelope. Each message of a batch counts towards the rate limit.
-    pub(super) async fn message(&mut self) -> Result<Message, EarlyResponse> {
+    pub(super) async fn message(&mut self) -> Result<GatewayMessage, EarlyResponse> {
         let Some(principal) = self.principal.clone() else {
             return Err(Box::new(empty(StatusCode::UNAUTHORIZED)));
         };
@@ -82,7 +82,7 @@ impl Exchange<'_> {
         let (shared, headers) = (self.shared, &self.parts.headers);
         let trace = self.record.as_deref_mut().and_then(|record| shared.trace(record, &body, headers));
         let context = RequestContext { principal: principal.clone(), trace, step_up: StepUp::of(&principal) };
-        Ok(Message { gateway, principal, body, context })
+        Ok(GatewayMessage { gateway, principal, body, context })
     }
 
     pub(super) async fn read_body(&mut self, principal: &PrincipalHandle) -> Result<Bytes, EarlyResponse> {

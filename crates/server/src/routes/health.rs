@@ -5,20 +5,20 @@ use std::sync::atomic::Ordering;
 use axum::body::Body;
 use http::{Response, StatusCode};
 
-use super::exchange::Exchange;
+use super::exchange::RouteExchange;
 use crate::responses::{close_connection, typed};
 
 /// Answers as long as the process serves.
-pub(super) fn alive(exchange: &Exchange<'_>) -> Response<Body> {
+pub(super) fn alive(exchange: &RouteExchange<'_>) -> Response<Body> {
     respond(exchange, true)
 }
 
 /// Fails until the hub is ready, and during shutdown.
-pub(super) fn ready(exchange: &Exchange<'_>) -> Response<Body> {
+pub(super) fn ready(exchange: &RouteExchange<'_>) -> Response<Body> {
     respond(exchange, false)
 }
 
-fn respond(exchange: &Exchange<'_>, only_alive: bool) -> Response<Body> {
+fn respond(exchange: &RouteExchange<'_>, only_alive: bool) -> Response<Body> {
     let health = exchange.shared.service.health();
     let draining = exchange.shared.draining.load(Ordering::Acquire);
     let passes = only_alive || (health.ready && !draining);

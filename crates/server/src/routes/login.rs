@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use toolhub_core::Secret;
 use url::form_urlencoded;
 
-use super::exchange::Exchange;
+use super::exchange::RouteExchange;
 use crate::responses::{access_denied, empty, shutting_down, text, typed};
 use crate::service::{LoginPage, LoginPageRequest, LoginStep};
 
@@ -22,7 +22,7 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /// Shows a link (GET), or begins its login with the credential of the caller (POST).
-pub(super) async fn link(mut exchange: Exchange<'_>) -> Response<Body> {
+pub(super) async fn link(mut exchange: RouteExchange<'_>) -> Response<Body> {
     let Some(link) = exchange.profile.map(str::to_owned) else {
         return text(StatusCode::NOT_FOUND, "there is nothing here: a link to log in has an id");
     };
@@ -40,12 +40,12 @@ pub(super) async fn link(mut exchange: Exchange<'_>) -> Response<Body> {
 }
 
 /// Ends a login with the response of the authorization server.
-pub(super) async fn callback(exchange: Exchange<'_>) -> Response<Body> {
+pub(super) async fn callback(exchange: RouteExchange<'_>) -> Response<Body> {
     let query = exchange.parts.uri.query().unwrap_or_default().to_owned();
     respond(exchange, LoginStep::Finish { query }).await
 }
 
-async fn respond(exchange: Exchange<'_>, step: LoginStep) -> Response<Body> {
+async fn respond(exchange: RouteExchange<'_>, step: LoginStep) -> Response<Body> {
     let (shared, headers) = (exchange.shared, &exchange.parts.headers);
     if shared.draining.load(Ordering::Acquire) {
         return shutting_down();
@@ -100,7 +100,7 @@ fn cookies(headers: &HeaderMap) -> Vec<(String, Secret)> {
 }
 
 /// The credential in the form: a key, or an access token.
-async fn read_credential(exchange: &mut Exchange<'_>) -> Option<Secret> {
+async fn read_credential(exchange: &mut RouteExchange<'_>) -> Option<Secret> {
     let body = exchange.body.take()?;
     let bytes = tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, MAX_FORM_BYTES)).await.ok()?.ok()?;
     let mut fields = form_urlencoded::parse(&bytes);

@@ -15,7 +15,7 @@ use toolhub_mcp_gateway::{
 };
 use toolhub_mcp_wire::headers::{METHOD_HEADER, NAME_HEADER};
 
-use super::exchange::{Exchange, Message};
+use super::exchange::{GatewayMessage, RouteExchange};
 use crate::body::{MAX_UNCOUNTED, counted};
 use crate::content_encoding::{ENCODED, is_encoded};
 use crate::request_record::RequestRecord;
@@ -23,13 +23,13 @@ use crate::responses::{method_not_allowed, set_challenge, text};
 use crate::revocation::{StreamCredential, until_revoked};
 
 /// Handles one request to the endpoint.
-pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
-    let Message { gateway, principal, body, context } = match exchange.message().await {
+pub(super) async fn handle(mut exchange: RouteExchange<'_>) -> Response<Body> {
+    let GatewayMessage { gateway, principal, body, context } = match exchange.message().await {
         Ok(message) => message,
         Err(refused) => return *refused,
     };
     let credential = exchange.stream_credential(&principal);
-    let Exchange { shared, parts, record, profile, .. } = exchange;
+    let RouteExchange { shared, parts, record, profile, .. } = exchange;
     let step_up = context.step_up.clone();
     let caller = ResponseTarget { credential, record };
     let mut response = context.scope(respond(&gateway, parts, body, caller)).await;

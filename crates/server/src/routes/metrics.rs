@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use axum::body::Body;
 use http::{Response, StatusCode};
 
-use super::exchange::Exchange;
+use super::exchange::RouteExchange;
 use crate::metrics_text::{MetricKind, MetricsText};
 use crate::responses::{text, typed};
 
-pub(super) fn render(exchange: &Exchange<'_>) -> Response<Body> {
+pub(super) fn render(exchange: &RouteExchange<'_>) -> Response<Body> {
     let shared = exchange.shared;
     let authenticator = &shared.access.authenticator;
     let principal = exchange.principal.as_ref().map(|principal| principal.identity());

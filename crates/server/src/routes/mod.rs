@@ -21,7 +21,7 @@ use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
-use crate::access::{AccessRequest, Refusal};
+use crate::access::{AccessRefusal, AccessRequest};
 use crate::api_app::in_form_of;
 use crate::connection::ActiveRequest;
 use crate::content_encoding::reject_encoding;
@@ -29,10 +29,10 @@ use crate::request_record::{RecordedBody, RequestRecord};
 use crate::responses::{
     access_denied, allow_origin, empty, method_not_allowed, rate_limited, shutting_down, text,
 };
-use crate::shared::Shared;
+use crate::shared::HttpServerState;
 use crate::web_app::{WebApp, WebContext};
 
-use exchange::Exchange;
+use exchange::RouteExchange;
 
 /// How much of an unwanted body is read before the response, in bytes and time.
 const MAX_DISCARDED_BYTES: usize = 64 << 20;
@@ -49,7 +49,7 @@ enum Permission {
     Limited,
 }
 
-type Handler = for<'a> fn(Exchange<'a>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
+type Handler = for<'a> fn(RouteExchange<'a>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
 
 /// The last segment of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -193,7 +193,7 @@ struct Peer<'a> {
     active_request: &'a ActiveRequest,
 }
 
-impl Shared {
+impl HttpServerState {
     /// Handles one request that hyper has read.
     pub(crate) async fn answer(
         &self,
@@ -267,7 +267,7 @@ impl Shared {
         {
             let verified = self.access.admit(&request).ok();
             let principal = verified.map(|verified| self.principal(verified.as_ref(), address));
-            let exchange = Exchange {
+            let exchange = RouteExchange {
                 shared: self,
                 parts: &parts,
                 profile,
@@ -287,13 +287,14 @@ impl Shared {
                 Some((principal, verified.and_then(|verified| verified.recheck)))
             }),
         };
-        let elsewhere = matches!(admitted, Err(Refusal::Authority | Refusal::Host | Refusal::Origin));
+        let elsewhere =
+            matches!(admitted, Err(AccessRefusal::Authority | AccessRefusal::Host | AccessRefusal::Origin));
         let mut response = match admitted {
             _ if self.draining.load(Ordering::Acquire) => shutting_down(),
             Err(refusal) => self.refuse(refusal, profile),
             Ok(None) => empty(StatusCode::NO_CONTENT),
             Ok(Some((principal, recheck))) => {
-                let exchange = Exchange {
+                let exchange = RouteExchange {
                     shared: self,
                     parts: &parts,
                     profile,
@@ -321,12 +322,12 @@ impl Shared {
     }
 }
 
-impl Shared {
+impl HttpServerState {
     /// The response to a request without access, with a challenge if its token is the reason.
-    fn refuse(&self, refusal: Refusal, profile: Option<&str>) -> Response<Body> {
+    fn refuse(&self, refusal: AccessRefusal, profile: Option<&str>) -> Response<Body> {
         let challenge = match refusal {
-            Refusal::Token(refusal) => Some(self.access.authenticator.challenge(profile, refusal)),
-            Refusal::Authority | Refusal::Host | Refusal::Origin => None,
+            AccessRefusal::Token(refusal) => Some(self.access.authenticator.challenge(profile, refusal)),
+            AccessRefusal::Authority | AccessRefusal::Host | AccessRefusal::Origin => None,
         };
         access_denied(refusal, challenge.as_deref())
     }
@@ -355,7 +356,7 @@ impl Shared {
 }
 
 /// Answers a request that was admitted.
-async fn dispatch(route: Option<&Route>, mut exchange: Exchange<'_>) -> Response<Body> {
+async fn dispatch(route: Option<&Route>, mut exchange: RouteExchange<'_>) -> Response<Body> {
     if let (Some(record), Some(principal)) = (&mut exchange.record, &exchange.principal) {
         record.set_principal(principal);
     }

@@ -3,11 +3,11 @@
 use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
 
-use super::exchange::Exchange;
+use super::exchange::RouteExchange;
 use crate::responses::{text, typed};
 
 /// Returns the metadata of the profile that the path names. It is public, and any web page may read it.
-pub(super) fn describe(exchange: &Exchange<'_>) -> Response<Body> {
+pub(super) fn describe(exchange: &RouteExchange<'_>) -> Response<Body> {
     let metadata = exchange.shared.access.authenticator.resource_metadata(exchange.profile);
     let Some(metadata) = metadata else {
         let hint = "no identity provider is configured: add `[[auth.issuers]]`, or use a key";

@@ -4,14 +4,14 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use toolhub_mcp_gateway::secret;
 
-use super::exchange::{Exchange, Message};
+use super::exchange::{GatewayMessage, RouteExchange};
 use super::mcp::stream as events;
 use crate::responses::{empty, retry_later};
 use crate::revocation::until_revoked;
 
 /// Opens the event stream of a client.
-pub(super) async fn open(mut exchange: Exchange<'_>) -> Response<Body> {
-    let Message { gateway, principal, context, .. } = match exchange.message().await {
+pub(super) async fn open(mut exchange: RouteExchange<'_>) -> Response<Body> {
+    let GatewayMessage { gateway, principal, context, .. } = match exchange.message().await {
         Ok(message) => message,
         Err(refused) => return *refused,
     };
@@ -31,12 +31,12 @@ pub(super) async fn open(mut exchange: Exchange<'_>) -> Response<Body> {
 }
 
 /// Receives a message of a client, which names its stream in the query.
-pub(super) async fn receive(mut exchange: Exchange<'_>) -> Response<Body> {
-    let Message { principal, body, context, .. } = match exchange.message().await {
+pub(super) async fn receive(mut exchange: RouteExchange<'_>) -> Response<Body> {
+    let GatewayMessage { principal, body, context, .. } = match exchange.message().await {
         Ok(message) => message,
         Err(refused) => return *refused,
     };
-    let Exchange { shared, parts, .. } = exchange;
+    let RouteExchange { shared, parts, .. } = exchange;
     let query = parts.uri.query();
     let name = query.and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
     let receiving = shared.legacy_clients.take(name.unwrap_or_default(), &principal, &body);

@@ -7,7 +7,7 @@ use toolhub_core::trace::TraceContext;
 
 /// The span kind, with the numbers of OpenTelemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SpanKind {
     Internal = 1,
     Server = 2,
     Client = 3,
@@ -30,7 +30,7 @@ pub(super) struct Span {
     pub(super) parent: Option<u64>,
     pub(super) state: Option<Arc<str>>,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: SpanKind,
     pub(super) began: SystemTime,
     pub(super) ended: SystemTime,
     pub(super) attributes: Vec<(&'static str, AttributeValue)>,
@@ -47,7 +47,7 @@ impl Span {
             parent,
             state: context.state().map(Arc::from),
             name: String::new(),
-            kind: Kind::Internal,
+            kind: SpanKind::Internal,
             began,
             ended: began,
             attributes: Vec::new(),

@@ -11,7 +11,7 @@ use toolhub_core::trace::TraceContext;
 use toolhub_core::{AccessRecord, CallId, Event, EventKind, EventSink, RequestTransport, Source};
 
 use super::sampler::number;
-use super::span::{Kind, Span};
+use super::span::{Span, SpanKind};
 
 /// Maximum number of calls tracked at a time.
 const MAX_TRACKED_CALLS: usize = 10_000;
@@ -87,7 +87,7 @@ impl Spans {
         let Some(trace) = place else { return };
         let began = at.checked_sub(request.took).unwrap_or(at);
         let mut span = Span::at(&trace.own, trace.parent, began);
-        span.kind = Kind::Server;
+        span.kind = SpanKind::Server;
         let tool = request.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
         let failed = state.failed.iter().position(|(number, _)| *number == trace.own.span());
         span.error = failed.and_then(|place| state.failed.remove(place)).map(|(_, why)| why);
@@ -184,7 +184,8 @@ impl Spans {
             EventKind::AttemptStarted { source } => {
                 let mut span = Span::at(&open.place.with_span(number()), Some(open.span.number), at);
                 span.name = format!("attempt {source}");
-                span.kind = if matches!(source, Source::Server(_)) { Kind::Client } else { Kind::Internal };
+                span.kind =
+                    if matches!(source, Source::Server(_)) { SpanKind::Client } else { SpanKind::Internal };
                 span.set_attribute("toolhub.source", source.to_string());
                 open.attempts.push((source, span));
             }

@@ -12,7 +12,7 @@ use toolhub_core::principal::PrincipalKind;
 use toolhub_core::shell;
 use toolhub_core::{Principal, Role, Roles, Secret};
 use toolhub_oauth::resource_server::{IntrospectionClient, LoginClient, ResourceServer, TrustedIssuer};
-use toolhub_server::Key;
+use toolhub_server::StaticKey;
 
 use super::span::DurationSetting;
 
@@ -361,7 +361,7 @@ impl AuthSettings {
     }
 
     /// The keys, each with its principal.
-    pub fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<StaticKey> {
         self.tokens.iter().map(TokenSettings::key).collect()
     }
 }
@@ -408,7 +408,7 @@ impl IssuerSettings {
 
 impl TokenSettings {
     /// The key with its principal.
-    pub fn key(&self) -> Key {
+    pub fn key(&self) -> StaticKey {
         let mut principal = Principal::of_key(&self.name);
         principal.kind = PrincipalKind::Program;
         principal.roles = match &self.roles {
@@ -418,7 +418,7 @@ impl TokenSettings {
         principal.profiles.clone_from(&self.profiles);
         let sha256 = self.sha256.to_ascii_lowercase();
         principal.key_sha256 = Some(Arc::from(sha256.as_str()));
-        Key {
+        StaticKey {
             sha256,
             principal: Arc::new(principal),
             // An invalid date is refused when the file is read; here it means expired.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toolhub_core::lang::LocalizedText;
-use toolhub_server::{Access, Authenticator, BudgetLimits, LogDestination, ServeOptions};
+use toolhub_server::{Authenticator, BudgetLimits, LogDestination, ServeOptions, ServerAccess};
 
 use super::bind::Bind;
 use super::span::DurationSetting;
@@ -144,11 +144,11 @@ impl ServeSettings {
     /// The options of the HTTP server, whose tokens are verified by `authenticator`.
     pub fn options(&self, authenticator: Arc<dyn Authenticator>, bind: Option<Bind>) -> ServeOptions {
         let defaults = ServeOptions::at(self.address(bind));
-        let access = Access {
+        let access = ServerAccess {
             hosts: self.hosts.clone(),
             origins: self.origins.clone(),
             authenticator,
-            ..Access::default()
+            ..ServerAccess::default()
         };
         ServeOptions {
             access,

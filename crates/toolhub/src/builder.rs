@@ -30,7 +30,7 @@ use toolhub_store::{AuditedStore, OpenError, StoreLocation};
 use crate::approved::Approved;
 use crate::disk_space::free_bytes;
 use crate::features;
-use crate::finder::{Encoder, Finder};
+use crate::finder::{CatalogFinder, EncoderFiles};
 use crate::hub::Hub;
 use crate::listeners::Listeners;
 use crate::models::{ChosenModel, ModelMerger, Models};
@@ -260,7 +260,7 @@ impl HubBuilder {
             let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::provided));
             let engine = Arc::new(new_engine(&settings, &specs, &events, call_log, &models));
             let encoder = encoder(&settings, &paths, &mut notes);
-            let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), encoder));
+            let finder = Arc::new(CatalogFinder::new(Arc::clone(&engine), store.clone(), encoder));
             let limits = limits_of(&settings);
 
             let deps = BuiltinDeps {
@@ -392,13 +392,13 @@ fn new_engine(
 }
 
 /// The sentence encoder of the settings, if this build has encoders.
-fn encoder(settings: &Settings, paths: &Paths, notes: &mut Vec<LocalizedText>) -> Option<Encoder> {
+fn encoder(settings: &Settings, paths: &Paths, notes: &mut Vec<LocalizedText>) -> Option<EncoderFiles> {
     let model = settings.search.model_folder(&paths.config)?;
     if let Some(note) = features::missing_encoder() {
         notes.push(note);
         return None;
     }
-    Some(Encoder { model, vectors: paths.vectors() })
+    Some(EncoderFiles { model, vectors: paths.vectors() })
 }
 
 #[cfg(feature = "postgres")]

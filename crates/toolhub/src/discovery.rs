@@ -16,7 +16,7 @@ use toolhub_mcp_wire::{Era, McpError, Offer};
 
 use crate::failures::empty_list;
 use crate::hub::{Hub, SHUTDOWN_TIMEOUT};
-use crate::progress::Progress;
+use crate::progress::ListingProgress;
 
 /// How long a server is not waited for again after it returned an error, or after a call stopped waiting for it. Connection
 /// failures are limited by the server's own circuit breaker.
@@ -163,7 +163,7 @@ impl Hub {
     }
 
     /// The progress of listing servers.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> ListingProgress {
         self.progress.get()
     }
 

@@ -21,14 +21,14 @@ const MIN_SIMILARITY: f64 = 0.25;
 const MAX_PARTIAL_INDEXES: usize = 16;
 
 /// Finds tools in an engine's catalog.
-pub(crate) struct Finder {
+pub(crate) struct CatalogFinder {
     engine: Arc<Engine>,
     store: Option<Arc<dyn HubStore>>,
     index_cache: Arc<IndexCache>,
 }
 
 /// A sentence encoder on disk, and the file of its vectors for tools.
-pub(crate) struct Encoder {
+pub(crate) struct EncoderFiles {
     /// The folder of the model, loaded by the first search.
     pub(crate) model: PathBuf,
     /// The file of the vectors.
@@ -39,7 +39,7 @@ pub(crate) struct Encoder {
 struct IndexCache {
     engine: Arc<Engine>,
     settings: Settings,
-    encoder: Option<Encoder>,
+    encoder: Option<EncoderFiles>,
     cached: Mutex<Option<CachedIndex>>,
     /// Indexes of parts of the catalog, the last used one last.
     partial: Mutex<Vec<CachedIndex>>,
@@ -145,11 +145,11 @@ impl IndexCache {
     }
 }
 
-impl Finder {
+impl CatalogFinder {
     pub(crate) fn new(
         engine: Arc<Engine>,
         store: Option<Arc<dyn HubStore>>,
-        encoder: Option<Encoder>,
+        encoder: Option<EncoderFiles>,
     ) -> Self {
         let index_cache = IndexCache {
             engine: Arc::clone(&engine),
@@ -253,7 +253,7 @@ fn search_hit(hit: &Hit<'_>) -> SearchHit {
     SearchHit { tool: hit.tool.clone(), score: f64::from(hit.score), parts }
 }
 
-impl ToolFinder for Finder {
+impl ToolFinder for CatalogFinder {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
         Box::pin(self.search_part(request, limit, None))
     }

@@ -32,7 +32,7 @@ use crate::cluster_reading::replica_status;
 use crate::cluster_status::{ClusterError, ClusterStatus};
 #[cfg(not(feature = "postgres"))]
 use crate::features::replica_status;
-use crate::finder::Finder;
+use crate::finder::CatalogFinder;
 use crate::held_calls::HeldCalls;
 use crate::models::Models;
 use crate::progress::ProgressCell;
@@ -54,7 +54,7 @@ pub struct Hub {
     pub(crate) engine: Arc<Engine>,
     /// The cluster that this hub belongs to; taken when the hub is closed.
     pub(crate) replica: Mutex<Option<Replica>>,
-    pub(crate) finder: Arc<Finder>,
+    pub(crate) finder: Arc<CatalogFinder>,
     pub(crate) native: Arc<NativeHost>,
     /// `None` if the settings disable scripts.
     pub(crate) scripts: Option<Arc<ScriptRuns>>,

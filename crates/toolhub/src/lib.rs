@@ -88,7 +88,7 @@ pub use listeners::Listeners;
 pub use login::LoginError;
 pub use models::ChosenModel;
 pub use program_path::program_path;
-pub use progress::Progress;
+pub use progress::ListingProgress;
 pub use reload::ServerChanges;
 #[cfg(unix)]
 pub use running_hub::{HubSocket, LiveServers, live_servers, restart_at_hubs, running_hubs};

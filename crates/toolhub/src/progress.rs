@@ -6,7 +6,7 @@ use toolhub_core::ServerId;
 
 /// The progress of listing servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct ListingProgress {
     /// Servers to be listed.
     pub total: usize,
     /// Servers that were listed or failed.
@@ -16,14 +16,14 @@ pub struct Progress {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct ProgressCell(Mutex<Progress>);
+pub(crate) struct ProgressCell(Mutex<ListingProgress>);
 
 impl ProgressCell {
-    fn lock(&self) -> MutexGuard<'_, Progress> {
+    fn lock(&self) -> MutexGuard<'_, ListingProgress> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn get(&self) -> Progress {
+    pub(crate) fn get(&self) -> ListingProgress {
         self.lock().clone()
     }
 
@@ -56,7 +56,7 @@ impl Drop for ProgressGuard<'_> {
             progress.running.remove(index);
         }
         if progress.done == progress.total {
-            *progress = Progress::default();
+            *progress = ListingProgress::default();
         }
     }
 }
@@ -70,10 +70,10 @@ mod tests {
         let (cell, [a, b]) = (ProgressCell::default(), ["a", "b"].map(ServerId::new));
         let (first, second) = (cell.count(&a), cell.count(&b));
         first.start();
-        assert_eq!(cell.get(), Progress { total: 2, done: 0, running: vec![a.clone()] });
+        assert_eq!(cell.get(), ListingProgress { total: 2, done: 0, running: vec![a.clone()] });
         drop(first);
-        assert_eq!(cell.get(), Progress { total: 2, done: 1, running: vec![] });
+        assert_eq!(cell.get(), ListingProgress { total: 2, done: 1, running: vec![] });
         drop(second);
-        assert_eq!(cell.get(), Progress::default());
+        assert_eq!(cell.get(), ListingProgress::default());
     }
 }

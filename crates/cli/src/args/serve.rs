@@ -1,13 +1,13 @@
 //! The options of `toolhub serve` and `toolhub console`.
 
 use clap::Args;
-use toolhub::settings::Bind;
+use toolhub::settings::BindAddress;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Where to listen [default: 127.0.0.1:7460]
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "stdio")]
-    pub(crate) bind: Option<Bind>,
+    pub(crate) bind: Option<BindAddress>,
     /// Talk to one client over stdin and stdout
     #[arg(long)]
     pub(crate) stdio: bool,
@@ -39,7 +39,7 @@ pub(crate) struct ConsoleLink {
 pub(crate) struct ConsoleArgs {
     /// Where to listen if no hub is running [default: 127.0.0.1:7460]
     #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) bind: Option<Bind>,
+    pub(crate) bind: Option<BindAddress>,
     /// Print the link; open no browser
     #[arg(long)]
     pub(crate) no_browser: bool,

@@ -5,7 +5,9 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use toolhub::settings::Paths;
-use toolhub::trust::{ChangeKind, Program, Review, RunTrust, Scope, TrustList, TrustStatus};
+use toolhub::trust::{
+    ChangeKind, FolderReview, LaunchScope, ReviewedProgram, RunTrust, TrustList, TrustStatus,
+};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson, RawObject};
@@ -91,7 +93,7 @@ fn report_nothing_to_trust(app: &App) {
 }
 
 /// Prints the folders and whether they are trusted now.
-fn report_as_json(app: &App, reviews: &[Review], outcome: &Result<bool, UsageError>) -> Exit {
+fn report_as_json(app: &App, reviews: &[FolderReview], outcome: &Result<bool, UsageError>) -> Exit {
     let folders: Vec<RawObject> = reviews.iter().map(|review| as_json(app, review)).collect();
     let displayed = RawObject::default()
         .with("trusted", outcome.is_ok())
@@ -106,7 +108,7 @@ fn report_as_json(app: &App, reviews: &[Review], outcome: &Result<bool, UsageErr
 }
 
 /// Prints what follows from the trust that was just given.
-fn report_trusted(app: &App, reviews: &[Review]) {
+fn report_trusted(app: &App, reviews: &[FolderReview]) {
     let lang = app.lang();
     app.screen.note(lang.choose(
         "trusted: it is used from now on, until something of it changes",
@@ -133,7 +135,7 @@ fn report_trusted(app: &App, reviews: &[Review]) {
 async fn ask_consent(
     app: &App,
     args: &TrustArgs,
-    reviews: &[Review],
+    reviews: &[FolderReview],
 ) -> anyhow::Result<Result<(), UsageError>> {
     let lang = app.lang();
     if let Some(problem) = reviews.iter().find_map(|review| review.problems.first()) {
@@ -220,7 +222,7 @@ fn revoke(app: &App, paths: &Paths, folders: &[PathBuf]) -> anyhow::Result<Exit>
 }
 
 /// Shows a folder with everything that trusting it would permit.
-fn show(app: &App, review: &Review) {
+fn show(app: &App, review: &FolderReview) {
     let lang = app.lang();
     let head = lang.choose("brings", "带有");
     let folder = review.folder.display().to_string();
@@ -261,7 +263,7 @@ fn show_heading(app: &App, title: &str) {
 }
 
 /// The changed files; of many only the first ones and the number of the others.
-fn show_changes(app: &App, review: &Review) {
+fn show_changes(app: &App, review: &FolderReview) {
     let lang = app.lang();
     if !review.changes.is_empty() {
         show_heading(app, lang.choose("Changed since you trusted it", "信任之后的改动"));
@@ -279,7 +281,7 @@ fn show_changes(app: &App, review: &Review) {
     }
 }
 
-fn show_programs(app: &App, title: &str, programs: &[Program]) {
+fn show_programs(app: &App, title: &str, programs: &[ReviewedProgram]) {
     if !programs.is_empty() {
         show_heading(app, title);
     }
@@ -289,7 +291,7 @@ fn show_programs(app: &App, title: &str, programs: &[Program]) {
 }
 
 /// The addresses, with the variables and headers that are sent there.
-fn show_addresses(app: &App, review: &Review) {
+fn show_addresses(app: &App, review: &FolderReview) {
     let lang = app.lang();
     let line = |text: &str| app.screen.line(text);
     if !review.addresses.is_empty() {
@@ -312,7 +314,7 @@ fn show_addresses(app: &App, review: &Review) {
     }
 }
 
-fn show_settings(app: &App, review: &Review) {
+fn show_settings(app: &App, review: &FolderReview) {
     if !review.settings.is_empty() {
         show_heading(app, app.lang().choose("Settings", "设置"));
     }
@@ -322,7 +324,7 @@ fn show_settings(app: &App, review: &Review) {
 }
 
 /// The files that can change what the owner's own servers run.
-fn show_steering(app: &App, review: &Review) {
+fn show_steering(app: &App, review: &FolderReview) {
     if review.steering.is_empty() {
         return;
     }
@@ -334,7 +336,7 @@ fn show_steering(app: &App, review: &Review) {
     app.screen.line(&format!("  {}", escape_invisible(&review.steering.join(", "))));
 }
 
-fn show_skills(app: &App, review: &Review) {
+fn show_skills(app: &App, review: &FolderReview) {
     if !review.skills.is_empty() {
         show_heading(app, app.lang().choose("Skills", "技能"));
     }
@@ -350,7 +352,7 @@ fn show_skills(app: &App, review: &Review) {
 }
 
 /// All addresses and variables once more, next to the question: long lists before may have scrolled them away.
-fn show_summary(app: &App, review: &Review) {
+fn show_summary(app: &App, review: &FolderReview) {
     let lang = app.lang();
     let all = [
         (lang.choose("All addresses", "全部地址"), review.urls()),
@@ -376,7 +378,7 @@ fn values_by_name(sets: &[(String, String)]) -> BTreeMap<&str, String> {
     values
 }
 
-fn show_program(app: &App, program: &Program) {
+fn show_program(app: &App, program: &ReviewedProgram) {
     let lang = app.lang();
     let line = |text: &str| app.screen.line(text);
     let command = shell::command_line(program.command.iter().map(String::as_str));
@@ -395,10 +397,10 @@ fn show_program(app: &App, program: &Program) {
         program.sets.iter().map(|(name, value)| format!("{name}={}", shell::quote(value))).collect();
     detail(lang.choose("is given:", "设置变量："), sets.join(" "));
     let files = match program.scope {
-        Scope::Named => {
+        LaunchScope::Named => {
             program.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
         }
-        Scope::Tasks | Scope::Project => {
+        LaunchScope::Tasks | LaunchScope::Project => {
             let count = program.files.len();
             lang.choose(format!("all files ({count})"), format!("全部文件（{count} 个）"))
         }
@@ -419,12 +421,12 @@ fn texts(app: &App, title: &str, style: Style, all: &[LocalizedText]) {
     }
 }
 
-fn as_json(app: &App, review: &Review) -> RawObject {
+fn as_json(app: &App, review: &FolderReview) -> RawObject {
     let lang = app.lang();
     let localize =
         |texts: &[LocalizedText]| -> Vec<String> { texts.iter().map(|text| text.localize(lang)).collect() };
     let displayed = |path: &Path| path.display().to_string();
-    let program_json = |program: &Program| {
+    let program_json = |program: &ReviewedProgram| {
         let files: Vec<String> = program.files.iter().map(|file| displayed(file)).collect();
         RawObject::default()
             .with("purpose", program.purpose.as_str())
@@ -434,7 +436,7 @@ fn as_json(app: &App, review: &Review) -> RawObject {
             .with("reads", RawJson::of(&program.reads))
             .with("sets", RawJson::of(&values_by_name(&program.sets)))
             .with("files", RawJson::of(&files))
-            .with("all_files", program.scope != Scope::Named)
+            .with("all_files", program.scope != LaunchScope::Named)
             .with("sandbox", program.sandboxed)
     };
     let programs: Vec<RawObject> = review.programs.iter().map(program_json).collect();

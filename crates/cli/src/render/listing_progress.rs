@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use toolhub::{Hub, Progress};
+use toolhub::{Hub, ListingProgress};
 use toolhub_core::Lang;
 
 use crate::app::App;
@@ -44,8 +44,8 @@ pub(crate) async fn listing<T>(
 }
 
 /// The progress as one line; `None` if nothing is being listed.
-fn describe(progress: &Progress, lang: Lang) -> Option<String> {
-    let Progress { total, done, running } = progress;
+fn describe(progress: &ListingProgress, lang: Lang) -> Option<String> {
+    let ListingProgress { total, done, running } = progress;
     if *total == 0 {
         return None;
     }
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn names_at_most_three_starting_servers() {
         let running = ["a", "b", "c", "d"].map(ServerId::new).to_vec();
-        let progress = Progress { total: 100, done: 12, running };
+        let progress = ListingProgress { total: 100, done: 12, running };
         let localize = |lang| describe(&progress, lang).unwrap();
         assert_eq!(localize(Lang::En), "listed 12 of 100 servers; starting a, b, c and 1 more");
         assert_eq!(localize(Lang::Zh), "已列出 12/100 个服务器；正在启动 a、b、c 等 4 个");
-        assert_eq!(describe(&Progress::default(), Lang::En), None);
+        assert_eq!(describe(&ListingProgress::default(), Lang::En), None);
     }
 }

@@ -22,7 +22,7 @@ use super::direct::silent_caller;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::target_kind::TargetKind;
 use super::tool_lookup::{ToolLookup, ToolUse};
-use super::view::{Target, View};
+use super::view::{ToolTarget, View};
 use crate::agent_setup::AskError;
 use crate::settings::AgentSettings;
 use crate::{AskOptions, Hub};
@@ -203,7 +203,7 @@ impl<'a> PrincipalTools<'a> {
     }
 
     /// The offered name and the target of a call.
-    fn target(&self, call: &ToolCall) -> Option<(&str, Target)> {
+    fn target(&self, call: &ToolCall) -> Option<(&str, ToolTarget)> {
         let source = call.source.as_deref();
         let is_admitted =
             |entry: &&Arc<CatalogEntry>| source.is_none_or(|source| entry.tool.source.to_string() == source);

@@ -7,14 +7,14 @@ use super::client_errors::error_for_clients;
 
 /// The response to a call that was not run, or whose result is withheld.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum CallRefusal {
     /// A result with `isError`, which a model can read.
     ToolError(RawJson),
     /// A JSON-RPC error.
     Rpc(RpcError),
 }
 
-impl Refusal {
+impl CallRefusal {
     /// The response to the request.
     pub(super) fn into_response(self) -> Result<RawJson, RpcError> {
         match self {

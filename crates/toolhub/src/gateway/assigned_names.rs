@@ -11,7 +11,7 @@ use toolhub_engine::{Catalog, CatalogEntry, RoutingPolicy};
 
 use super::name_holders::{HeldNameBudget, NameHolders};
 use super::overrides::{AwaitedOverride, BoundOverrides, OverrideInputs, ToolId, id_of};
-use crate::settings::{Override, ProfileSettings};
+use crate::settings::{ProfileSettings, ToolOverride};
 
 /// The maximum length of a tool name that MCP allows, in bytes.
 const MAX_SPEC_NAME_BYTES: usize = 128;
@@ -151,7 +151,7 @@ pub(super) struct NamedTool {
 
 impl NamedTool {
     /// Its override in the profile.
-    pub(super) fn overridden<'p>(&self, profile: &'p ProfileSettings) -> Option<&'p Override> {
+    pub(super) fn overridden<'p>(&self, profile: &'p ProfileSettings) -> Option<&'p ToolOverride> {
         profile.overrides.get(self.override_key.as_ref()?)
     }
 
@@ -420,7 +420,7 @@ mod tests {
     fn profile(key: &str) -> ProfileSettings {
         let fixed = json!({ "account": "own" }).as_object().unwrap().clone();
         let overridden =
-            Override { name: Some("transfer".to_owned()), arguments: fixed, ..Override::default() };
+            ToolOverride { name: Some("transfer".to_owned()), arguments: fixed, ..ToolOverride::default() };
         ProfileSettings { overrides: [(key.to_owned(), overridden)].into(), ..ProfileSettings::default() }
     }
 

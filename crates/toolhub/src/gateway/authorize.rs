@@ -10,7 +10,7 @@ use toolhub_core::{Authorization, CallerHandle, Coercion, Localize as _, Princip
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
 use toolhub_server::Authenticator as _;
 
-use super::answers::{Refusal, tool_error};
+use super::answers::{CallRefusal, tool_error};
 use super::backend::HubBackend;
 use super::hold::HoldRequest;
 use super::prepared_call::{PreparedCall, ScriptRole};
@@ -18,7 +18,7 @@ use super::profile_access::ProfileAccess;
 use super::service::CallOutcome;
 use super::target_kind::TargetKind;
 use super::tool_lookup::{ToolLookup, ToolUse};
-use super::view::{Target, View};
+use super::view::{ToolTarget, View};
 use crate::audit_trail::{RefusalReason, refusal};
 use crate::daily_budgets::DailyBudgetExceeded;
 
@@ -29,7 +29,7 @@ const INSUFFICIENT_SCOPE: i64 = -32003;
 const REFUSED: i64 = -32000;
 
 /// A call that may run.
-pub(super) struct Authorized {
+pub(super) struct AuthorizedCall {
     /// The sources that may serve it.
     pub(super) sources: Arc<[Source]>,
     pub(super) authorization: Authorization,
@@ -48,7 +48,7 @@ struct Decisions {
 
 impl HubBackend {
     /// Coerces the arguments of a call now if rules may restrict them: a decision must be about the arguments that are sent.
-    pub(super) fn coerce_before_rules(&self, target: &Target, prepared: PreparedCall) -> PreparedCall {
+    pub(super) fn coerce_before_rules(&self, target: &ToolTarget, prepared: PreparedCall) -> PreparedCall {
         let PreparedCall { mut call, coercion, script } = prepared;
         if coercion == Coercion::Off || self.access_of_caller(&call.caller).permissions().is_none() {
             return PreparedCall { call, coercion, script };
@@ -63,25 +63,25 @@ impl HubBackend {
     /// Decides whether a call may run, and waits for a person if a rule holds it.
     pub(super) async fn authorize(
         &self,
-        target: &Target,
+        target: &ToolTarget,
         call: &GatewayCall,
         script: &ScriptRole,
-    ) -> Result<Authorized, Refusal> {
+    ) -> Result<AuthorizedCall, CallRefusal> {
         let Some(principal) = call.caller.principal() else {
-            return Err(Refusal::Rpc(RpcError::new(REFUSED, "no principal")));
+            return Err(CallRefusal::Rpc(RpcError::new(REFUSED, "no principal")));
         };
         let access = self.access_of_caller(&call.caller);
         let is_of_script = script.parent.is_some();
         // A script or a turn of an agent may take longer than its credential is valid.
         if (is_of_script || script.is_of_turn) && !self.access.is_valid(principal) {
-            return Err(Refusal::Rpc(RpcError::new(
+            return Err(CallRefusal::Rpc(RpcError::new(
                 REFUSED,
                 "the credential of this request is no longer valid",
             )));
         }
         let authorized = |sources: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
             let principal = Arc::clone(principal.id());
-            Authorized { sources, authorization: Authorization { principal, rule, approver } }
+            AuthorizedCall { sources, authorization: Authorization { principal, rule, approver } }
         };
         // The skill was checked by its own name.
         if access.permissions().is_none() || target.kind == TargetKind::UseSkill {
@@ -97,7 +97,7 @@ impl HubBackend {
             return Err(self.refuse_for_scopes(principal, call, decisions.missing_scopes));
         }
         let Some(rule) = decisions.held_by else {
-            return Err(Refusal::ToolError(
+            return Err(CallRefusal::ToolError(
                 self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await,
             ));
         };
@@ -114,7 +114,7 @@ impl HubBackend {
     }
 
     /// Decides about each source of a target.
-    fn decide(&self, access: &ProfileAccess, target: &Target, call: &GatewayCall) -> Decisions {
+    fn decide(&self, access: &ProfileAccess, target: &ToolTarget, call: &GatewayCall) -> Decisions {
         let mut decisions = Decisions::default();
         let catalog = self.hub.catalog();
         for entry in catalog.named(target.tool.as_str()).filter(|entry| target.is_served_by(&entry.tool)) {
@@ -144,14 +144,19 @@ impl HubBackend {
     }
 
     /// Refuses a call whose token lacks scopes, with a challenge that names them.
-    fn refuse_for_scopes(&self, principal: &Principal, call: &GatewayCall, missing: Vec<String>) -> Refusal {
+    fn refuse_for_scopes(
+        &self,
+        principal: &Principal,
+        call: &GatewayCall,
+        missing: Vec<String>,
+    ) -> CallRefusal {
         let text = format!("this call needs a token with more scopes: {}", missing.join(" "));
         // A new token replaces the old one, so that the challenge also names the scopes that it has.
         let mut scopes = principal.scopes.clone();
         scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
         call.caller.require_scopes(scopes);
         self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
-        Refusal::Rpc(RpcError::new(INSUFFICIENT_SCOPE, text))
+        CallRefusal::Rpc(RpcError::new(INSUFFICIENT_SCOPE, text))
     }
 
     /// Records the use of an item that exists and is hidden from the principal. The answer is that of an unknown item, so that
@@ -167,7 +172,7 @@ impl HubBackend {
         view: &'v View,
         caller: &CallerHandle,
         lookup: &ToolLookup<'_>,
-    ) -> Option<Cow<'v, Target>> {
+    ) -> Option<Cow<'v, ToolTarget>> {
         let target = lookup.find_in(view);
         if target.is_none() {
             self.note_if_hidden(view, &self.access_of_caller(caller), lookup);
@@ -197,7 +202,7 @@ impl HubBackend {
     }
 
     /// Counts a call against the daily budget of its principal.
-    async fn spend(&self, principal: &Principal, target: &Target) -> Result<(), Refusal> {
+    async fn spend(&self, principal: &Principal, target: &ToolTarget) -> Result<(), CallRefusal> {
         let Err(DailyBudgetExceeded { limit }) = self.access.spend(&self.hub, principal).await else {
             return Ok(());
         };
@@ -210,7 +215,7 @@ impl HubBackend {
             ),
             format!("今日的 {limit} 次调用已用完（`per_day`），UTC 零点后恢复（编号 {reference}）"),
         );
-        Err(Refusal::ToolError(tool_error(&text.localize(self.lang))))
+        Err(CallRefusal::ToolError(tool_error(&text.localize(self.lang))))
     }
 
     /// Records a refusal and returns its reference. The call does not run, whether or not that succeeds.

@@ -18,7 +18,7 @@ use toolhub_mcp_gateway::{
 };
 use toolhub_mcp_wire::Offer;
 
-use super::answers::{Refusal, answered, tool_error};
+use super::answers::{CallRefusal, answered, tool_error};
 use super::approved_caller::ApprovedCaller;
 use super::ended_scripts::EndedScripts;
 use super::login_links::{CallerLogin, LoginLinks};
@@ -32,7 +32,7 @@ use super::service::{CallCounts, CallOutcome};
 use super::target_kind::TargetKind;
 use super::tasks::TaskOwners;
 use super::tool_lookup::{ToolLookup, ToolUse};
-use super::view::{Principals, Target, View};
+use super::view::{PrincipalCount, ToolTarget, View};
 use super::view_cache::{ViewCache, ViewInputs};
 use super::visible_changes::{ProfileChange, Visibility, visible_changes};
 use crate::access_control::AccessControl;
@@ -47,7 +47,7 @@ const PROFILE_NOTIFICATION_CAPACITY: usize = 256;
 const UNKNOWN_TOOL: i64 = -32602;
 
 /// State shared by the backends of all profiles.
-pub(super) struct Shared {
+pub(super) struct GatewayState {
     pub(super) offers: Arc<OfferCache>,
     pub(super) all_listed: watch::Receiver<bool>,
     pub(super) counts: Arc<CallCounts>,
@@ -97,8 +97,8 @@ impl std::fmt::Debug for HubBackend {
 }
 
 impl HubBackend {
-    pub(super) fn new(hub: Arc<Hub>, profile: NamedProfile, shared: Shared, lang: Lang) -> Self {
-        let Shared {
+    pub(super) fn new(hub: Arc<Hub>, profile: NamedProfile, shared: GatewayState, lang: Lang) -> Self {
+        let GatewayState {
             offers,
             all_listed,
             counts,
@@ -176,7 +176,7 @@ impl HubBackend {
     }
 
     /// How many principals the gateway distinguishes.
-    pub(super) fn principals(&self) -> Principals {
+    pub(super) fn principals(&self) -> PrincipalCount {
         self.views.principals()
     }
 
@@ -239,7 +239,7 @@ impl HubBackend {
     pub(super) async fn dispatch(
         &self,
         view: &View,
-        target: &Target,
+        target: &ToolTarget,
         call: GatewayCall,
     ) -> Result<RawJson, RpcError> {
         match target.kind {
@@ -261,14 +261,14 @@ impl HubBackend {
     pub(super) async fn call_target(
         &self,
         view: &View,
-        target: &Target,
+        target: &ToolTarget,
         call: GatewayCall,
     ) -> Result<RawJson, RpcError> {
         self.run(view, target, self.prepared(target, call)).await
     }
 
     /// The call with the arguments that the tool receives.
-    pub(super) fn prepared(&self, target: &Target, call: GatewayCall) -> PreparedCall {
+    pub(super) fn prepared(&self, target: &ToolTarget, call: GatewayCall) -> PreparedCall {
         let arguments = if target.is_native() { without_nulls(call.arguments) } else { call.arguments };
         let call = GatewayCall { arguments: target.with_fixed(arguments), ..call };
         let coercion = if self.profile.coerce_arguments { Coercion::On } else { Coercion::Off };
@@ -279,7 +279,7 @@ impl HubBackend {
     pub(super) async fn run(
         &self,
         view: &View,
-        target: &Target,
+        target: &ToolTarget,
         prepared: PreparedCall,
     ) -> Result<RawJson, RpcError> {
         let caller = prepared.call.caller.clone();
@@ -297,9 +297,9 @@ impl HubBackend {
     pub(super) async fn run_for_outcome(
         &self,
         view: &View,
-        target: &Target,
+        target: &ToolTarget,
         prepared: PreparedCall,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Outcome, CallRefusal> {
         let PreparedCall { call, coercion, script } = self.coerce_before_rules(target, prepared);
         let authorized = self.authorize(target, &call, &script).await?;
         let mut tool_call = ToolCall::of(target.tool.clone(), call.arguments);
@@ -320,7 +320,7 @@ impl HubBackend {
                     tool_call.id = CallId::generate();
                     outcome = Box::pin(self.run_and_count(&tool_call)).await;
                 }
-                Some(CallerLogin::Needed(text)) => return Err(Refusal::ToolError(tool_error(&text))),
+                Some(CallerLogin::Needed(text)) => return Err(CallRefusal::ToolError(tool_error(&text))),
                 None => {}
             }
         }
@@ -329,12 +329,12 @@ impl HubBackend {
             let noted = self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str())).await;
             // The client could never reach the task, and other principals could not be kept from it.
             noted.map_err(|error| {
-                Refusal::ToolError(tool_error(&task_not_recorded(&error).localize(self.lang)))
+                CallRefusal::ToolError(tool_error(&task_not_recorded(&error).localize(self.lang)))
             })?;
         }
         // The tool was removed after the view was built. The error must not suggest names that this profile does not show.
         if let Err(ToolError::UnknownTool(_)) = &outcome.result {
-            return Err(Refusal::Rpc(self.unknown(view, &call.name)));
+            return Err(CallRefusal::Rpc(self.unknown(view, &call.name)));
         }
         Ok(outcome)
     }

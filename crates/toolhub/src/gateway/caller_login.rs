@@ -8,7 +8,7 @@ use toolhub_core::{CallerHandle, Localize as _, RawJson, RawObject, ServerId};
 use toolhub_mcp_client::config::Credentials;
 
 use super::backend::HubBackend;
-use super::login_links::{CallerLogin, Link};
+use super::login_links::{CallerLogin, LoginLink};
 
 /// How long a call waits for the login after the client accepted to open the link.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
@@ -54,7 +54,13 @@ impl HubBackend {
     }
 
     /// Asks the user of the client to open the link. Returns whether they accepted; a client without that capability does not.
-    async fn ask_to_open(&self, link: &Link, url: &str, server: &ServerId, caller: &CallerHandle) -> bool {
+    async fn ask_to_open(
+        &self,
+        link: &LoginLink,
+        url: &str,
+        server: &ServerId,
+        caller: &CallerHandle,
+    ) -> bool {
         let opens_urls =
             || caller.capabilities().object()?.get("elicitation")?.object()?.get("url").map(|_| ());
         if opens_urls().is_none() {

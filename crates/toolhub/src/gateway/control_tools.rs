@@ -20,7 +20,7 @@ use super::prepared_call::{PreparedCall, ScriptRole};
 use super::script_tools::{declaration, search_signature};
 use super::target_kind::TargetKind;
 use super::tool_lookup::{ToolLookup, ToolUse};
-use super::view::{Target, View};
+use super::view::{ToolTarget, View};
 use crate::settings::Expose;
 
 /// Default and maximum number of tools in a search result.
@@ -34,7 +34,7 @@ impl HubBackend {
     pub(super) async fn control(
         &self,
         view: &View,
-        target: &Target,
+        target: &ToolTarget,
         call: GatewayCall,
     ) -> Result<RawJson, RpcError> {
         let arguments = match self.final_arguments(target, &call.arguments) {
@@ -144,7 +144,7 @@ impl HubBackend {
     /// coercion, and validated against the tool's schema.
     pub(super) fn final_arguments(
         &self,
-        target: &Target,
+        target: &ToolTarget,
         call_arguments: &RawJson,
     ) -> Result<RawJson, ToolError> {
         let arguments = target.with_fixed(call_arguments.clone());
@@ -176,7 +176,7 @@ impl HubBackend {
     }
 
     /// The answer of `describe_tool`: the definition, or its declaration in TypeScript if scripts call it.
-    fn described(&self, name: &str, target: &Target) -> RawJson {
+    fn described(&self, name: &str, target: &ToolTarget) -> RawJson {
         let definition = &target.definition;
         let declaration = declaration(name, target).filter(|_| self.is_code_mode());
         let text = declaration.unwrap_or_else(|| toolhub_core::json::pretty(definition.get()));

@@ -18,7 +18,7 @@ use super::assigned_names::would_offer;
 use super::backend::HubBackend;
 use super::profile_access::ProfileAccess;
 use super::tool_lookup::{ToolLookup, ToolUse};
-use super::view::Target;
+use super::view::ToolTarget;
 use crate::audit_trail::role_refusal;
 
 /// Numbers of callers, apart from those of MCP clients.
@@ -38,7 +38,7 @@ pub struct OfferedTool {
 }
 
 impl OfferedTool {
-    fn new(name: &str, target: &Target) -> Self {
+    fn new(name: &str, target: &ToolTarget) -> Self {
         Self {
             name: name.to_owned(),
             tool: target.tool.clone(),

@@ -20,7 +20,7 @@ use super::login_links::CallerLogin;
 use super::principal_task::TaskLocation;
 use super::profile_access::ProfileAccess;
 use super::prompt_names::OfferedItem;
-use super::view::Principals;
+use super::view::PrincipalCount;
 
 /// Timeout of a forwarded request, including requests from the server to the client.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(300);
@@ -183,7 +183,7 @@ impl HubBackend {
         let tasks = self.tasks.find(task, principal).await.map_err(|error| tasks_unavailable(&error))?;
         let mut locations: Vec<TaskLocation> = tasks.into_iter().map(|task| task.location).collect();
         locations.retain(|location| location.server().is_none_or(is_admitted));
-        if locations.is_empty() && self.principals() == Principals::One {
+        if locations.is_empty() && self.principals() == PrincipalCount::One {
             return Ok(servers.into_iter().map(TaskLocation::Here).collect());
         }
         Ok(locations)

@@ -11,11 +11,11 @@ use toolhub_core::{CallId, CallerHandle, Localize as _, Principal, RawJson, RawO
 use toolhub_mcp_gateway::GatewayCall;
 use toolhub_server::Authenticator as _;
 
-use super::answers::{Refusal, tool_error};
+use super::answers::{CallRefusal, tool_error};
 use super::backend::HubBackend;
 use super::ended_scripts::EndedScripts;
 use super::public_url::PublicUrl;
-use super::view::Target;
+use super::view::ToolTarget;
 use crate::held_calls::{HeldCall, HeldState, NewHeldCall, SeenDecisions};
 
 /// How long a decision is waited for after the client accepted to wait. A client that shows a form is asked again then; one that has
@@ -24,7 +24,7 @@ const REPROMPT_INTERVAL: Duration = Duration::from_secs(20);
 
 /// A call that a rule holds.
 pub(super) struct HoldRequest<'a> {
-    pub(super) target: &'a Target,
+    pub(super) target: &'a ToolTarget,
     pub(super) call: &'a GatewayCall,
     /// The sources that may serve it after an approval.
     pub(super) sources: &'a [Source],
@@ -60,7 +60,7 @@ impl HubBackend {
         &self,
         principal: &Principal,
         request: HoldRequest<'_>,
-    ) -> Result<Arc<str>, Refusal> {
+    ) -> Result<Arc<str>, CallRefusal> {
         let approver = self.wait_for_approval(principal, &request).await;
         // The call of a script waits within the call of the script, which did run.
         if approver.is_err() && request.script.is_none() {
@@ -73,13 +73,13 @@ impl HubBackend {
         &self,
         principal: &Principal,
         request: &HoldRequest<'_>,
-    ) -> Result<Arc<str>, Refusal> {
+    ) -> Result<Arc<str>, CallRefusal> {
         let unavailable = |error: std::io::Error| {
             let text = LocalizedText::new(
                 format!("this call needs approval, and could not be held: {error}"),
                 format!("此调用需要批准，但无法登记：{error}"),
             );
-            Refusal::ToolError(tool_error(&text.localize(self.lang)))
+            CallRefusal::ToolError(tool_error(&text.localize(self.lang)))
         };
         let HoldRequest { target, call, sources, rule, script } = request;
         let held_calls = self.hub.held_calls();
@@ -111,10 +111,10 @@ impl HubBackend {
                     // Keys and rules may have changed while the call waited. The approval is not used up then: the next call
                     // with valid credentials of the principal uses it.
                     if !self.has_valid_principal(request) {
-                        return Err(Refusal::ToolError(self.not_valid(&held)));
+                        return Err(CallRefusal::ToolError(self.not_valid(&held)));
                     }
                     if !self.is_still_permitted(request) || self.identity_of(target, sources) != definition {
-                        return Err(Refusal::ToolError(self.not_permitted(&held)));
+                        return Err(CallRefusal::ToolError(self.not_permitted(&held)));
                     }
                     // Another call with the same arguments may have used the approval.
                     let consumed = held_calls.consume(&held.id).await.map_err(unavailable)?;
@@ -122,20 +122,20 @@ impl HubBackend {
                     return if consumed {
                         Ok(Arc::from(by))
                     } else {
-                        Err(Refusal::ToolError(self.not_approved(&held, &state)))
+                        Err(CallRefusal::ToolError(self.not_approved(&held, &state)))
                     };
                 }
-                state => return Err(Refusal::ToolError(self.not_approved(&held, &state))),
+                state => return Err(CallRefusal::ToolError(self.not_approved(&held, &state))),
             }
             match self.ask_to_wait(&held, principal, &call.caller).await {
                 ClientAnswer::Wait => {}
                 ClientAnswer::Unable if script.is_some() => {}
                 ClientAnswer::Withdraw => {
                     held_calls.withdraw(&held.id).await.map_err(unavailable)?;
-                    return Err(Refusal::ToolError(self.withdrawn(&held)));
+                    return Err(CallRefusal::ToolError(self.withdrawn(&held)));
                 }
                 ClientAnswer::Unable => {
-                    return Err(Refusal::ToolError(self.not_approved(&held, &HeldState::Held)));
+                    return Err(CallRefusal::ToolError(self.not_approved(&held, &HeldState::Held)));
                 }
             }
             let decided = tokio::time::timeout(REPROMPT_INTERVAL, self.decided(&held)).await;
@@ -155,7 +155,7 @@ impl HubBackend {
     }
 
     /// Identifies the tools that may serve the call: their servers and definitions.
-    fn identity_of(&self, target: &Target, sources: &[Source]) -> String {
+    fn identity_of(&self, target: &ToolTarget, sources: &[Source]) -> String {
         let catalog = self.hub.catalog();
         let entries = catalog.named(target.tool.as_str());
         let own =

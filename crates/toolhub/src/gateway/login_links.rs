@@ -43,12 +43,12 @@ pub(super) enum CallerLogin {
 pub(super) struct LoginLinks {
     /// The public URL of the gateway; without it there are no links.
     base: Option<PublicUrl>,
-    links: Mutex<HashMap<String, Arc<Link>>>,
+    links: Mutex<HashMap<String, Arc<LoginLink>>>,
 }
 
 /// A link for one principal to log in to one server.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct LoginLink {
     pub(super) id: String,
     principal: Arc<str>,
     server: ServerId,
@@ -75,7 +75,7 @@ struct BegunLogin {
     browser: Secret,
 }
 
-impl Link {
+impl LoginLink {
     fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,7 +93,7 @@ impl LoginLinks {
         Self { base: PublicUrl::parse(base), links: Mutex::default() }
     }
 
-    fn links(&self) -> MutexGuard<'_, HashMap<String, Arc<Link>>> {
+    fn links(&self) -> MutexGuard<'_, HashMap<String, Arc<LoginLink>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,11 +102,11 @@ impl LoginLinks {
     }
 
     /// The link of a principal to a server, with its URL; a new one if there is none. `None` if the gateway has no public URL.
-    pub(super) fn link(&self, principal: &Arc<str>, server: &ServerId) -> Option<(Arc<Link>, String)> {
+    pub(super) fn link(&self, principal: &Arc<str>, server: &ServerId) -> Option<(Arc<LoginLink>, String)> {
         self.base.as_ref()?;
         let mut links = self.links();
         links.retain(|_, link| link.created.elapsed() < LINK_LIFETIME && !*link.is_done.borrow());
-        let is_same = |link: &&Arc<Link>| link.principal == *principal && link.server == *server;
+        let is_same = |link: &&Arc<LoginLink>| link.principal == *principal && link.server == *server;
         if let Some(link) = links.values().find(is_same).cloned() {
             let url = self.page_url(&format!("/{}", link.id))?;
             return Some((link, url));
@@ -116,7 +116,7 @@ impl LoginLinks {
             oldest.map(|id| links.remove(&id));
         }
         let id = random_text()?;
-        let link = Arc::new(Link {
+        let link = Arc::new(LoginLink {
             id: id.clone(),
             principal: Arc::clone(principal),
             server: server.clone(),
@@ -135,14 +135,14 @@ impl LoginLinks {
         self.links().retain(|_, link| *link.principal != *principal);
     }
 
-    fn find(&self, id: &str) -> Option<Arc<Link>> {
+    fn find(&self, id: &str) -> Option<Arc<LoginLink>> {
         let link = self.links().get(id).cloned()?;
         (link.created.elapsed() < LINK_LIFETIME && !*link.is_done.borrow()).then_some(link)
     }
 
     /// Takes the begun login with this state out of its link, if the browser is the one that began it.
-    fn take_begun(&self, state: &str, cookies: &[(String, Secret)]) -> Option<(Arc<Link>, BegunLogin)> {
-        let links: Vec<Arc<Link>> = self.links().values().cloned().collect();
+    fn take_begun(&self, state: &str, cookies: &[(String, Secret)]) -> Option<(Arc<LoginLink>, BegunLogin)> {
+        let links: Vec<Arc<LoginLink>> = self.links().values().cloned().collect();
         links.into_iter().find_map(|link| {
             let mut link_state = link.state();
             let is_own = link_state.begun.as_ref().is_some_and(|begun| {
@@ -200,11 +200,11 @@ impl Gateways {
         })
     }
 
-    fn form_page(&self, status: u16, link: &Link, problem: Option<&PageText<'_>>) -> LoginPage {
+    fn form_page(&self, status: u16, link: &LoginLink, problem: Option<&PageText<'_>>) -> LoginPage {
         let host = self.hub.servers.find(link.server.as_str()).and_then(|server| host_of(&server));
         let host = host.unwrap_or_default();
         let form =
-            login_pages::Form { principal: &link.principal, server: link.server.as_str(), host: &host };
+            login_pages::LoginForm { principal: &link.principal, server: link.server.as_str(), host: &host };
         login_pages::form(status, &form, problem)
     }
 
@@ -264,7 +264,7 @@ impl Gateways {
 
     async fn begin_at_server(
         &self,
-        link: &Link,
+        link: &LoginLink,
         principal: &Principal,
     ) -> Result<(PendingLogin, Secret), OAuthError> {
         let unavailable = || OAuthError::Config("the server is not configured any more".to_owned());

@@ -44,7 +44,7 @@ impl PageText<'static> {
 }
 
 /// The contents of the confirmation form.
-pub(super) struct Form<'a> {
+pub(super) struct LoginForm<'a> {
     pub(super) principal: &'a str,
     pub(super) server: &'a str,
     pub(super) host: &'a str,
@@ -57,7 +57,7 @@ pub(super) fn message(status: u16, text: &PageText<'_>) -> LoginPage {
 }
 
 /// The page on which the caller enters its key or token.
-pub(super) fn form(status: u16, form: &Form<'_>, problem: Option<&PageText<'_>>) -> LoginPage {
+pub(super) fn form(status: u16, form: &LoginForm<'_>, problem: Option<&PageText<'_>>) -> LoginPage {
     let [principal, server, host] = [form.principal, form.server, form.host].map(escape);
     let problem = problem.map_or_else(String::new, |text| {
         format!("<p role=\"alert\">{}<br><span lang=\"zh\">{}</span></p>", escape(text.en), escape(text.zh))
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn texts_from_elsewhere_are_escaped() {
         let attack = "\"><script>alert('1')</script>&";
-        let form = form(200, &Form { principal: attack, server: attack, host: attack }, None);
+        let form = form(200, &LoginForm { principal: attack, server: attack, host: attack }, None);
         let text = PageText { sign: "✗", en: attack, zh: attack };
         let mut url = Url::parse("https://a.example").unwrap();
         url.set_fragment(Some(attack));

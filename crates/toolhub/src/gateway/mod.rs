@@ -72,7 +72,7 @@ pub use direct::{DirectAnswer, DirectCall, DirectClient, OfferedLookup, OfferedT
 pub use notification_bus::NotificationBus;
 pub use tool_lookup::ToolUse;
 
-use self::backend::{HubBackend, NamedProfile, Shared};
+use self::backend::{GatewayState, HubBackend, NamedProfile};
 use self::ended_scripts::EndedScripts;
 use self::login_links::LoginLinks;
 use self::offers::{ListChange, OfferCache};
@@ -141,7 +141,7 @@ impl Gateways {
         let profiles = settings
             .into_iter()
             .map(|(name, profile)| {
-                let parts = Shared {
+                let parts = GatewayState {
                     offers: Arc::clone(&offers),
                     all_listed: all_listed.subscribe(),
                     counts: Arc::clone(&counts),

@@ -10,10 +10,10 @@ pub(super) const MAX_HELD_NAMES: usize = 20_000;
 
 /// The names that sources hold. A copy shares them until one of both is changed.
 #[derive(Debug, Clone)]
-pub(super) struct NameHolders<S>(Arc<Held<S>>);
+pub(super) struct NameHolders<S>(Arc<HeldNames<S>>);
 
 #[derive(Debug, Clone)]
-struct Held<S> {
+struct HeldNames<S> {
     by_name: HashMap<String, S>,
     /// The number of names of each source.
     counts: HashMap<S, usize>,
@@ -21,7 +21,7 @@ struct Held<S> {
 
 impl<S> Default for NameHolders<S> {
     fn default() -> Self {
-        Self(Arc::new(Held { by_name: HashMap::new(), counts: HashMap::new() }))
+        Self(Arc::new(HeldNames { by_name: HashMap::new(), counts: HashMap::new() }))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolhub_core::{NestedTool, NestedToolList, Source};
 
 use super::target_kind::TargetKind;
-use super::view::{Target, View};
+use super::view::{ToolTarget, View};
 use crate::script::{declaration_of, signature_of};
 
 /// Characters of a signature in a search result.
@@ -30,8 +30,8 @@ impl View {
 
     /// The target that a script of this kind calls by a name. Only the listed tools can be called, and only as they were
     /// listed.
-    pub(super) fn script_target(&self, kind: TargetKind, name: &str) -> Option<&Target> {
-        let is_callable = |target: &&Target| {
+    pub(super) fn script_target(&self, kind: TargetKind, name: &str) -> Option<&ToolTarget> {
+        let is_callable = |target: &&ToolTarget| {
             is_in_scripts(target) && (kind, target.kind) != (TargetKind::SkillScript, TargetKind::SkillScript)
         };
         self.targets.get(name).filter(is_callable)
@@ -39,11 +39,11 @@ impl View {
 }
 
 /// Whether scripts can call a target. Finding tools and calling them by name is what scripts do by themselves.
-fn is_in_scripts(target: &Target) -> bool {
+fn is_in_scripts(target: &ToolTarget) -> bool {
     matches!(target.kind, TargetKind::Plain | TargetKind::UseSkill | TargetKind::SkillScript)
 }
 
-fn script_tool(name: &str, target: &Target) -> NestedTool {
+fn script_tool(name: &str, target: &ToolTarget) -> NestedTool {
     let member = match &*target.sources {
         [Source::Server(id)] => {
             // A prefixed name repeats the server.
@@ -67,11 +67,11 @@ fn script_tool(name: &str, target: &Target) -> NestedTool {
 }
 
 /// The signature of a tool in a search result.
-pub(super) fn search_signature(name: &str, target: &Target) -> Option<String> {
+pub(super) fn search_signature(name: &str, target: &ToolTarget) -> Option<String> {
     is_in_scripts(target).then(|| signature_of(&script_tool(name, target), SEARCH_SIGNATURE_CHARS))
 }
 
 /// The declaration of one tool.
-pub(super) fn declaration(name: &str, target: &Target) -> Option<String> {
+pub(super) fn declaration(name: &str, target: &ToolTarget) -> Option<String> {
     is_in_scripts(target).then(|| declaration_of(&[script_tool(name, target)]))
 }

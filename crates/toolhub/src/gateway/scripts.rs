@@ -10,21 +10,21 @@ use toolhub_core::{
 use toolhub_engine::{NestedResult, run_with_nested};
 use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 
-use super::answers::Refusal;
+use super::answers::CallRefusal;
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::script_caller::ScriptCaller;
 use super::target_kind::TargetKind;
 use super::tool_lookup::{ToolLookup, ToolUse};
-use super::view::{Target, View};
+use super::view::{ToolTarget, View};
 
 impl HubBackend {
     /// Runs `run_script` or a script of a skill, once the servers have been listed: a script calls tools that it has not
     /// searched for.
     pub(super) fn run_script<'a>(
         &'a self,
-        target: &'a Target,
+        target: &'a ToolTarget,
         prepared: PreparedCall,
     ) -> BoxFuture<'a, Result<RawJson, RpcError>> {
         let (caller, origin) = (prepared.call.caller.clone(), prepared.script.origin());
@@ -46,9 +46,9 @@ impl HubBackend {
     fn run_inner_script<'a>(
         &'a self,
         view: &'a View,
-        target: &'a Target,
+        target: &'a ToolTarget,
         prepared: PreparedCall,
-    ) -> BoxFuture<'a, Result<Outcome, Refusal>> {
+    ) -> BoxFuture<'a, Result<Outcome, CallRefusal>> {
         let (caller, origin) = (prepared.call.caller.clone(), prepared.script.origin());
         Box::pin(async move {
             run_with_nested(
@@ -115,10 +115,12 @@ fn for_scripts(error: ToolError) -> ToolError {
 }
 
 /// The error of a call that was not run, or that a server refused.
-fn refused(refusal: Refusal) -> ToolError {
+fn refused(refusal: CallRefusal) -> ToolError {
     let text = match refusal {
-        Refusal::ToolError(answer) => ToolOutput::from_raw(answer).map(|output| output.texts().0.join("\n")),
-        Refusal::Rpc(error) => Some(error.message),
+        CallRefusal::ToolError(answer) => {
+            ToolOutput::from_raw(answer).map(|output| output.texts().0.join("\n"))
+        }
+        CallRefusal::Rpc(error) => Some(error.message),
     };
     ToolError::failed(LocalizedText::from(text.unwrap_or_default()))
 }

@@ -12,10 +12,10 @@ use super::principal_task::MAX_TASKS;
 /// The name of a principal; `None` if there is only one.
 type Principal = Option<Arc<str>>;
 /// A task: its server, the principal of the server instance if each principal has its own instance, and the task id.
-type Key = (ServerId, Option<Principal>, Arc<str>);
+type TaskKey = (ServerId, Option<Principal>, Arc<str>);
 
 #[derive(Debug)]
-struct Owner {
+struct TaskOwner {
     server: Arc<Server>,
     /// The restart count of the server when it issued the id.
     restarts: u32,
@@ -26,9 +26,9 @@ struct Owner {
 /// The tasks that clients of this process have created.
 #[derive(Debug, Default)]
 pub(super) struct TaskTable {
-    owners: HashMap<Key, Owner>,
+    owners: HashMap<TaskKey, TaskOwner>,
     /// The tasks of each principal, oldest first.
-    of: HashMap<Principal, VecDeque<Key>>,
+    of: HashMap<Principal, VecDeque<TaskKey>>,
 }
 
 impl TaskTable {
@@ -44,11 +44,11 @@ impl TaskTable {
         task_keys.filter_map(|key| Some((self.owned(key, principal)?, Arc::clone(&key.2)))).collect()
     }
 
-    fn of(&self, principal: Option<&str>) -> impl DoubleEndedIterator<Item = &Key> {
+    fn of(&self, principal: Option<&str>) -> impl DoubleEndedIterator<Item = &TaskKey> {
         self.of.get(&principal.map(Arc::from)).into_iter().flatten()
     }
 
-    fn owned(&self, key: &Key, principal: Option<&str>) -> Option<Arc<Server>> {
+    fn owned(&self, key: &TaskKey, principal: Option<&str>) -> Option<Arc<Server>> {
         let owner = self.owners.get(key)?;
         let same = owner.principal.as_ref().is_some_and(|owner| owner.as_deref() == principal);
         same.then(|| Arc::clone(&owner.server))
@@ -71,7 +71,7 @@ impl TaskTable {
                 return;
             }
         }
-        self.owners.insert(key.clone(), Owner { server, restarts, principal: Some(principal.clone()) });
+        self.owners.insert(key.clone(), TaskOwner { server, restarts, principal: Some(principal.clone()) });
         let principal_tasks = self.of.entry(principal.clone()).or_default();
         principal_tasks.push_back(key);
         if principal_tasks.len() > MAX_TASKS

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::view::{Target, View};
+use super::view::{ToolTarget, View};
 use crate::audit_trail::CALL;
 
 /// What a principal does with the tool that it names.
@@ -50,7 +50,7 @@ impl<'a> ToolLookup<'a> {
     }
 
     /// The tool that the name means in a view.
-    pub(super) fn find_in<'v>(&self, view: &'v View) -> Option<Cow<'v, Target>> {
+    pub(super) fn find_in<'v>(&self, view: &'v View) -> Option<Cow<'v, ToolTarget>> {
         match self.source.trim() {
             "" | "auto" => view.target(self.name).map(Cow::Borrowed),
             source => view.target_at(self.name, source).map(Cow::Owned),

@@ -16,14 +16,14 @@ use super::overrides::{ToolId, id_of};
 use super::profile_access::ProfileAccess;
 use super::script_tool_lists::ScriptToolLists;
 use super::target_kind::TargetKind;
-use crate::settings::{Expose, Override, ProfileSettings};
+use crate::settings::{Expose, ProfileSettings, ToolOverride};
 
 /// With more tools than this, `auto` enables search.
 const SEARCH_THRESHOLD: usize = 100;
 
 /// How many principals the gateway distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Principals {
+pub(super) enum PrincipalCount {
     /// All data belongs to one principal.
     One,
     /// A principal must not see the data of another.
@@ -32,7 +32,7 @@ pub(super) enum Principals {
 
 /// The tool behind an offered name.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct ToolTarget {
     pub(super) kind: TargetKind,
     /// Its name in the catalog.
     pub(super) tool: ToolName,
@@ -48,11 +48,11 @@ pub(super) struct Target {
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) list: Arc<ToolList>,
-    pub(super) targets: FastMap<String, Target>,
+    pub(super) targets: FastMap<String, ToolTarget>,
     /// The offered name of each tool.
     names: HashMap<ToolId, String>,
     /// Further names that calls may use.
-    aliases: HashMap<String, Target>,
+    aliases: HashMap<String, ToolTarget>,
     /// The catalog that it was built from.
     catalog: Arc<Catalog>,
     /// The offered tools with their offered texts and schemas.
@@ -66,7 +66,7 @@ pub(super) struct ViewOptions<'a> {
     pub(super) profile: &'a ProfileSettings,
     /// What the principal may see.
     pub(super) access: &'a ProfileAccess,
-    pub(super) principals: Principals,
+    pub(super) principals: PrincipalCount,
 }
 
 impl ViewOptions<'_> {
@@ -82,7 +82,7 @@ impl ViewOptions<'_> {
         };
         is_visible
             && entry.tool.approval != ApprovalStatus::Quarantined
-            && (!is_owner_tool(&entry.tool) || self.principals == Principals::One)
+            && (!is_owner_tool(&entry.tool) || self.principals == PrincipalCount::One)
     }
 }
 
@@ -119,15 +119,16 @@ impl View {
         visible.retain(|VisibleTool { tool, entries }| {
             !tool.is_mode_only || entries.iter().any(|entry| is_mode_tool_name(entry.tool.name().as_str()))
         });
-        let targets: Vec<(&str, Target)> = visible
+        let targets: Vec<(&str, ToolTarget)> = visible
             .iter()
             .filter_map(|visible| Some((visible.tool.name.as_str(), target_of(visible, options)?)))
             .collect();
-        let is_mode_tool = |target: &Target| target.is_native() && is_mode_tool_name(target.tool.as_str());
+        let is_mode_tool =
+            |target: &ToolTarget| target.is_native() && is_mode_tool_name(target.tool.as_str());
         // If a tool of the mode is missing, all tools are listed.
         let present = targets.iter().filter(|(_, target)| is_mode_tool(target)).count();
         let is_reduced = mode.is_some() && present == mode_tools.len();
-        let listed = |name: &str, target: &Target| {
+        let listed = |name: &str, target: &ToolTarget| {
             !is_reduced
                 || is_mode_tool(target)
                 || target.activates()
@@ -136,7 +137,7 @@ impl View {
         let list = ToolList::new(
             targets.iter().map(|(name, target)| (*name, &target.definition, listed(name, target))),
         );
-        let targets: FastMap<String, Target> =
+        let targets: FastMap<String, ToolTarget> =
             targets.into_iter().map(|(name, target)| (name.to_owned(), target)).collect();
         let mut offered = HashMap::new();
         for VisibleTool { tool, entries } in visible {
@@ -146,7 +147,7 @@ impl View {
         }
         let alias = |(name, (source, offered)): (&String, &(Source, String))| {
             let target = targets.get(offered).filter(|target| target.sources.contains(source))?;
-            Some((name.clone(), Target { sources: Arc::from([source.clone()]), ..target.clone() }))
+            Some((name.clone(), ToolTarget { sources: Arc::from([source.clone()]), ..target.clone() }))
         };
         Self {
             list: Arc::new(list),
@@ -185,16 +186,16 @@ impl View {
     }
 
     /// The target of a tool, at its source only.
-    pub(super) fn target_of(&self, tool: &Tool) -> Option<Target> {
+    pub(super) fn target_of(&self, tool: &Tool) -> Option<ToolTarget> {
         let target = self.targets.get(self.name_of(tool)?)?;
-        Some(Target { sources: Arc::from([tool.source.clone()]), ..target.clone() })
+        Some(ToolTarget { sources: Arc::from([tool.source.clone()]), ..target.clone() })
     }
 
     /// The tool with that offered name, or else with that catalog name, at one source.
-    pub(super) fn target_at(&self, name: &str, source: &str) -> Option<Target> {
-        let at_source = |target: &Target| {
+    pub(super) fn target_at(&self, name: &str, source: &str) -> Option<ToolTarget> {
+        let at_source = |target: &ToolTarget| {
             let at = target.sources.iter().find(|at| at.to_string() == source)?;
-            Some(Target { sources: Arc::from([at.clone()]), ..target.clone() })
+            Some(ToolTarget { sources: Arc::from([at.clone()]), ..target.clone() })
         };
         if let Some(target) = self.target(name).and_then(at_source) {
             return Some(target);
@@ -221,7 +222,7 @@ impl View {
     }
 
     /// Resolves a name in a call.
-    pub(super) fn target(&self, name: &str) -> Option<&Target> {
+    pub(super) fn target(&self, name: &str) -> Option<&ToolTarget> {
         self.targets.get(name).or_else(|| self.aliases.get(name))
     }
 
@@ -231,7 +232,7 @@ impl View {
     }
 }
 
-impl Target {
+impl ToolTarget {
     /// Whether a native tool serves it.
     pub(super) fn is_native(&self) -> bool {
         *self.sources == [Source::Native]
@@ -259,7 +260,7 @@ impl Target {
 }
 
 /// The target of a visible tool; `None` if it cannot be offered.
-fn target_of(visible: &VisibleTool<'_>, options: &ViewOptions<'_>) -> Option<Target> {
+fn target_of(visible: &VisibleTool<'_>, options: &ViewOptions<'_>) -> Option<ToolTarget> {
     let VisibleTool { tool, entries } = visible;
     let first = entries.first()?;
     let overridden = tool.overridden(options.profile);
@@ -270,7 +271,7 @@ fn target_of(visible: &VisibleTool<'_>, options: &ViewOptions<'_>) -> Option<Tar
             .iter()
             .fold(RawObject::default(), |all, (key, value)| all.with(key.clone(), value.clone()))
     });
-    Some(Target {
+    Some(ToolTarget {
         // A call of a group may reach any of its tools, and a script among them needs the tools of its caller.
         kind: entries
             .iter()
@@ -295,7 +296,7 @@ fn skills_offered(tool: &Tool, options: &ViewOptions<'_>) -> Option<RawJson> {
 fn offered(
     entry: &CatalogEntry,
     name: &str,
-    overridden: Option<&Override>,
+    overridden: Option<&ToolOverride>,
     options: &ViewOptions<'_>,
 ) -> Option<RawJson> {
     let (tool, profile) = (&entry.tool, options.profile);
@@ -346,7 +347,7 @@ fn offered(
 }
 
 /// Removes the arguments fixed by the owner from a schema.
-fn without(schema: &RawJson, overridden: &Override) -> RawJson {
+fn without(schema: &RawJson, overridden: &ToolOverride) -> RawJson {
     let mut schema = schema.object().unwrap_or_default();
     if let Some(mut properties) = schema.get("properties").and_then(RawJson::object) {
         overridden.arguments.keys().for_each(|key| properties.remove(key));

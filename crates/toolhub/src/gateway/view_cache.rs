@@ -15,7 +15,7 @@ use toolhub_server::Authenticator as _;
 use super::assigned_names::{NameInputs, ToolNames};
 use super::profile_access::ProfileAccess;
 use super::thread_time::cpu_time;
-use super::view::{Principals, View, ViewOptions};
+use super::view::{PrincipalCount, View, ViewOptions};
 use crate::access_control::AccessControl;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
@@ -233,8 +233,12 @@ impl ViewCache {
     }
 
     /// How many principals the gateway distinguishes.
-    pub(super) fn principals(&self) -> Principals {
-        if self.inputs.access.has_several_principals() { Principals::Several } else { Principals::One }
+    pub(super) fn principals(&self) -> PrincipalCount {
+        if self.inputs.access.has_several_principals() {
+            PrincipalCount::Several
+        } else {
+            PrincipalCount::One
+        }
     }
 
     /// The servers of this profile that were never listed, or not with their current configuration.

@@ -8,9 +8,9 @@ use toolhub_core::lang::LocalizedText;
 
 /// An address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bind(pub SocketAddr);
+pub struct BindAddress(pub SocketAddr);
 
-impl FromStr for Bind {
+impl FromStr for BindAddress {
     type Err = LocalizedText;
 
     fn from_str(text: &str) -> Result<Self, LocalizedText> {
@@ -28,7 +28,7 @@ impl FromStr for Bind {
     }
 }
 
-impl<'de> Deserialize<'de> for Bind {
+impl<'de> Deserialize<'de> for BindAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn parses_bind_addresses() {
         let check = |text: &str, expect: Option<&str>| {
-            let found = text.parse::<Bind>().ok().map(|bind| bind.0.to_string());
+            let found = text.parse::<BindAddress>().ok().map(|bind| bind.0.to_string());
             assert_eq!(found.as_deref(), expect, "{text}");
         };
         check("127.0.0.1:7460", Some("127.0.0.1:7460"));

@@ -33,13 +33,13 @@ pub use audit::AuditSettings;
 pub use auth::{
     AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, RevokedKey, TokenSettings, parse_time,
 };
-pub use bind::Bind;
+pub use bind::BindAddress;
 pub use cluster::{ClusterSettings, ScriptLocation, WorkerSettings};
 pub use edit::{MaskedConfig, check_config};
 pub use llm::LlmSettings;
 pub use openai::OpenAiSettings;
 pub use paths::{Paths, PathsError};
-pub use profiles::{DEFAULT_PROFILE, Expose, Override, ProfileSettings};
+pub use profiles::{DEFAULT_PROFILE, Expose, ProfileSettings, ToolOverride};
 pub use restart_sections::RestartSections;
 pub use sandbox::{ProtectionName, SandboxSetting};
 pub use schema::schema;
@@ -48,13 +48,14 @@ pub use search::SearchSettings;
 pub use serve::{DEFAULT_BIND, ServeSettings};
 pub use server_entry::ServerEntryEditor;
 pub use servers::{folder_note, load_servers};
-pub use size::Size;
+pub use size::ByteSize;
 pub use skills::SkillSettings;
 pub use span::DurationSetting;
 pub use store::{DetailName, DurabilityName, StoreSettings};
 pub use telemetry::TelemetrySettings;
 pub use toml::{
-    ApprovalSettings, Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName,
+    ApprovalSettings, LimitSettings, NativeSettings, ResultLimits, RoutingSettings, ServerExtras, Settings,
+    StrategyName,
 };
 pub use toolhub_client_config::ConfigError;
 pub use web_search::WebSearchSettings;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::size::Size;
+use super::size::ByteSize;
 use super::span::DurationSetting;
 
 /// How long responses are stored.
@@ -24,7 +24,7 @@ pub struct OpenAiSettings {
     /// How long responses are stored.
     pub keep: Option<DurationSetting>,
     /// The maximum size of all stored responses.
-    pub max_size: Option<Size>,
+    pub max_size: Option<ByteSize>,
 }
 
 impl OpenAiSettings {

@@ -9,7 +9,7 @@ use toolhub_client_config::ConfigError;
 use toolhub_core::lang::LocalizedText;
 
 use super::Settings;
-use crate::trust::{RunTrust, Search, Workspace};
+use crate::trust::{RunTrust, Workspace, WorkspaceSearch};
 
 /// The locations of the files.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ impl Paths {
             None => None,
         };
         let named_servers = named.as_ref().map(|file| file.with_file_name("mcp.json"));
-        let search = Search {
+        let search = WorkspaceSearch {
             here: Path::new("."),
             home_dir: home_dir.as_deref(),
             user_config: user_config_dir.as_deref(),

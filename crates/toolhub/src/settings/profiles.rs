@@ -32,7 +32,7 @@ pub struct ProfileSettings {
     /// Whether definitions are offered unchanged, though some clients then reject the whole list.
     pub lossless: bool,
     /// Replaced texts and fixed arguments of tools.
-    pub overrides: BTreeMap<String, Override>,
+    pub overrides: BTreeMap<String, ToolOverride>,
 }
 
 /// How tools are offered to clients.
@@ -53,7 +53,7 @@ pub enum Expose {
 /// Replaced texts and fixed arguments of a tool.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Override {
+pub struct ToolOverride {
     /// Another name.
     pub name: Option<String>,
     /// Another title.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toolhub_script::ScriptLimits;
 
-use super::size::Size;
+use super::size::ByteSize;
 use super::span::DurationSetting;
 
 /// `[script]`
@@ -17,13 +17,13 @@ pub struct ScriptSettings {
     /// The time of a script, including its calls.
     pub time: Option<DurationSetting>,
     /// Memory for the values of a script.
-    pub memory: Option<Size>,
+    pub memory: Option<ByteSize>,
     /// The maximum number of calls.
     pub calls: Option<u32>,
     /// The maximum number of calls at the same time.
     pub concurrent_calls: Option<usize>,
     /// The maximum size of value and log.
-    pub output: Option<Size>,
+    pub output: Option<ByteSize>,
     /// The maximum number of scripts at the same time.
     pub max_running: Option<usize>,
     /// The number of processes that wait for a script.
@@ -44,7 +44,7 @@ impl ScriptSettings {
     /// The limits of a script.
     pub fn limits(&self) -> ScriptLimits {
         let defaults = ScriptLimits::default();
-        let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
+        let bytes = |size: ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
         ScriptLimits {
             cpu: self.cpu.map_or(defaults.cpu, |span| span.0),
             wall: self.time.map_or(defaults.wall, |span| span.0),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toolhub_core::lang::LocalizedText;
 use toolhub_server::{Authenticator, BudgetLimits, LogDestination, ServeOptions, ServerAccess};
 
-use super::bind::Bind;
+use super::bind::BindAddress;
 use super::span::DurationSetting;
 
 /// The default address of the gateway.
@@ -21,7 +21,7 @@ pub const DEFAULT_BIND: SocketAddr =
 #[serde(default)]
 pub struct ServeSettings {
     /// The listening address.
-    pub bind: Option<Bind>,
+    pub bind: Option<BindAddress>,
     /// Accepted host names, besides those of this machine.
     pub hosts: Vec<String>,
     /// Accepted origins of web pages, besides those of this machine.
@@ -137,12 +137,12 @@ impl ServeSettings {
     }
 
     /// The listening address.
-    pub fn address(&self, bind: Option<Bind>) -> SocketAddr {
+    pub fn address(&self, bind: Option<BindAddress>) -> SocketAddr {
         bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0)
     }
 
     /// The options of the HTTP server, whose tokens are verified by `authenticator`.
-    pub fn options(&self, authenticator: Arc<dyn Authenticator>, bind: Option<Bind>) -> ServeOptions {
+    pub fn options(&self, authenticator: Arc<dyn Authenticator>, bind: Option<BindAddress>) -> ServeOptions {
         let defaults = ServeOptions::at(self.address(bind));
         let access = ServerAccess {
             hosts: self.hosts.clone(),

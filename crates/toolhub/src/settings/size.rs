@@ -6,9 +6,9 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// A size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -34,21 +34,21 @@ impl FromStr for Size {
     }
 }
 
-impl<'de> Deserialize<'de> for Size {
+impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct AnySize;
         impl Visitor<'_> for AnySize {
-            type Value = Size;
+            type Value = ByteSize;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a size such as \"4GiB\"")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<ByteSize, E> {
                 text.parse().map_err(E::custom)
             }
 
-            fn visit_i64<E: Error>(self, bytes: i64) -> Result<Size, E> {
+            fn visit_i64<E: Error>(self, bytes: i64) -> Result<ByteSize, E> {
                 bytes.to_string().parse().map_err(E::custom)
             }
         }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn parses_sizes_with_units() {
         let check = |text: &str, bytes: Option<u64>| {
-            assert_eq!(text.parse::<Size>().ok().map(|size| size.0), bytes, "{text}");
+            assert_eq!(text.parse::<ByteSize>().ok().map(|size| size.0), bytes, "{text}");
         };
         check("1", Some(1));
         check("500MB", Some(500_000_000));

@@ -5,7 +5,7 @@ use toolhub_client_config::expand;
 use toolhub_store::{Detail, Durability, OpenError, Retention, StoreLocation, StoreOptions};
 
 use super::paths::Paths;
-use super::size::Size;
+use super::size::ByteSize;
 use super::span::DurationSetting;
 
 /// `[store]`
@@ -25,7 +25,7 @@ pub struct StoreSettings {
     /// The maximum total size of full results in bytes.
     pub result_bytes: Option<u64>,
     /// The maximum size of the database; the oldest results are deleted first, then the oldest calls.
-    pub max_size: Option<Size>,
+    pub max_size: Option<ByteSize>,
     /// Which calls are stored with details.
     pub detail: Option<DetailName>,
 }

@@ -55,9 +55,9 @@ pub struct Settings {
     /// The language model.
     pub llm: Option<LlmSettings>,
     /// The order of sources.
-    pub routing: Routing,
+    pub routing: RoutingSettings,
     /// Timeouts and size limits.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// The native tools.
     pub native: NativeSettings,
     /// The search for tools.
@@ -93,7 +93,7 @@ pub struct Settings {
 /// `[routing]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
-pub struct Routing {
+pub struct RoutingSettings {
     /// The kinds of sources in routing order; omitted ones are not used.
     pub order: Vec<SourceKind>,
     /// The number of candidates that run concurrently at first.
@@ -126,7 +126,7 @@ impl From<StrategyName> for Strategy {
     }
 }
 
-impl Routing {
+impl RoutingSettings {
     /// The routing policy.
     pub fn policy(&self, servers: Vec<ServerId>) -> RoutingPolicy {
         let mut policy = RoutingPolicy {
@@ -141,7 +141,7 @@ impl Routing {
     }
 }
 
-impl Default for Routing {
+impl Default for RoutingSettings {
     fn default() -> Self {
         let defaults = RoutingPolicy::default();
         Self {
@@ -156,7 +156,7 @@ impl Default for Routing {
 /// `[limits]`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Limits {
+pub struct LimitSettings {
     /// Timeout of a call.
     pub call: Option<DurationSetting>,
     /// The maximum timeout of a call that is extended by progress.
@@ -169,7 +169,7 @@ pub struct Limits {
     pub result: ResultLimits,
 }
 
-impl Limits {
+impl LimitSettings {
     /// The number of servers that are started concurrently for listings; by default the number of cores.
     pub fn starts(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(2, NonZeroUsize::get);

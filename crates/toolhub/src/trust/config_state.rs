@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::files::{self, FileState};
-use super::scan::{Part, Scan};
+use super::scan::{FolderScan, WorkspacePart};
 
 /// The config files of the current folder when it was scanned.
 #[derive(Debug, Clone)]
@@ -18,8 +18,8 @@ pub(super) struct ConfigState {
 }
 
 impl ConfigState {
-    pub(super) fn of(scan: &Scan, is_run_trusted: bool) -> Self {
-        let configs = scan.parts.iter().filter(|((part, _), _)| *part == Part::Config);
+    pub(super) fn of(scan: &FolderScan, is_run_trusted: bool) -> Self {
+        let configs = scan.parts.iter().filter(|((part, _), _)| *part == WorkspacePart::Config);
         let files: BTreeMap<PathBuf, FileState> =
             configs.map(|((_, file), state)| (file.clone(), state.clone())).collect();
         Self { folder: scan.location.folder.clone(), digest: files::digest_of(&files), files, is_run_trusted }

@@ -25,11 +25,11 @@ use toolhub_core::{Consent, ServerId};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_skills::Origin;
 
-pub use launch_form::Scope;
-pub use record::changes::{Change, ChangeKind};
+pub use launch_form::LaunchScope;
+pub use record::changes::{ChangeKind, FileChange};
 pub use record::own_edits::OwnEdit;
 pub use record::trust_list::{TrustList, TrustRecord};
-pub use review::{Address, Program, Review, ReviewedSkill};
+pub use review::{FolderReview, ReviewedAddress, ReviewedProgram, ReviewedSkill};
 pub use run_trust::RunTrust;
 pub(crate) use scan::AGENT_SKILLS;
 pub(crate) use user_servers::entry::Restriction;
@@ -40,7 +40,7 @@ use location::{FolderLocation, holds, project};
 use record::changes;
 use record::consent_binding::{ConsentBinding, Launch, same};
 use review::folder_review;
-use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan};
+use scan::{CONFIG, FolderScan, SERVERS, SHARED_SERVERS, ScanDepth};
 use user_servers::binding::{self, UserServerBinding, UserServerLaunch};
 use user_servers::entry::UserServerEntry;
 use user_servers::steering;
@@ -72,13 +72,13 @@ impl TrustStatus {
 /// A folder with settings, servers or skills.
 #[derive(Debug, Clone)]
 struct Folder {
-    scan: Arc<Scan>,
+    scan: Arc<FolderScan>,
     digest: String,
     status: TrustStatus,
     /// Whether it is the current folder; of parent folders only the skills are used.
     is_here: bool,
     /// The changes since the folder was trusted.
-    changes: Vec<Change>,
+    changes: Vec<FileChange>,
     /// What the owner's own servers load from it. Only for a review, so that what is recorded is what was shown.
     user_servers: Arc<OnceLock<Vec<UserServerLaunch>>>,
 }
@@ -115,7 +115,7 @@ pub struct Workspace {
 }
 
 /// The folders to search for a workspace.
-pub(crate) struct Search<'a> {
+pub(crate) struct WorkspaceSearch<'a> {
     /// The current folder.
     pub(crate) here: &'a Path,
     /// The user's home.
@@ -130,7 +130,7 @@ pub(crate) struct Search<'a> {
 
 impl Workspace {
     /// Scans the current folder and decides which parts of it are used.
-    pub(crate) fn find(search: &Search<'_>, run: &RunTrust) -> Self {
+    pub(crate) fn find(search: &WorkspaceSearch<'_>, run: &RunTrust) -> Self {
         let Ok(here) = search.here.canonicalize() else { return Self::default() };
         let real = |path: Option<&Path>| path.and_then(|path| path.canonicalize().ok());
         let (home_dir, user_config) = (real(search.home_dir), real(search.user_config));
@@ -156,13 +156,13 @@ impl Workspace {
             // not apply to those.
             let may_be_foreign = (!is_here && !run.names(&folder)) || files::is_open_to_all(&folder);
             let depth = match (run.review || known.is_some(), by_run) {
-                (true, false) => Depth::Full,
-                (_, true) if may_be_foreign => Depth::Full,
-                (_, true) => Depth::Config,
-                (false, false) => Depth::Names,
+                (true, false) => ScanDepth::Full,
+                (_, true) if may_be_foreign => ScanDepth::Full,
+                (_, true) => ScanDepth::Config,
+                (false, false) => ScanDepth::Names,
             };
-            let foreign = |scan: &Scan| may_be_foreign && scan.foreign_owner().is_some();
-            let scan = Scan::of(FolderLocation { folder, project: top.clone(), is_home }, depth);
+            let foreign = |scan: &FolderScan| may_be_foreign && scan.foreign_owner().is_some();
+            let scan = FolderScan::of(FolderLocation { folder, project: top.clone(), is_home }, depth);
             let digest = scan.digest();
             let status = decide(&scan, &digest, known, by_run && !foreign(&scan));
             is_trusted_permanently |= is_here && status == TrustStatus::Trusted;
@@ -386,7 +386,7 @@ impl Workspace {
     }
 
     /// The contents of each folder, for review by its owner.
-    pub fn reviews(&self) -> Vec<Review> {
+    pub fn reviews(&self) -> Vec<FolderReview> {
         let list = TrustList::read(&self.data);
         let are_user_servers_current = |folder: &Folder| {
             let record = known(&list, &folder.scan.location.folder);
@@ -397,7 +397,7 @@ impl Workspace {
             };
             record.is_none_or(is_known)
         };
-        let review = |folder: &Folder| Review {
+        let review = |folder: &Folder| FolderReview {
             are_user_servers_current: are_user_servers_current(folder),
             changes: folder.changes.clone(),
             is_here: folder.is_here,
@@ -490,18 +490,18 @@ impl Workspace {
         };
         let folder_path = &folder.scan.location.folder;
         let edited: Vec<PathBuf> = edited.iter().map(|file| folder_path.join(file)).collect();
-        let now = Scan::of(folder.scan.location.clone(), Depth::Full);
+        let now = FolderScan::of(folder.scan.location.clone(), ScanDepth::Full);
         // Files that appeared meanwhile were not reviewed.
-        let is_new = |key: &(scan::Part, PathBuf)| {
+        let is_new = |key: &(scan::WorkspacePart, PathBuf)| {
             !folder.scan.parts.contains_key(key) && !edited.iter().any(|edited| key.1.starts_with(edited))
         };
         let same = now.problems.is_empty()
-            && !now.parts.keys().any(|key| key.0 != scan::Part::Launched && is_new(key))
+            && !now.parts.keys().any(|key| key.0 != scan::WorkspacePart::Launched && is_new(key))
             && folder.scan.parts.iter().all(|((part, path), state)| {
                 edited.iter().any(|edited| path.starts_with(edited))
                 || now.parts.get(&(*part, path.clone())) == Some(state)
                 // An entry that was removed no longer names its files.
-                || (*part == scan::Part::Launched && !now.parts.contains_key(&(*part, path.clone())))
+                || (*part == scan::WorkspacePart::Launched && !now.parts.contains_key(&(*part, path.clone())))
             });
         let Some(path) = folder_path.to_str().filter(|_| same) else { return Ok(()) };
         let digest = now.digest();
@@ -517,7 +517,7 @@ impl Workspace {
     }
 }
 
-fn record(scan: &Scan, digest: &str) -> TrustRecord {
+fn record(scan: &FolderScan, digest: &str) -> TrustRecord {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     TrustRecord {
         sha256: digest.to_owned(),
@@ -539,7 +539,7 @@ impl TrustList {
             project: top,
             is_home: home_dir.as_deref() == Some(path),
         };
-        let scan = Scan::of(location, Depth::Full);
+        let scan = FolderScan::of(location, ScanDepth::Full);
         decide(&scan, &scan.digest(), self.folders.get(folder), false) == TrustStatus::Trusted
     }
 
@@ -549,7 +549,7 @@ impl TrustList {
         location: &FolderLocation,
         spec: &StdioSpec,
     ) -> Option<BTreeMap<PathBuf, FileState>> {
-        let scan = Scan::of(location.clone(), Depth::Full);
+        let scan = FolderScan::of(location.clone(), ScanDepth::Full);
         let status = decide(&scan, &scan.digest(), known(self, &location.folder), false);
         let launches = Some(scan.launches).filter(|_| status == TrustStatus::Trusted)?;
         launches.into_iter().find(|known| same(&known.spec, spec)).map(|known| known.loaded.files)
@@ -561,7 +561,7 @@ fn known<'a>(list: &'a TrustList, folder: &Path) -> Option<&'a TrustRecord> {
 }
 
 /// Decides whether a scanned folder is trusted.
-fn decide(scan: &Scan, digest: &str, known: Option<&TrustRecord>, by_run: bool) -> TrustStatus {
+fn decide(scan: &FolderScan, digest: &str, known: Option<&TrustRecord>, by_run: bool) -> TrustStatus {
     if let Some(problem) = scan.problems.first() {
         return TrustStatus::Unreadable(problem.clone());
     }

@@ -32,7 +32,7 @@ const IGNORED: [&str; 2] = [".git", "__pycache__"];
 
 /// Which part of a workspace a file belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum WorkspacePart {
     Config,
     Skill,
     Launched,
@@ -40,7 +40,7 @@ pub(crate) enum Part {
 
 /// How much of a folder is scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum ScanDepth {
     /// The names of files. No file is opened: links may lead anywhere.
     Names,
     /// Also the config files, and the files that servers name.
@@ -58,14 +58,14 @@ pub(crate) struct ScannedLaunch {
 
 /// The contents of a folder.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct FolderScan {
     pub(crate) location: FolderLocation,
     /// The folder's owner.
     pub(crate) owner: Option<u32>,
     /// The bytes of its config files, by name.
     pub(crate) configs: BTreeMap<&'static str, Vec<u8>>,
     /// Every file that trust is bound to.
-    pub(crate) parts: BTreeMap<(Part, PathBuf), FileState>,
+    pub(crate) parts: BTreeMap<(WorkspacePart, PathBuf), FileState>,
     /// The files that each entry loads.
     pub(crate) launches: Vec<ScannedLaunch>,
     /// Non-empty folders of skills, by their path in the project.
@@ -74,14 +74,14 @@ pub(crate) struct Scan {
     pub(crate) problems: Vec<LocalizedText>,
 }
 
-impl Scan {
+impl FolderScan {
     /// A path relative to the folder.
     pub(super) fn relative(&self, path: &Path) -> PathBuf {
         path.strip_prefix(&self.location.folder).unwrap_or(path).to_owned()
     }
 
     /// Scans a folder.
-    pub(crate) fn of(location: FolderLocation, depth: Depth) -> Self {
+    pub(crate) fn of(location: FolderLocation, depth: ScanDepth) -> Self {
         let owner = std::fs::metadata(&location.folder).ok().and_then(|found| files::owner_of(&found));
         let mut scan = Self {
             location,
@@ -99,7 +99,7 @@ impl Scan {
         scan.config(SHARED_SERVERS, depth);
         let settings = scan.settings();
         scan.skills(settings.as_ref(), depth);
-        if depth != Depth::Names {
+        if depth != ScanDepth::Names {
             scan.launched(settings.as_ref());
         }
         scan
@@ -172,9 +172,9 @@ impl Scan {
         hex::encode(&all.finalize())
     }
 
-    fn config(&mut self, name: &'static str, depth: Depth) {
+    fn config(&mut self, name: &'static str, depth: ScanDepth) {
         let file = self.location.folder.join(name);
-        if depth == Depth::Names {
+        if depth == ScanDepth::Names {
             if file.exists() {
                 self.configs.insert(name, Vec::new());
             }
@@ -183,7 +183,7 @@ impl Scan {
         match files::read(&file) {
             Ok(Some((bytes, state))) => {
                 self.configs.insert(name, bytes);
-                self.parts.insert((Part::Config, file), state);
+                self.parts.insert((WorkspacePart::Config, file), state);
             }
             Ok(None) => {}
             Err(problem) => self.problems.push(problem),
@@ -191,7 +191,7 @@ impl Scan {
     }
 
     /// Adds every file below the skill folders. Links are followed, as they are when skills are read.
-    fn skills(&mut self, settings: Option<&Settings>, depth: Depth) {
+    fn skills(&mut self, settings: Option<&Settings>, depth: ScanDepth) {
         let folder = self.location.folder.clone();
         let mut roots: Vec<PathBuf> = Vec::new();
         if !self.location.is_home {
@@ -207,7 +207,7 @@ impl Scan {
         }
         let (mut seen, mut bytes) = (BTreeSet::new(), 0);
         for root in roots {
-            if depth != Depth::Full {
+            if depth != ScanDepth::Full {
                 if std::fs::read_dir(&root).is_ok_and(|mut entries| entries.next().is_some()) {
                     self.skill_folders.push(root);
                 }
@@ -251,7 +251,7 @@ impl Scan {
                     if *bytes <= MAX_SKILL_BYTES
                         && let Some(state) = files::hash(&path)?
                     {
-                        self.parts.insert((Part::Skill, path), state);
+                        self.parts.insert((WorkspacePart::Skill, path), state);
                     }
                 }
                 let many = seen.len() + waiting.len() + self.parts.len() > MAX_SKILL_FILES;
@@ -280,8 +280,9 @@ impl Scan {
             match site.launch_files(&spec) {
                 Ok(loaded) => {
                     let files = loaded.files.iter();
-                    self.parts
-                        .extend(files.map(|(file, state)| ((Part::Launched, file.clone()), state.clone())));
+                    self.parts.extend(
+                        files.map(|(file, state)| ((WorkspacePart::Launched, file.clone()), state.clone())),
+                    );
                     self.launches.push(ScannedLaunch { spec, loaded });
                 }
                 Err(problem) => self.problems.push(problem),

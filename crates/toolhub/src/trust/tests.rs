@@ -28,17 +28,23 @@ impl TestWorkspace {
         self.scan().digest()
     }
 
-    fn scan(&self) -> Scan {
-        Scan::of(
+    fn scan(&self) -> FolderScan {
+        FolderScan::of(
             FolderLocation { folder: self.root.clone(), project: self.root.clone(), is_home: false },
-            Depth::Full,
+            ScanDepth::Full,
         )
     }
 
     fn find(&self, run: &RunTrust) -> Workspace {
         let data = self.root.with_extension("data");
         Workspace::find(
-            &Search { here: &self.root, home_dir: None, user_config: None, named_servers: None, data: &data },
+            &WorkspaceSearch {
+                here: &self.root,
+                home_dir: None,
+                user_config: None,
+                named_servers: None,
+                data: &data,
+            },
             run,
         )
     }
@@ -123,7 +129,10 @@ fn own_server_of_a_named_config_is_checked_once_per_start() {
     let data = own.path().join("data");
     let find = |named_servers, run: &RunTrust| {
         let here = &workspace.root;
-        Workspace::find(&Search { here, home_dir: None, user_config: None, named_servers, data: &data }, run)
+        Workspace::find(
+            &WorkspaceSearch { here, home_dir: None, user_config: None, named_servers, data: &data },
+            run,
+        )
     };
     let review = RunTrust { review: true, ..RunTrust::default() };
     let spec = server("sh", &["./run.sh"], &[]);

@@ -22,7 +22,7 @@ use crate::trust::launch_form::assignments::{Assignment, assignments, path_of, s
 use crate::trust::launch_form::entry_text::{filled, plain, without_folder_variable};
 use crate::trust::launch_form::programs::{VERSION_FILES, is_known, name_of};
 use crate::trust::launch_form::words::{LaunchContext, MAX_WORD_BYTES};
-use crate::trust::launch_form::{Scope, is_narrow_first_line, scope_of};
+use crate::trust::launch_form::{LaunchScope, is_narrow_first_line, scope_of};
 use crate::trust::location::FolderLocation;
 
 /// The maximum number of words in an entry.
@@ -132,7 +132,7 @@ struct Candidate {
 pub(crate) struct LaunchFiles {
     /// The files, each with its current state.
     pub(crate) files: BTreeMap<PathBuf, FileState>,
-    pub(crate) scope: Scope,
+    pub(crate) scope: LaunchScope,
     /// The variables that the launch sets.
     pub(in crate::trust) assignments: Vec<Assignment>,
 }
@@ -249,16 +249,16 @@ impl LaunchSite {
             path: path.as_deref(),
             has_values: true,
         };
-        let mut scope = if complete { scope_of(spec, &context) } else { Scope::Project };
+        let mut scope = if complete { scope_of(spec, &context) } else { LaunchScope::Project };
         let are_narrow = || first_lines.lines.iter().all(|line| is_narrow_first_line(line, &context));
-        if scope == Scope::Named && !(first_lines.complete && are_narrow()) {
-            scope = Scope::Project;
+        if scope == LaunchScope::Named && !(first_lines.complete && are_narrow()) {
+            scope = LaunchScope::Project;
         }
         let outside = || bases.iter().filter(|base| !base.starts_with(&self.project)).cloned();
         let omitted = match scope {
-            Scope::Named => return Ok(LaunchFiles { files: found, scope, assignments: assigned }),
-            Scope::Tasks => Omitted::Installed,
-            Scope::Project => omitted,
+            LaunchScope::Named => return Ok(LaunchFiles { files: found, scope, assignments: assigned }),
+            LaunchScope::Tasks => Omitted::Installed,
+            LaunchScope::Project => omitted,
         };
         tree::add(outside().chain([self.project.clone()]), omitted, &mut found)?;
         Ok(LaunchFiles { files: found, scope, assignments: assigned })

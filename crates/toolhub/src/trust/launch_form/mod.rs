@@ -30,7 +30,7 @@ const VARIABLE: &str = "x";
 const VARIABLE_OF_MOUNT: &str = "./x";
 /// Which files a launch may load from the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum LaunchScope {
     /// Those that it names, and those that programs of its form are known to read.
     Named,
     /// All, as its program runs tasks of the project. Installed packages and build output are not bound, which its review says.
@@ -40,7 +40,7 @@ pub enum Scope {
 }
 
 /// The files that an entry may load from the project.
-pub(super) fn scope_of(spec: &StdioSpec, context: &LaunchContext<'_>) -> Scope {
+pub(super) fn scope_of(spec: &StdioSpec, context: &LaunchContext<'_>) -> LaunchScope {
     let texts = || [&spec.command].into_iter().chain(&spec.args);
     let words: Vec<String> = texts().map(|text| normalized(text, VARIABLE)).collect();
     let may_mount = texts().any(|text| text.contains("-v") || text.contains("--mount"));
@@ -51,16 +51,16 @@ pub(super) fn scope_of(spec: &StdioSpec, context: &LaunchContext<'_>) -> Scope {
     let variables =
         spec.env.iter().all(|(name, value)| is_plain_variable(name, &normalized(value, VARIABLE), context));
     if !fits(&words) || !fits(&expanded) || !variables || !context.has_plain_versions() {
-        return Scope::Project;
+        return LaunchScope::Project;
     }
     // The form may depend neither on which variables are set now nor on their values, except for the sources of mounts.
     let as_written = LaunchContext { has_values: false, ..*context };
     if is_narrow_launch(&words, &as_written) && is_narrow_launch(&expanded, context) {
-        return Scope::Named;
+        return LaunchScope::Named;
     }
     match runs_tasks(&words, context) && runs_tasks(&expanded, context) {
-        true => Scope::Tasks,
-        false => Scope::Project,
+        true => LaunchScope::Tasks,
+        false => LaunchScope::Project,
     }
 }
 

@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use super::*;
 
 fn check(command: &str, args: &[&str], env: &[(&str, &str)]) -> bool {
-    check_with(&["pkg/__init__.py"], command, args, env) == Scope::Named
+    check_with(&["pkg/__init__.py"], command, args, env) == LaunchScope::Named
 }
 
-fn check_with(files: &[&str], command: &str, args: &[&str], env: &[(&str, &str)]) -> Scope {
+fn check_with(files: &[&str], command: &str, args: &[&str], env: &[(&str, &str)]) -> LaunchScope {
     let folder = tempfile::tempdir().unwrap();
     for file in files {
         let (file, text) = file.split_once(':').unwrap_or((file, ""));
@@ -199,7 +199,7 @@ fn symlink_to_interpreter_counts_as_interpreter() {
     let plain = |args: &[&str]| {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let spec = StdioSpec { command: "./tool".to_owned(), args, ..StdioSpec::default() };
-        scope_of(&spec, &context) == Scope::Named
+        scope_of(&spec, &context) == LaunchScope::Named
     };
     assert!(plain(&["a.sh"]));
     assert!(!plain(&["-s"]));
@@ -225,7 +225,7 @@ fn symlink_to_interpreter_counts_as_interpreter() {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let (command, args) = words.split_first().unwrap();
         let spec = StdioSpec { command: command.clone(), args: args.to_vec(), ..StdioSpec::default() };
-        assert_eq!(scope_of(&spec, &context) == Scope::Named, is_accepted, "{words:?}");
+        assert_eq!(scope_of(&spec, &context) == LaunchScope::Named, is_accepted, "{words:?}");
     }
 }
 
@@ -273,7 +273,7 @@ fn task_runners_are_told_from_package_runners() {
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         let (command, args) = words.split_first().unwrap();
-        assert_eq!(check_with(&[], command, args, &[]) == Scope::Tasks, runs, "{words:?}");
+        assert_eq!(check_with(&[], command, args, &[]) == LaunchScope::Tasks, runs, "{words:?}");
     }
 }
 
@@ -311,7 +311,7 @@ fn settings_of_runners_bind_the_project() {
         (&[], ("node", &["/usr/lib/node_modules/gulp/bin/gulp.js"][..]), false),
     ] {
         assert_eq!(
-            check_with(files, command, args, &[]) == Scope::Named,
+            check_with(files, command, args, &[]) == LaunchScope::Named,
             is_narrow,
             "{files:?} {command} {args:?}"
         );

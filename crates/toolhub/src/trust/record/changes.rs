@@ -6,14 +6,14 @@ use sha2::{Digest as _, Sha256};
 use toolhub_core::hex;
 
 use super::trust_list::TrustRecord;
-use crate::trust::scan::Scan;
+use crate::trust::scan::FolderScan;
 
 /// Bytes of a file's digest that are stored.
 const SHORT: usize = 8;
 
 /// A changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct FileChange {
     /// The path relative to the folder.
     pub file: String,
     /// How it changed.
@@ -43,7 +43,7 @@ impl ChangeKind {
 }
 
 /// A short digest of each file, by its path relative to the folder.
-pub(in crate::trust) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
+pub(in crate::trust) fn files_of(scan: &FolderScan) -> BTreeMap<String, String> {
     let mut files: BTreeMap<String, Sha256> = BTreeMap::new();
     for ((part, path), state) in &scan.parts {
         let name = path.strip_prefix(&scan.location.folder).unwrap_or(path).display().to_string();
@@ -58,9 +58,9 @@ pub(in crate::trust) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
 }
 
 /// The files that changed since the folder was trusted.
-pub(in crate::trust) fn since(record: &TrustRecord, scan: &Scan) -> Vec<Change> {
+pub(in crate::trust) fn since(record: &TrustRecord, scan: &FolderScan) -> Vec<FileChange> {
     let (before, now) = (&record.files, files_of(scan));
-    let change = |file: &String, kind| Change { file: file.clone(), kind };
+    let change = |file: &String, kind| FileChange { file: file.clone(), kind };
     let differs = |(file, digest): (&String, &String)| match before.get(file) {
         None => Some(change(file, ChangeKind::Added)),
         Some(known) if known != digest => Some(change(file, ChangeKind::Modified)),

@@ -1,4 +1,4 @@
-//! Finds the effects that trusting a folder would have: reads its settings, servers and skills into a [`Review`].
+//! Finds the effects that trusting a folder would have: reads its settings, servers and skills into a [`FolderReview`].
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use toolhub_client_config::{ConfigError, StdioSpec, TransportSpec, references};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
-use super::{Address, Program, Review, ReviewedSkill, calling_skills, suspicious};
+use super::{FolderReview, ReviewedAddress, ReviewedProgram, ReviewedSkill, calling_skills, suspicious};
 use crate::settings::Settings;
 use crate::trust::TrustStatus;
-use crate::trust::launch_form::Scope;
+use crate::trust::launch_form::LaunchScope;
 use crate::trust::launch_form::assignments::{Assignment, assignments};
 use crate::trust::record::consent_binding::same;
-use crate::trust::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
+use crate::trust::scan::{CONFIG, FolderScan, SERVERS, SHARED_SERVERS, WorkspacePart};
 use crate::trust::user_servers::binding::UserServerLaunch;
 use crate::trust::user_servers::steering;
 
@@ -24,7 +24,11 @@ const MAX_SHOWN: usize = 4_000;
 const SECRET_KEYS: [&str; 5] = ["key", "secret", "password", "token", "sha256"];
 
 /// The review of a scanned folder, and of what the owner's own servers load from it.
-pub(in crate::trust) fn review(scan: &Scan, status: &TrustStatus, launches: &[UserServerLaunch]) -> Review {
+pub(in crate::trust) fn review(
+    scan: &FolderScan,
+    status: &TrustStatus,
+    launches: &[UserServerLaunch],
+) -> FolderReview {
     let mut problems = scan.problems.clone();
     let mut keep = |error: ConfigError| {
         problems.push(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)));
@@ -39,7 +43,7 @@ pub(in crate::trust) fn review(scan: &Scan, status: &TrustStatus, launches: &[Us
             Err(error) => keep(error),
         }
     }
-    let mut review = Review {
+    let mut review = FolderReview {
         folder: scan.location.folder.clone(),
         status: status.clone(),
         is_here: true,
@@ -75,7 +79,7 @@ pub(in crate::trust) fn review(scan: &Scan, status: &TrustStatus, launches: &[Us
     review
 }
 
-fn entry(review: &mut Review, spec: &ServerSpec, scan: &Scan, settings: &Settings) {
+fn entry(review: &mut FolderReview, spec: &ServerSpec, scan: &FolderScan, settings: &Settings) {
     match &spec.transport {
         TransportSpec::Stdio(stdio) => {
             review.programs.push(program(spec.id.as_str(), stdio, scan, settings));
@@ -84,12 +88,12 @@ fn entry(review: &mut Review, spec: &ServerSpec, scan: &Scan, settings: &Setting
             let texts = http.headers.iter().map(|(_, value)| value).chain([&http.url]);
             let reads = names(texts.map(String::as_str));
             let (purpose, url, headers) = (spec.id.to_string(), http.url.clone(), http.headers.clone());
-            review.addresses.push(Address { purpose, url, headers, reads });
+            review.addresses.push(ReviewedAddress { purpose, url, headers, reads });
         }
     }
 }
 
-fn program(purpose: &str, spec: &StdioSpec, scan: &Scan, settings: &Settings) -> Program {
+fn program(purpose: &str, spec: &StdioSpec, scan: &FolderScan, settings: &Settings) -> ReviewedProgram {
     let extras = settings.servers.iter().find(|extras| extras.id == purpose);
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
     let values = spec.env.iter().map(|(_, value)| value);
@@ -99,7 +103,7 @@ fn program(purpose: &str, spec: &StdioSpec, scan: &Scan, settings: &Settings) ->
     reads.sort();
     reads.dedup();
     let launch = scan.launches.iter().find(|known| same(&known.spec, spec)).map(|known| &known.loaded);
-    Program {
+    ReviewedProgram {
         purpose: purpose.to_owned(),
         command: [&spec.command].into_iter().chain(&spec.args).cloned().collect(),
         resolved: scan.site().program(spec),
@@ -107,7 +111,7 @@ fn program(purpose: &str, spec: &StdioSpec, scan: &Scan, settings: &Settings) ->
         reads,
         sets: launch.map_or_else(|| shown(&assignments(spec, &[])), |launch| shown(&launch.assignments)),
         files: launch.map(|launch| launch.files.keys().cloned().collect()).unwrap_or_default(),
-        scope: launch.map_or(Scope::Project, |launch| launch.scope),
+        scope: launch.map_or(LaunchScope::Project, |launch| launch.scope),
         sandboxed: extras.is_some_and(|extras| extras.sandbox.policy(Path::new(CONFIG)).is_some()),
     }
 }
@@ -125,11 +129,11 @@ fn shown(assignments: &[Assignment]) -> Vec<(String, String)> {
 }
 
 /// A server of the owner; `None` if what it loads cannot be bound.
-fn user_server_program(launch: &UserServerLaunch, scan: &Scan) -> Option<Program> {
+fn user_server_program(launch: &UserServerLaunch, scan: &FolderScan) -> Option<ReviewedProgram> {
     let loaded = launch.loaded.as_ref().ok()?;
     let program = program(launch.id.as_str(), &launch.spec, scan, &Settings::default());
     let files = loaded.files.keys().cloned().collect();
-    Some(Program { files, scope: loaded.scope, sets: shown(&loaded.assignments), ..program })
+    Some(ReviewedProgram { files, scope: loaded.scope, sets: shown(&loaded.assignments), ..program })
 }
 
 /// The variables that these texts refer to, each once.
@@ -138,12 +142,12 @@ fn names<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 /// Adds the URLs of the settings.
-fn addresses_of_settings(review: &mut Review, settings: &Settings) {
+fn addresses_of_settings(review: &mut FolderReview, settings: &Settings) {
     let mut add = |purpose: &str, url: Option<&String>, secret: Option<&str>| {
         let Some(url) = url else { return };
         let reads = names([url.as_str()].into_iter().chain(secret));
         let (purpose, url) = (purpose.to_owned(), url.clone());
-        review.addresses.push(Address { purpose, url, headers: Vec::new(), reads });
+        review.addresses.push(ReviewedAddress { purpose, url, headers: Vec::new(), reads });
     };
     if let Some(llm) = &settings.llm {
         add("[llm] url", llm.url.as_ref(), llm.key.as_ref().map(|key| key.expose()));
@@ -156,7 +160,7 @@ fn addresses_of_settings(review: &mut Review, settings: &Settings) {
 }
 
 /// Adds every URL and every variable in a text of the settings, whatever its key is and wherever it is nested.
-fn texts_of_settings(review: &mut Review, scan: &Scan) {
+fn texts_of_settings(review: &mut FolderReview, scan: &FolderScan) {
     let Some(document) = scan.text(CONFIG).and_then(|text| text.parse::<DocumentMut>().ok()) else { return };
     let mut texts = Vec::new();
     add_texts(document.as_item(), "", &mut texts);
@@ -165,7 +169,12 @@ fn texts_of_settings(review: &mut Review, scan: &Scan) {
         let is_address = text.contains("://") && !text.contains(char::is_whitespace);
         if is_address && !review.addresses.iter().any(|known| known.url == text) {
             let (purpose, url) = (key.clone(), text);
-            review.addresses.push(Address { purpose, url, headers: Vec::new(), reads: reads.clone() });
+            review.addresses.push(ReviewedAddress {
+                purpose,
+                url,
+                headers: Vec::new(),
+                reads: reads.clone(),
+            });
         }
         if !reads.is_empty() {
             review.reading_settings.push((key, reads));
@@ -192,7 +201,7 @@ fn add_texts(item: &Item, key: &str, texts: &mut Vec<(String, String)>) {
 }
 
 /// Settings that give tools, scripts or clients additional permissions.
-fn capabilities(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
+fn capabilities(settings: &Settings, scan: &FolderScan) -> Vec<LocalizedText> {
     let mut capabilities = Vec::new();
     let mut add = |en: String, zh: String| capabilities.push(LocalizedText::new(en, zh));
     for folder in settings.native.folders.iter().flatten() {
@@ -269,26 +278,29 @@ fn capabilities(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
         add(format!("the model would be told ({name}): {text}"), format!("会告诉模型（{name}）：{text}"));
     }
     let folders = manifests(scan).filter_map(|file| file.parent());
-    let sha256 = |file: &Path| scan.parts.get(&(Part::Skill, file.to_owned())).map(|state| state.sha256);
+    let sha256 =
+        |file: &Path| scan.parts.get(&(WorkspacePart::Skill, file.to_owned())).map(|state| state.sha256);
     capabilities.extend(folders.filter_map(|folder| calling_skills::calls_of(folder, &sha256)));
     capabilities
 }
 
 /// The `SKILL.md` files of the folder.
-fn manifests(scan: &Scan) -> impl Iterator<Item = &PathBuf> {
-    let files = scan.parts.keys().filter(|(part, _)| *part == Part::Skill).map(|(_, file)| file);
+fn manifests(scan: &FolderScan) -> impl Iterator<Item = &PathBuf> {
+    let files = scan.parts.keys().filter(|(part, _)| *part == WorkspacePart::Skill).map(|(_, file)| file);
     files.filter(|file| file.file_name().is_some_and(|name| name == toolhub_skills::MANIFEST))
 }
 
 /// The skills of the folder, each with its scripts.
-fn skills(scan: &Scan) -> Vec<ReviewedSkill> {
+fn skills(scan: &FolderScan) -> Vec<ReviewedSkill> {
     let files: Vec<&PathBuf> =
-        scan.parts.keys().filter(|(part, _)| *part == Part::Skill).map(|(_, file)| file).collect();
+        scan.parts.keys().filter(|(part, _)| *part == WorkspacePart::Skill).map(|(_, file)| file).collect();
     let mut skills = Vec::new();
     for folder in manifests(scan).filter_map(|file| file.parent()) {
         let script = |file: &&&PathBuf| {
-            let executable =
-                scan.parts.get(&(Part::Skill, (**file).clone())).is_some_and(|state| state.executable);
+            let executable = scan
+                .parts
+                .get(&(WorkspacePart::Skill, (**file).clone()))
+                .is_some_and(|state| state.executable);
             file.starts_with(folder) && (executable || file.starts_with(folder.join("scripts")))
         };
         let scripts = files.iter().filter(script).map(|file| scan.relative(file)).collect();

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use toolhub_core::lang::LocalizedText;
 
 use crate::trust::TrustStatus;
-use crate::trust::launch_form::Scope;
-use crate::trust::record::changes::Change;
+use crate::trust::launch_form::LaunchScope;
+use crate::trust::record::changes::FileChange;
 use crate::trust::scan::{CONFIG, SERVERS, SHARED_SERVERS};
 
 /// The contents of a folder.
 #[derive(Debug, Clone)]
-pub struct Review {
+pub struct FolderReview {
     /// Its canonical path.
     pub folder: PathBuf,
     /// The trust decision.
@@ -24,19 +24,19 @@ pub struct Review {
     /// Whether it is the current folder; of parent folders only the skills are used.
     pub is_here: bool,
     /// The changes since the folder was trusted.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FileChange>,
     /// The names of its files and folders, for display.
     pub brings: Vec<String>,
     /// Programs that would be started.
-    pub programs: Vec<Program>,
+    pub programs: Vec<ReviewedProgram>,
     /// Programs of the user's own configuration that would be started in the folder.
-    pub user_programs: Vec<Program>,
+    pub user_programs: Vec<ReviewedProgram>,
     /// The other servers of that configuration that depend on the folder, with the reason why trust cannot cover what they load.
     pub user_program_problems: Vec<LocalizedText>,
     /// Whether what the former load is unchanged since the folder was trusted.
     pub are_user_servers_current: bool,
     /// URLs that would be contacted.
-    pub addresses: Vec<Address>,
+    pub addresses: Vec<ReviewedAddress>,
     /// Settings that contain variables of the user, each with their names.
     pub reading_settings: Vec<(String, Vec<String>)>,
     /// Every setting, as key and value.
@@ -55,7 +55,7 @@ pub struct Review {
 
 /// A program that would be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct ReviewedProgram {
     /// Its purpose, such as the id of a server.
     pub purpose: String,
     /// The command and its arguments, before variable expansion.
@@ -71,14 +71,14 @@ pub struct Program {
     /// Files of the project that it is started from.
     pub files: Vec<PathBuf>,
     /// Which files of the project the trust in it covers.
-    pub scope: Scope,
+    pub scope: LaunchScope,
     /// Whether it runs in a sandbox.
     pub sandboxed: bool,
 }
 
 /// A URL that would be contacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct ReviewedAddress {
     /// Its purpose.
     pub purpose: String,
     /// The URL, before variable expansion.
@@ -89,7 +89,7 @@ pub struct Address {
     pub reads: Vec<String>,
 }
 
-impl Review {
+impl FolderReview {
     /// All variables of the user that something in the folder reads, each once.
     pub fn variables(&self) -> BTreeSet<&str> {
         let programs = self.programs.iter().chain(&self.user_programs).flat_map(|program| &program.reads);

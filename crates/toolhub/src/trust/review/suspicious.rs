@@ -7,13 +7,13 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_engine::definition_scan::{FindingKind, escape_invisible};
 use url::{Host, Url};
 
-use super::{Address, Program, Review};
+use super::{FolderReview, ReviewedAddress, ReviewedProgram};
 use crate::skills::{chunks, scan_text};
 use crate::trust::files;
 use crate::trust::launch::tree::INSTALLED;
-use crate::trust::launch_form::Scope;
+use crate::trust::launch_form::LaunchScope;
 use crate::trust::launch_form::loader_variables::is_loader;
-use crate::trust::scan::{Part, Scan};
+use crate::trust::scan::{FolderScan, WorkspacePart};
 
 /// The maximum number of findings in texts of skills and in files. Those of programs and addresses are all shown.
 const MAX_FINDINGS: usize = 40;
@@ -26,7 +26,7 @@ const SECRETS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CRE
 /// Extensions of texts that are searched for instructions to a model.
 const PROSE: [&str; 4] = ["md", "txt", "rst", "markdown"];
 
-pub(super) fn find_suspicious(scan: &Scan, review: &Review) -> Vec<LocalizedText> {
+pub(super) fn find_suspicious(scan: &FolderScan, review: &FolderReview) -> Vec<LocalizedText> {
     let mut found = Vec::new();
     for program in &review.programs {
         check_program(scan, program, &mut found);
@@ -54,7 +54,7 @@ pub(super) fn find_suspicious(scan: &Scan, review: &Review) -> Vec<LocalizedText
     in_files
 }
 
-fn check_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>) {
+fn check_program(scan: &FolderScan, program: &ReviewedProgram, found: &mut Vec<LocalizedText>) {
     let id = &program.purpose;
     let mut add = |en: &str, zh: &str| {
         found.push(LocalizedText::new(format!("`{id}` {en}"), format!("`{id}` {zh}")));
@@ -68,8 +68,8 @@ fn check_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>)
         add("runs code that is written in its arguments", "运行写在参数中的代码");
     }
     match program.scope {
-        Scope::Named => {}
-        Scope::Tasks => {
+        LaunchScope::Named => {}
+        LaunchScope::Tasks => {
             let omitted = INSTALLED.join("`, `");
             add(
                 &format!(
@@ -78,7 +78,7 @@ fn check_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>)
                 &format!("运行项目定义的任务：信任涵盖项目的全部文件，但不包括 `{omitted}` 中的文件"),
             );
         }
-        Scope::Project => add(
+        LaunchScope::Project => add(
             "may load any file of the project: after a change of any of them you are asked again",
             "可能加载项目的任何文件：其中任何文件有改动后会再次询问",
         ),
@@ -127,7 +127,7 @@ fn check_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>)
     }
 }
 
-fn check_address(address: &Address, found: &mut Vec<LocalizedText>) {
+fn check_address(address: &ReviewedAddress, found: &mut Vec<LocalizedText>) {
     let (purpose, url) = (&address.purpose, &address.url);
     let off_machine = !is_local(url);
     if off_machine && url.to_lowercase().starts_with("http://") {
@@ -169,7 +169,7 @@ fn check_text(name: &str, text: &str, found: &mut Vec<LocalizedText>) {
     }
 }
 
-fn check_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
+fn check_files(scan: &FolderScan, found: &mut Vec<LocalizedText>) {
     let me = files::current_user();
     for ((part, file), state) in &scan.parts {
         let path = scan.relative(file);
@@ -197,7 +197,7 @@ fn check_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
             ));
         }
         let prose = file.extension().and_then(|end| end.to_str()).is_some_and(|end| PROSE.contains(&end));
-        if *part == Part::Skill && prose {
+        if *part == WorkspacePart::Skill && prose {
             check_skill_text(&path.to_string(), file, &state.sha256, found);
         }
     }

@@ -154,9 +154,11 @@ fn find_below(folder: &Path) -> Option<String> {
                 let name = entry.file_name();
                 let path = inner.join(&name);
                 match kind_of(&entry) {
-                    Kind::Folder => next.push(path.clone()),
-                    Kind::Data => {}
-                    Kind::Other => found.push((rank(&name.to_string_lossy()), display_path(&path))),
+                    FolderEntryKind::Folder => next.push(path.clone()),
+                    FolderEntryKind::Data => {}
+                    FolderEntryKind::Other => {
+                        found.push((rank(&name.to_string_lossy()), display_path(&path)))
+                    }
                 }
                 if count > MAX_ENTRIES {
                     return found
@@ -202,7 +204,7 @@ fn is_license(name: &str) -> bool {
 }
 
 /// The kind of a folder's entry.
-enum Kind {
+enum FolderEntryKind {
     /// A file or repository that does not change what a program runs.
     Data,
     /// A folder to scan.
@@ -210,22 +212,22 @@ enum Kind {
     Other,
 }
 
-fn kind_of(entry: &DirEntry) -> Kind {
+fn kind_of(entry: &DirEntry) -> FolderEntryKind {
     let name = entry.file_name();
     // Links are not followed: a link is neither a folder nor a file here.
-    let (Some(name), Ok(about)) = (name.to_str(), entry.metadata()) else { return Kind::Other };
+    let (Some(name), Ok(about)) = (name.to_str(), entry.metadata()) else { return FolderEntryKind::Other };
     if about.is_dir() {
         let is_metadata = || PYTHON_METADATA.iter().any(|ending| name.to_lowercase().ends_with(ending));
         return match name {
-            ".git" if git_folder::is_harmless(&entry.path()) => Kind::Data,
-            "node_modules" => Kind::Other,
-            _ if name.starts_with('.') || is_metadata() => Kind::Other,
-            _ => Kind::Folder,
+            ".git" if git_folder::is_harmless(&entry.path()) => FolderEntryKind::Data,
+            "node_modules" => FolderEntryKind::Other,
+            _ if name.starts_with('.') || is_metadata() => FolderEntryKind::Other,
+            _ => FolderEntryKind::Folder,
         };
     }
     match about.is_file() && !files::is_executable(&about) && is_data_name(name) {
-        true => Kind::Data,
-        false => Kind::Other,
+        true => FolderEntryKind::Data,
+        false => FolderEntryKind::Other,
     }
 }
 

@@ -19,8 +19,8 @@ use crate::exit::{Exit, Interrupted, UsageError};
 use crate::hub_api::error::HubError;
 use crate::render::live::Live;
 use crate::render::screen::{ODD, Screen};
-use crate::render::status::Status;
-use crate::render::trace::Trace;
+use crate::render::status::StatusLine;
+use crate::render::trace::TracePrinter;
 use crate::terminal::elicitation::TerminalHandler;
 use crate::terminal::input::read_line;
 
@@ -140,10 +140,10 @@ impl App {
                     }
                 };
                 if self.global.trace || self.global.verbose > 0 {
-                    builder =
-                        builder.listen(Arc::new(Trace::new(Arc::clone(&self.screen), self.global.trace)));
+                    builder = builder
+                        .listen(Arc::new(TracePrinter::new(Arc::clone(&self.screen), self.global.trace)));
                 } else {
-                    builder = builder.listen(Arc::new(Status::new(Arc::clone(&self.screen))));
+                    builder = builder.listen(Arc::new(StatusLine::new(Arc::clone(&self.screen))));
                     builder = builder.listen(Arc::<Live>::clone(&self.live));
                 }
                 let hub = builder.build().await?;

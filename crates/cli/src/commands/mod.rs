@@ -29,7 +29,7 @@ use clap::FromArgMatches as _;
 use crate::app::App;
 use crate::args::eval::EvalCommand;
 use crate::args::{Cli, Command, ServersCommand, help, usage_error};
-use crate::commands::history::archive::Archive;
+use crate::commands::history::archive::CallArchive;
 use crate::exit::Exit;
 use crate::hub_api::HubApi;
 
@@ -104,11 +104,13 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Keys(args)) => access::keys::run(app, &args).await,
         Some(Command::Waiting(args)) => access::held_calls::run(app, &args).await,
         Some(Command::Audit(args)) => access::audit::run(app, args).await,
-        Some(Command::History(args)) => history::run(app, &Archive::Local(app.hub().await?), args).await,
-        Some(Command::Stats(args)) => history::stats::run(app, &Archive::Local(app.hub().await?), args).await,
+        Some(Command::History(args)) => history::run(app, &CallArchive::Local(app.hub().await?), args).await,
+        Some(Command::Stats(args)) => {
+            history::stats::run(app, &CallArchive::Local(app.hub().await?), args).await
+        }
         Some(Command::Recommend(args)) => history::recommend::run(app, args).await,
         Some(Command::Result(args)) => {
-            history::result::run(app, &Archive::Local(app.hub().await?), args).await
+            history::result::run(app, &CallArchive::Local(app.hub().await?), args).await
         }
         Some(Command::Run(args)) => text::run::run(app, &args).await,
         Some(Command::Parse(args)) => text::parse::run(app, &args).await,

@@ -41,7 +41,7 @@ pub(crate) fn run_if_requested() -> bool {
     let quoting = Quoting::of_shell();
     let factory = || {
         let command = with_file_completers(help::command(lang), quoting);
-        with_completers(command, &Arc::new(Request::new(words.clone())))
+        with_completers(command, &Arc::new(CompletionRequest::new(words.clone())))
     };
     let folder = std::env::current_dir().ok();
     // An error means an unknown shell, or a word without candidates.
@@ -98,7 +98,7 @@ fn with_file_completers(command: Command, quoting: Quoting) -> Command {
 
 /// The kind of values that complete an argument.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ValueKind {
     Tool,
     Server,
     Source,
@@ -108,45 +108,45 @@ enum Kind {
 }
 
 /// Command (levels separated by `/`), argument, and the kind of its values.
-const COMPLETED_ARGUMENTS: &[(&str, &str, Kind)] = &[
-    ("call", "tool", Kind::Tool),
-    ("call", "pairs", Kind::Pair),
-    ("call", "source", Kind::Source),
-    ("call", "capability", Kind::Capability),
-    ("explain", "tool", Kind::Tool),
-    ("explain", "source", Kind::Source),
-    ("explain", "capability", Kind::Capability),
-    ("tools", "source", Kind::Source),
-    ("tools", "tag", Kind::Capability),
-    ("tools/show", "tool", Kind::Tool),
-    ("tools/show", "source", Kind::Source),
-    ("tools/diff", "tool", Kind::Tool),
-    ("tools/diff", "source", Kind::Source),
-    ("tools/approve", "tool", Kind::Tool),
-    ("tools/approve", "source", Kind::Source),
-    ("tools/approve", "server", Kind::Server),
-    ("servers/remove", "id", Kind::Server),
-    ("servers/test", "ids", Kind::Server),
-    ("servers/refresh", "ids", Kind::Server),
-    ("servers/logs", "id", Kind::Server),
-    ("servers/show", "id", Kind::Server),
-    ("servers/offers", "id", Kind::Server),
-    ("servers/read", "id", Kind::Server),
-    ("servers/prompt", "id", Kind::Server),
-    ("servers/enable", "id", Kind::Server),
-    ("servers/disable", "id", Kind::Server),
-    ("servers/login", "id", Kind::Server),
-    ("servers/logout", "id", Kind::Server),
-    ("servers/export", "servers", Kind::Server),
-    ("history", "tool", Kind::Tool),
-    ("history", "source", Kind::Source),
-    ("stats", "tool", Kind::Tool),
-    ("stats", "source", Kind::Source),
-    ("recommend", "after", Kind::Tool),
-    ("serve", "profile", Kind::Profile),
+const COMPLETED_ARGUMENTS: &[(&str, &str, ValueKind)] = &[
+    ("call", "tool", ValueKind::Tool),
+    ("call", "pairs", ValueKind::Pair),
+    ("call", "source", ValueKind::Source),
+    ("call", "capability", ValueKind::Capability),
+    ("explain", "tool", ValueKind::Tool),
+    ("explain", "source", ValueKind::Source),
+    ("explain", "capability", ValueKind::Capability),
+    ("tools", "source", ValueKind::Source),
+    ("tools", "tag", ValueKind::Capability),
+    ("tools/show", "tool", ValueKind::Tool),
+    ("tools/show", "source", ValueKind::Source),
+    ("tools/diff", "tool", ValueKind::Tool),
+    ("tools/diff", "source", ValueKind::Source),
+    ("tools/approve", "tool", ValueKind::Tool),
+    ("tools/approve", "source", ValueKind::Source),
+    ("tools/approve", "server", ValueKind::Server),
+    ("servers/remove", "id", ValueKind::Server),
+    ("servers/test", "ids", ValueKind::Server),
+    ("servers/refresh", "ids", ValueKind::Server),
+    ("servers/logs", "id", ValueKind::Server),
+    ("servers/show", "id", ValueKind::Server),
+    ("servers/offers", "id", ValueKind::Server),
+    ("servers/read", "id", ValueKind::Server),
+    ("servers/prompt", "id", ValueKind::Server),
+    ("servers/enable", "id", ValueKind::Server),
+    ("servers/disable", "id", ValueKind::Server),
+    ("servers/login", "id", ValueKind::Server),
+    ("servers/logout", "id", ValueKind::Server),
+    ("servers/export", "servers", ValueKind::Server),
+    ("history", "tool", ValueKind::Tool),
+    ("history", "source", ValueKind::Source),
+    ("stats", "tool", ValueKind::Tool),
+    ("stats", "source", ValueKind::Source),
+    ("recommend", "after", ValueKind::Tool),
+    ("serve", "profile", ValueKind::Profile),
 ];
 
-fn with_completers(mut command: Command, request: &Arc<Request>) -> Command {
+fn with_completers(mut command: Command, request: &Arc<CompletionRequest>) -> Command {
     for (path, id, kind) in COMPLETED_ARGUMENTS {
         let completer = {
             let (request, kind) = (Arc::clone(request), *kind);
@@ -169,17 +169,17 @@ fn with_completer(command: Command, levels: &[&str], add: &dyn Fn(Arg) -> Arg) -
 }
 
 /// A completion request: the words of the command line, and the hub with their options.
-struct Request {
+struct CompletionRequest {
     words: Vec<OsString>,
     hub: OnceLock<Option<Hub>>,
 }
 
-impl Request {
+impl CompletionRequest {
     fn new(words: Vec<OsString>) -> Self {
         Self { words, hub: OnceLock::new() }
     }
 
-    fn candidates(&self, kind: Kind, current: &OsStr) -> Vec<CompletionCandidate> {
+    fn candidates(&self, kind: ValueKind, current: &OsStr) -> Vec<CompletionCandidate> {
         let Some(current) = current.to_str() else { return Vec::new() };
         let matches = help::command(toolhub::Lang::En)
             .ignore_errors(true)
@@ -187,16 +187,16 @@ impl Request {
             .unwrap_or_default();
         let Some(hub) = self.hub.get_or_init(|| open(&matches)) else { return Vec::new() };
         let found: Vec<(String, String)> = match kind {
-            Kind::Tool if text(&matches, "capability").is_some() => pairs(hub, &matches, current),
-            Kind::Tool => tools(hub),
-            Kind::Server => servers(hub),
-            Kind::Source => {
+            ValueKind::Tool if text(&matches, "capability").is_some() => pairs(hub, &matches, current),
+            ValueKind::Tool => tools(hub),
+            ValueKind::Server => servers(hub),
+            ValueKind::Source => {
                 let fixed = ["native", "skill"].map(|name| (name.to_owned(), String::new()));
                 servers(hub).into_iter().chain(fixed).collect()
             }
-            Kind::Capability => named(hub.catalog().capabilities()),
-            Kind::Profile => named(hub.settings().profiles.keys()),
-            Kind::Pair => pairs(hub, &matches, current),
+            ValueKind::Capability => named(hub.catalog().capabilities()),
+            ValueKind::Profile => named(hub.settings().profiles.keys()),
+            ValueKind::Pair => pairs(hub, &matches, current),
         };
         let fits = |(value, _): &(String, String)| value.starts_with(current) && is_plain_word(value);
         let mut seen = std::collections::HashSet::new();

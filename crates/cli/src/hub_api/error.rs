@@ -23,14 +23,14 @@ pub(crate) enum HubError {
     /// The answer leads to another address, which is not followed: the key would be sent there.
     Redirected { location: String },
     /// The hub refused the request, or it failed there.
-    Problem(Problem),
+    Problem(ApiProblem),
     /// The answer is not that of a hub.
     Unreadable { hub: String, detail: String },
 }
 
 /// An error response (RFC 9457), or the text of a response without problem details.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Problem {
+pub(crate) struct ApiProblem {
     pub(crate) status: u16,
     /// The last part of the type; empty if there are no problem details.
     pub(crate) kind: String,
@@ -44,7 +44,7 @@ struct ProblemBody {
     detail: String,
 }
 
-impl Problem {
+impl ApiProblem {
     /// Reads an error response.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
         if let Ok(ProblemBody { r#type, detail }) = serde_json::from_slice(body) {
@@ -131,7 +131,7 @@ impl Localize for HubError {
     }
 }
 
-impl Localize for Problem {
+impl Localize for ApiProblem {
     fn localize(&self, lang: Lang) -> String {
         let Self { status, kind, detail } = self;
         match (status, kind.as_str()) {
@@ -164,20 +164,20 @@ mod tests {
     fn problems_are_read_with_and_without_details() {
         let body =
             br#"{"type":"urn:toolhub:problem:not-found","status":404,"title":"Not Found","detail":"no"}"#;
-        let problem = Problem::read(404, body);
+        let problem = ApiProblem::read(404, body);
         assert_eq!((problem.kind.as_str(), problem.detail.as_str()), ("not-found", "no"));
         assert!(HubError::Problem(problem).is_not_found());
-        let problem = Problem::read(502, b"<html>\nbad gateway");
+        let problem = ApiProblem::read(502, b"<html>\nbad gateway");
         assert_eq!((problem.kind.as_str(), problem.detail.as_str()), ("", "<html>"));
         // Another program cannot choose the kind of an error.
-        let foreign = Problem::read(404, br#"{"type":"not-found","detail":"x"}"#);
+        let foreign = ApiProblem::read(404, br#"{"type":"not-found","detail":"x"}"#);
         assert!(!HubError::Problem(foreign).is_not_found());
     }
 
     #[test]
     fn exit_codes_are_those_of_local_commands() {
         let problem = |status: u16, kind: &str| {
-            HubError::Problem(Problem { status, kind: kind.to_owned(), detail: String::new() })
+            HubError::Problem(ApiProblem { status, kind: kind.to_owned(), detail: String::new() })
         };
         let hub = String::new;
         for (error, exit) in [

@@ -20,7 +20,7 @@ use url::form_urlencoded;
 use crate::app::App;
 use crate::exit::UsageError;
 use crate::hub_api::address::{HubAddress, PlainHttp};
-use crate::hub_api::error::{HubError, Problem};
+use crate::hub_api::error::{ApiProblem, HubError};
 use crate::hub_api::key::KEY_VARIABLE;
 
 /// The variable with the address of a hub.
@@ -36,7 +36,7 @@ const MAX_RESPONSE_BYTES: usize = 256 << 20;
 
 /// One page of a list.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Page<T> {
+pub(crate) struct ListPage<T> {
     pub(crate) items: Vec<T>,
     #[serde(default)]
     pub(crate) next: Option<String>,
@@ -58,7 +58,7 @@ impl ApiPath {
         // These are resolved as parts of a path, also if they are encoded (URL standard, "double-dot URL path segment").
         if encoded.is_empty() || (matches!(encoded.as_str(), "." | "..") && !rest.starts_with(':')) {
             let detail = format!("`{id}`");
-            return Err(HubError::Problem(Problem { status: 404, kind: "not-found".to_owned(), detail }));
+            return Err(HubError::Problem(ApiProblem { status: 404, kind: "not-found".to_owned(), detail }));
         }
         Ok(Self(format!("{collection}/{encoded}{rest}")))
     }
@@ -68,7 +68,7 @@ impl ApiPath {
 const MAX_PAGES: usize = 2_000;
 
 /// The query parameters of a request.
-pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
+pub(crate) type QueryParameters<'a> = &'a [(&'a str, &'a str)];
 
 /// A connection to the JSON API of a hub, with a key.
 pub(crate) struct HubApi {
@@ -134,14 +134,18 @@ impl HubApi {
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         path: &ApiPath,
-        query: Query<'_>,
+        query: QueryParameters<'_>,
     ) -> Result<T, HubError> {
         let bytes = self.get_bytes(path, query).await?;
         self.decode(&bytes)
     }
 
     /// Reads a resource that is not JSON.
-    pub(crate) async fn get_bytes(&self, path: &ApiPath, query: Query<'_>) -> Result<Vec<u8>, HubError> {
+    pub(crate) async fn get_bytes(
+        &self,
+        path: &ApiPath,
+        query: QueryParameters<'_>,
+    ) -> Result<Vec<u8>, HubError> {
         self.send(self.request(Method::GET, path, query)?.timeout(READ_TIMEOUT)).await
     }
 
@@ -149,7 +153,7 @@ impl HubApi {
     pub(crate) async fn get_all<T: DeserializeOwned>(
         &self,
         path: &ApiPath,
-        query: Query<'_>,
+        query: QueryParameters<'_>,
         max_items: Option<usize>,
     ) -> Result<Vec<T>, HubError> {
         let first = query.iter().find(|(name, _)| *name == "cursor");
@@ -159,7 +163,7 @@ impl HubApi {
             let mut query: Vec<(&str, &str)> =
                 query.iter().filter(|(name, _)| *name != "cursor").copied().collect();
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-            let page: Page<T> = self.get(path, &query).await?;
+            let page: ListPage<T> = self.get(path, &query).await?;
             pages += 1;
             if pages > MAX_PAGES || (page.next.is_some() && page.next == cursor) {
                 return Err(self.unreadable("its list has no end"));
@@ -209,7 +213,12 @@ impl HubApi {
         self.decode(&self.send(with_body(request, body)).await?)
     }
 
-    fn request(&self, method: Method, path: &ApiPath, query: Query<'_>) -> Result<RequestBuilder, HubError> {
+    fn request(
+        &self,
+        method: Method,
+        path: &ApiPath,
+        query: QueryParameters<'_>,
+    ) -> Result<RequestBuilder, HubError> {
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         let separator = if query.is_empty() { "" } else { "?" };
         let url = format!("{}/api/v1/{}{separator}{query}", self.address.root, path.0);
@@ -242,7 +251,7 @@ impl HubApi {
         }
         match status {
             StatusCode::OK => Ok(body),
-            other => Err(HubError::Problem(Problem::read(other.as_u16(), &body))),
+            other => Err(HubError::Problem(ApiProblem::read(other.as_u16(), &body))),
         }
     }
 

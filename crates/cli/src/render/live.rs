@@ -15,15 +15,15 @@ pub(crate) const FRAME_INTERVAL: Duration = Duration::from_millis(120);
 const FRAMES: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠛'];
 
 #[derive(Debug)]
-struct Running {
+struct RunningStep {
     text: String,
     since: Instant,
 }
 
 #[derive(Debug, Default)]
 struct LiveState {
-    steps: BTreeMap<String, Running>,
-    model: Option<Running>,
+    steps: BTreeMap<String, RunningStep>,
+    model: Option<RunningStep>,
     /// Whether the answer is being printed: then no status line may be drawn.
     suspend: bool,
 }
@@ -60,7 +60,7 @@ impl Live {
         if state.suspend {
             return;
         }
-        let running: Vec<&Running> = state.steps.values().chain(&state.model).collect();
+        let running: Vec<&RunningStep> = state.steps.values().chain(&state.model).collect();
         let Some(first) = running.first() else { return };
         let turns = first.since.elapsed().as_millis() / FRAME_INTERVAL.as_millis();
         let frame = FRAMES[usize::try_from(turns).unwrap_or_default() % FRAMES.len()];
@@ -88,7 +88,7 @@ impl EventSink for Live {
                     false => escape_invisible(&format!("{tool}{description}")).into_owned(),
                 };
                 state.suspend = false;
-                state.steps.insert(step.clone(), Running { text, since });
+                state.steps.insert(step.clone(), RunningStep { text, since });
             }
             EventKind::StepFinished { step, took, error } => {
                 let Some(done) = state.steps.remove(step) else { return };
@@ -107,7 +107,7 @@ impl EventSink for Live {
             }
             EventKind::ModelRequested { .. } => {
                 let text = lang.choose("thinking", "思考中").to_owned();
-                state.model = Some(Running { text, since });
+                state.model = Some(RunningStep { text, since });
             }
             EventKind::ModelReplied { .. } | EventKind::ModelFailed { .. } => state.model = None,
             _ => {}

@@ -8,12 +8,12 @@ use toolhub_core::{Event, EventKind, EventSink, Localize as _};
 use crate::render::screen::Screen;
 
 /// Updates the status line from events.
-pub(crate) struct Status {
+pub(crate) struct StatusLine {
     screen: Arc<Screen>,
     connecting: Mutex<BTreeSet<String>>,
 }
 
-impl Status {
+impl StatusLine {
     pub(crate) fn new(screen: Arc<Screen>) -> Self {
         Self { screen, connecting: Mutex::default() }
     }
@@ -34,7 +34,7 @@ impl Status {
     }
 }
 
-impl EventSink for Status {
+impl EventSink for StatusLine {
     fn emit(&self, event: Event) {
         let mut connecting = self.connecting.lock().unwrap_or_else(PoisonError::into_inner);
         match &event.kind {

@@ -8,19 +8,19 @@ use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::render::screen::{BAD, DIM, GOOD, Screen};
 
-pub(crate) struct Trace {
+pub(crate) struct TracePrinter {
     screen: Arc<Screen>,
     everything: bool,
     start: Instant,
 }
 
-impl Trace {
+impl TracePrinter {
     pub(crate) fn new(screen: Arc<Screen>, everything: bool) -> Self {
         Self { screen, everything, start: Instant::now() }
     }
 }
 
-impl EventSink for Trace {
+impl EventSink for TracePrinter {
     fn emit(&self, event: Event) {
         let minor = matches!(
             event.kind,

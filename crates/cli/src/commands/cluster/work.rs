@@ -12,14 +12,14 @@ use crate::app::{App, StopSignal};
 use crate::args::cluster::WorkArgs;
 use crate::exit::{Exit, UsageError};
 use crate::render::screen::{BOLD, DIM, NAME};
-use crate::render::trace::Trace;
+use crate::render::trace::TracePrinter;
 
 pub(crate) async fn run(app: &App, args: WorkArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let (paths, settings) = settings(app)?;
     let mut listeners: Vec<Arc<dyn EventSink>> = Vec::new();
     if app.global.trace || app.global.verbose > 0 {
-        listeners.push(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
+        listeners.push(Arc::new(TracePrinter::new(Arc::clone(&app.screen), app.global.trace)));
     }
     let overrides = WorkerOverrides {
         labels: args.labels,

@@ -31,7 +31,7 @@ pub(crate) enum CheckResult {
 }
 
 /// The results of all checks so far.
-pub(crate) struct Report<'a> {
+pub(crate) struct DoctorReport<'a> {
     app: &'a App,
     checks: Vec<RawObject>,
     reported: HashSet<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Report<'a> {
 /// The minimum free space for the data folder.
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
-impl Report<'_> {
+impl DoctorReport<'_> {
     pub(crate) fn add(&mut self, what: &str, result: CheckResult, text: &str) {
         let (word, sign, style) = match result {
             CheckResult::Pass => ("ok", "✓", GOOD),
@@ -68,7 +68,7 @@ impl Report<'_> {
 }
 
 pub(crate) async fn run(app: &App, args: &DoctorArgs) -> anyhow::Result<Exit> {
-    let mut report = Report { app, checks: Vec::new(), reported: HashSet::new(), worst: Exit::Done };
+    let mut report = DoctorReport { app, checks: Vec::new(), reported: HashSet::new(), worst: Exit::Done };
     check(app, args, &mut report).await?;
     if app.screen.json {
         let json = RawObject::default()
@@ -79,7 +79,7 @@ pub(crate) async fn run(app: &App, args: &DoctorArgs) -> anyhow::Result<Exit> {
     Ok(report.worst)
 }
 
-async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::Result<()> {
+async fn check(app: &App, args: &DoctorArgs, report: &mut DoctorReport<'_>) -> anyhow::Result<()> {
     let lang = app.lang();
     let hub = match app.hub().await {
         Ok(hub) => hub,
@@ -132,7 +132,7 @@ async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow:
 }
 
 /// The config file, and the trust in the current folder.
-fn check_config(app: &App, hub: &Hub, report: &mut Report<'_>) {
+fn check_config(app: &App, hub: &Hub, report: &mut DoctorReport<'_>) {
     let lang = app.lang();
     let paths = hub.paths();
     let config = paths.config.display();
@@ -158,7 +158,7 @@ fn check_config(app: &App, hub: &Hub, report: &mut Report<'_>) {
 }
 
 /// Whether the data folder can be used, and has room.
-fn check_store(hub: &Hub, lang: Lang, report: &mut Report<'_>) {
+fn check_store(hub: &Hub, lang: Lang, report: &mut DoctorReport<'_>) {
     let paths = hub.paths();
     let data_dir = paths.data_dir.display();
     if let Some(problem) = hub.store_problem() {
@@ -188,7 +188,7 @@ fn check_store(hub: &Hub, lang: Lang, report: &mut Report<'_>) {
 }
 
 /// The native tools, and the folders that they may read.
-fn check_native(hub: &Hub, lang: Lang, report: &mut Report<'_>) {
+fn check_native(hub: &Hub, lang: Lang, report: &mut DoctorReport<'_>) {
     let native = hub.catalog().iter().filter(|entry| entry.tool.source == Source::Native).count();
     let folders = hub.settings().folders(&hub.paths().config);
     let missing: Vec<String> = folders
@@ -216,7 +216,7 @@ fn try_writing(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Reports agents whose lists name unknown tools.
-fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
+fn agents(app: &App, hub: &Hub, report: &mut DoctorReport<'_>) {
     let (lang, catalog) = (app.lang(), hub.catalog());
     let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
     for (agent, settings) in &hub.settings().agents {
@@ -243,7 +243,7 @@ fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
 }
 
 /// Reports approved, changed and suspicious tools.
-fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
+fn approvals(app: &App, hub: &Hub, report: &mut DoctorReport<'_>) {
     let (lang, catalog) = (app.lang(), hub.catalog());
     let names_of = |test: fn(&CatalogEntry) -> bool| {
         let mut found = catalog.iter().map(AsRef::as_ref).filter(move |entry| test(entry)).peekable();

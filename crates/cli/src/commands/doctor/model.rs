@@ -8,7 +8,7 @@ use toolhub_core::{Lang, Localize as _};
 
 use crate::app::App;
 use crate::args::DoctorArgs;
-use crate::commands::doctor::{CheckResult, Report};
+use crate::commands::doctor::{CheckResult, DoctorReport};
 use crate::exit::Exit;
 
 /// Timeout for listing the models of an endpoint.
@@ -24,7 +24,7 @@ pub(crate) async fn check(
     app: &App,
     hub: &Hub,
     args: &DoctorArgs,
-    report: &mut Report<'_>,
+    report: &mut DoctorReport<'_>,
 ) -> anyhow::Result<()> {
     let lang = app.lang();
     let chosen = match app.interruptible(hub.chosen_model()).await? {

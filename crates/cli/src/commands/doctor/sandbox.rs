@@ -5,9 +5,9 @@ use toolhub_core::Lang;
 use toolhub_sandbox::{Isolation, Missing, Protection, Support, support};
 
 use crate::app::App;
-use crate::commands::doctor::{CheckResult, Report};
+use crate::commands::doctor::{CheckResult, DoctorReport};
 
-pub(crate) fn check(app: &App, hub: &Hub, report: &mut Report<'_>) {
+pub(crate) fn check(app: &App, hub: &Hub, report: &mut DoctorReport<'_>) {
     let snapshot = hub.skills();
     let allowed = hub.settings().skills.allow_missing.iter().map(|allowed| allowed.0).collect();
     let scripts = snapshot.skills.iter().any(|known| !known.skill.tools.is_empty());

@@ -5,10 +5,10 @@ use toolhub_core::Localize as _;
 use toolhub_skills::fatal_diagnostics;
 
 use crate::app::App;
-use crate::commands::doctor::{CheckResult, Report};
+use crate::commands::doctor::{CheckResult, DoctorReport};
 use crate::commands::skills::shadows;
 
-pub(crate) fn check(app: &App, hub: &Hub, report: &mut Report<'_>) {
+pub(crate) fn check(app: &App, hub: &Hub, report: &mut DoctorReport<'_>) {
     let (lang, snapshot) = (app.lang(), hub.skills());
     let used = snapshot.used().count();
     if used > 0 {

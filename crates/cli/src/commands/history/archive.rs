@@ -21,7 +21,7 @@ use crate::hub_api::{ApiPath, HubApi};
 const PAGE_SIZE: usize = 500;
 
 /// A source of recorded calls.
-pub(crate) enum Archive<'a> {
+pub(crate) enum CallArchive<'a> {
     /// The store of this machine.
     Local(&'a Hub),
     /// The hub that `--hub` names.
@@ -225,7 +225,7 @@ async fn remote_call(api: &HubApi, record: &RecordId) -> anyhow::Result<Option<R
     }
 }
 
-impl Archive<'_> {
+impl CallArchive<'_> {
     /// The matching calls, newest first.
     pub(crate) async fn calls(&self, query: CallQuery) -> anyhow::Result<Vec<CallRecord>> {
         let api = match self {

@@ -22,7 +22,7 @@ use toolhub_private_files::{FileMode, SyncMode, UserFile};
 
 use crate::app::App;
 use crate::args::history::HistoryArgs;
-use crate::commands::history::archive::Archive;
+use crate::commands::history::archive::CallArchive;
 use crate::exit::Exit;
 use crate::render::plural::plural;
 use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
@@ -37,7 +37,7 @@ const NESTED_MARK: &str = "↳ ";
 /// Page size while exporting.
 const PAGE_SIZE: usize = 500;
 
-pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: HistoryArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, archive: &CallArchive<'_>, args: HistoryArgs) -> anyhow::Result<Exit> {
     if let Some(id) = &args.id {
         return show::run(app, archive, id).await;
     }
@@ -201,7 +201,7 @@ pub(crate) fn as_json(app: &App, call: &CallRecord) -> RawObject {
 /// Prints the existing calls, oldest first, and then every call when it ends, until Ctrl-C.
 async fn follow(
     app: &App,
-    archive: &Archive<'_>,
+    archive: &CallArchive<'_>,
     query: CallQuery,
     first: Vec<CallRecord>,
 ) -> anyhow::Result<Exit> {
@@ -240,7 +240,7 @@ async fn follow(
 /// Writes every matching call, newest first, one JSON object per line.
 async fn export(
     app: &App,
-    archive: &Archive<'_>,
+    archive: &CallArchive<'_>,
     query: CallQuery,
     file: &Path,
     max_records: Option<usize>,

@@ -7,7 +7,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::history::ResultArgs;
-use crate::commands::history::archive::Archive;
+use crate::commands::history::archive::CallArchive;
 use crate::commands::tools::call::text_of;
 use crate::exit::Exit;
 
@@ -16,7 +16,7 @@ const PAGE_CHARS: usize = 4_000;
 /// The number of recent calls that are searched for `last`.
 const MAX_RECENT_CALLS: usize = 50;
 
-pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: ResultArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, archive: &CallArchive<'_>, args: ResultArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let handle = resolve_handle(archive, &args.handle).await?;
     let found = match &handle {
@@ -62,7 +62,7 @@ pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: ResultArgs) -> a
 }
 
 /// Resolves a handle: `last` is the most recent call with a result.
-async fn resolve_handle(archive: &Archive<'_>, handle_arg: &str) -> anyhow::Result<Option<RecordId>> {
+async fn resolve_handle(archive: &CallArchive<'_>, handle_arg: &str) -> anyhow::Result<Option<RecordId>> {
     if handle_arg == "last" {
         let newest =
             archive.calls(CallQuery { limit: Some(MAX_RECENT_CALLS), ..CallQuery::default() }).await?;

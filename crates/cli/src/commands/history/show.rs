@@ -8,7 +8,7 @@ use toolhub_core::principal::LOCAL;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
-use crate::commands::history::archive::{Archive, ArchivedCall, NestedCall};
+use crate::commands::history::archive::{ArchivedCall, CallArchive, NestedCall};
 use crate::commands::history::{as_json, local, milliseconds, sources, status_cell};
 use crate::exit::Exit;
 use crate::render::screen::{BAD, BOLD, DIM, NAME};
@@ -17,7 +17,7 @@ use crate::render::table::{Cell, lines};
 /// Indentation of what belongs to a heading.
 const INDENT: &str = "  ";
 
-pub(crate) async fn run(app: &App, archive: &Archive<'_>, id: &str) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, archive: &CallArchive<'_>, id: &str) -> anyhow::Result<Exit> {
     let record = match id {
         "last" => {
             let newest = archive.calls(CallQuery { limit: Some(1), ..CallQuery::default() }).await?;

@@ -8,7 +8,7 @@ use toolhub_engine::Score;
 
 use crate::app::App;
 use crate::args::history::StatsArgs;
-use crate::commands::history::archive::Archive;
+use crate::commands::history::archive::CallArchive;
 use crate::exit::Exit;
 use crate::render::plural::plural;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
@@ -18,7 +18,7 @@ use crate::render::table::{Cell, lines};
 const DAYS: i64 = 14;
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: StatsArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, archive: &CallArchive<'_>, args: StatsArgs) -> anyhow::Result<Exit> {
     let mut all = archive.statistics().await?;
     all.retain(|entry| {
         args.tool.as_ref().is_none_or(|tool| entry.tool.as_str() == tool)

@@ -23,9 +23,9 @@ use crate::args::init::InitArgs;
 use crate::commands::init::files::{
     InstalledClient, checked, client_environment, find, text_of, user_locations,
 };
-use crate::commands::init::plan::{ClientPlan, NEW_SETTINGS, Planner, same_decisions};
-use crate::commands::init::record::{FileChange, Record, Role, Run};
-use crate::commands::init::report::Plan;
+use crate::commands::init::plan::{ClientPlan, InitPlanner, NEW_SETTINGS, same_decisions};
+use crate::commands::init::record::{FileChange, FileRole, InitRecord, InitRun};
+use crate::commands::init::report::InitPlan;
 use crate::commands::servers::export::hub_entry;
 use crate::exit::{Exit, UsageError};
 use crate::terminal::input::read_line;
@@ -211,11 +211,11 @@ impl Setup<'_> {
         servers: String,
         mut settings: String,
         text_of: impl Fn(&Path) -> Result<String, ConfigError>,
-    ) -> Plan {
+    ) -> InitPlan {
         if settings.is_empty() && !self.args.no_connect {
             settings = NEW_SETTINGS.to_owned();
         }
-        let mut planner = Planner {
+        let mut planner = InitPlanner {
             paths: self.paths,
             environment: self.environment,
             hub: &self.hub,
@@ -237,12 +237,12 @@ impl Setup<'_> {
             let plan = plan.map_err(|error| error.localize(self.app.lang()));
             clients.push((found.clone(), plan));
         }
-        Plan { clients, servers: planner.servers, settings: planner.settings }
+        InitPlan { clients, servers: planner.servers, settings: planner.settings }
     }
 
     /// Applies the plan. The record is written first, then the user's own files, then those of the clients: at any time each
     /// server is in at least one of them.
-    fn apply(&self, chosen: &[InstalledClient], preview: &Plan) -> anyhow::Result<Plan> {
+    fn apply(&self, chosen: &[InstalledClient], preview: &InitPlan) -> anyhow::Result<InitPlan> {
         let (servers, settings) =
             (LockedFile::open(&self.paths.servers)?, LockedFile::open(&self.paths.config)?);
         let mut locked: Vec<(PathBuf, Result<LockedFile, ConfigError>)> = Vec::new();
@@ -258,8 +258,8 @@ impl Setup<'_> {
         self.refuse_other_decisions(preview, &mut planned)?;
         let mut changes = Vec::new();
         let own = [
-            (Role::Servers, &self.paths.servers, servers.text(), &planned.servers),
-            (Role::Settings, &self.paths.config, settings.text(), &planned.settings),
+            (FileRole::Servers, &self.paths.servers, servers.text(), &planned.servers),
+            (FileRole::Settings, &self.paths.config, settings.text(), &planned.settings),
         ];
         for (role, file, before, after) in own {
             self.note_change(&mut changes, role, None, file, before, after)?;
@@ -273,7 +273,7 @@ impl Setup<'_> {
             let file = &found.location.file;
             self.note_change(
                 &mut changes,
-                Role::Client,
+                FileRole::Client,
                 Some(found.client),
                 file,
                 locked.text(),
@@ -283,9 +283,9 @@ impl Setup<'_> {
         if changes.is_empty() {
             return Ok(planned);
         }
-        let mut record = Record::read(&self.paths.data_dir)?;
+        let mut record = InitRecord::read(&self.paths.data_dir)?;
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        record.runs.push(Run { at, files: changes });
+        record.runs.push(InitRun { at, files: changes });
         record.write(&self.paths.data_dir)?;
         servers.write(&planned.servers)?;
         if settings.text() != planned.settings {
@@ -304,7 +304,7 @@ impl Setup<'_> {
     }
 
     /// Only the displayed plan is applied: a client whose servers changed in between is skipped.
-    fn refuse_other_decisions(&self, preview: &Plan, planned: &mut Plan) -> Result<(), UsageError> {
+    fn refuse_other_decisions(&self, preview: &InitPlan, planned: &mut InitPlan) -> Result<(), UsageError> {
         let changed = |(one, other): (&Result<ClientPlan, String>, &Result<ClientPlan, String>)| {
             matches!((one, other), (Ok(one), Ok(other)) if !same_decisions(one, other))
                 || (one.is_err() && other.is_ok())
@@ -324,7 +324,7 @@ impl Setup<'_> {
     fn note_change(
         &self,
         changes: &mut Vec<FileChange>,
-        role: Role,
+        role: FileRole,
         client: Option<Client>,
         file: &Path,
         before: &str,
@@ -334,7 +334,7 @@ impl Setup<'_> {
             return Ok(());
         }
         let real = match role {
-            Role::Client => checked(file, self.environment.home.as_deref())?,
+            FileRole::Client => checked(file, self.environment.home.as_deref())?,
             _ => {
                 file.canonicalize().or_else(|_| std::path::absolute(file)).unwrap_or_else(|_| file.to_owned())
             }

@@ -21,7 +21,7 @@ pub(crate) const HUB: &str = "toolhub";
 
 /// The planned change of a client's server.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Placement {
+pub(crate) enum PlannedChange {
     /// Added to `mcp.json` and removed from the client's file.
     Moved,
     /// Added to `mcp.json` and kept in the client's file.
@@ -30,7 +30,7 @@ pub(crate) enum Placement {
     Stays(LocalizedText),
 }
 
-impl Placement {
+impl PlannedChange {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Moved => "moved",
@@ -51,7 +51,7 @@ impl Placement {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ServerPlan {
     pub(crate) id: String,
-    pub(crate) placement: Placement,
+    pub(crate) placement: PlannedChange,
     /// Whether it is added to `mcp.json`.
     pub(crate) is_new: bool,
     pub(crate) summary: String,
@@ -61,7 +61,7 @@ pub(crate) struct ServerPlan {
 
 /// Whether a client has the hub afterwards.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Connection {
+pub(crate) enum HubConnection {
     /// The hub is added to its file.
     Added,
     /// The hub is in its file already.
@@ -74,14 +74,14 @@ pub(crate) enum Connection {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ClientPlan {
     pub(crate) client: Client,
-    pub(crate) connection: Connection,
+    pub(crate) connection: HubConnection,
     pub(crate) servers: Vec<ServerPlan>,
     /// The new text of its file.
     pub(crate) text: String,
 }
 
 /// The state of planning, shared by all clients.
-pub(crate) struct Planner<'a> {
+pub(crate) struct InitPlanner<'a> {
     pub(crate) paths: &'a Paths,
     pub(crate) environment: &'a ClientEnvironment,
     /// The entry of the hub.
@@ -94,7 +94,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) settings: String,
 }
 
-impl Planner<'_> {
+impl InitPlanner<'_> {
     /// Plans one client, and adds its servers to the texts.
     pub(crate) fn client(
         &mut self,
@@ -112,7 +112,7 @@ impl Planner<'_> {
                     "its file is not changed (`--no-connect`)",
                     "不改动其文件（`--no-connect`）",
                 );
-                (Connection::No(why), text.to_owned())
+                (HubConnection::No(why), text.to_owned())
             }
         };
         let mut servers = Vec::new();
@@ -131,7 +131,7 @@ impl Planner<'_> {
         let moved = |servers: &[ServerPlan]| -> Vec<String> {
             servers
                 .iter()
-                .filter(|server| server.placement == Placement::Moved)
+                .filter(|server| server.placement == PlannedChange::Moved)
                 .map(|server| server.id.clone())
                 .collect()
         };
@@ -139,8 +139,8 @@ impl Planner<'_> {
             Ok(text) => text,
             Err(EditError::Config(error)) => return Err(error),
             Err(EditError::Unsafe { why, .. }) => {
-                for server in servers.iter_mut().filter(|server| server.placement == Placement::Moved) {
-                    server.placement = Placement::Copied(why.message.clone());
+                for server in servers.iter_mut().filter(|server| server.placement == PlannedChange::Moved) {
+                    server.placement = PlannedChange::Copied(why.message.clone());
                 }
                 with_hub
             }
@@ -154,40 +154,40 @@ impl Planner<'_> {
         location: &ConfigLocation,
         found: &[ReadResult],
         target: &Target<'_>,
-    ) -> Result<(Connection, String), ConfigError> {
+    ) -> Result<(HubConnection, String), ConfigError> {
         let present = clients::entries(target.format, target.file, target.text)?;
         let own = clients::entry_of(target.format, self.hub);
         let unchanged = |connection| Ok((connection, target.text.to_owned()));
         if present.get(HUB).is_some_and(|entry| Some(entry) == own.as_ref()) {
             let used = is_used(found);
-            return unchanged(if used { Connection::Present } else { Connection::No(left_out()) });
+            return unchanged(if used { HubConnection::Present } else { HubConnection::No(left_out()) });
         }
         if let Some(hub) = found.iter().flatten().find(|server| is_toolhub(&server.transport)) {
             let id = &hub.id;
-            return unchanged(Connection::No(LocalizedText::new(
+            return unchanged(HubConnection::No(LocalizedText::new(
                 format!("it starts toolhub already, in another way (`{id}`), and stays as it is"),
                 format!("它已经以其他方式启动 toolhub（`{id}`），保持不变"),
             )));
         }
         if present.contains_key(HUB) {
-            return unchanged(Connection::No(LocalizedText::new(
+            return unchanged(HubConnection::No(LocalizedText::new(
                 format!("it has another server named `{HUB}`: rename that one first"),
                 format!("其中已有另一个名为 `{HUB}` 的服务器：请先将其改名"),
             )));
         }
         match clients::merge(target, std::slice::from_ref(self.hub)) {
             Ok(edited) => match edited.outcomes.first().and_then(|outcome| outcome.why.clone()) {
-                Some(why) => unchanged(Connection::No(why)),
+                Some(why) => unchanged(HubConnection::No(why)),
                 None if is_used(&clients::read(location, &edited.text, self.environment)?) => {
-                    Ok((Connection::Added, edited.text))
+                    Ok((HubConnection::Added, edited.text))
                 }
-                None => unchanged(Connection::No(left_out())),
+                None => unchanged(HubConnection::No(left_out())),
             },
             Err(EditError::Config(error)) => Err(error),
             Err(EditError::Unsafe { why, .. }) => {
                 let (en, zh) = (why.message.localize(Lang::En), why.message.localize(Lang::Zh));
                 let name = location.client.name();
-                unchanged(Connection::No(LocalizedText::new(
+                unchanged(HubConnection::No(LocalizedText::new(
                     format!("{en}: `toolhub servers export {name} --gateway` shows what to put into it"),
                     format!("{zh}：`toolhub servers export {name} --gateway` 会显示需要写入的内容"),
                 )))
@@ -199,11 +199,11 @@ impl Planner<'_> {
         &mut self,
         found: ReadResult,
         id: String,
-        connection: &Connection,
+        connection: &HubConnection,
     ) -> Result<ServerPlan, ConfigError> {
         let stays = |why: LocalizedText, summary: String| ServerPlan {
             id: id.clone(),
-            placement: Placement::Stays(why),
+            placement: PlannedChange::Stays(why),
             is_new: false,
             summary,
             left_out: Vec::new(),
@@ -241,14 +241,14 @@ impl Planner<'_> {
             },
         };
         let placement = match connection {
-            Connection::No(why) => Placement::Copied(why.clone()),
+            HubConnection::No(why) => PlannedChange::Copied(why.clone()),
             _ if !server.notes.is_empty() || server.left_out.iter().any(|field| field.starts_with("${")) => {
-                Placement::Copied(LocalizedText::new(
+                PlannedChange::Copied(LocalizedText::new(
                     "it needs something of you before toolhub can start it, so it stays in the client too",
                     "在 toolhub 能启动它之前需要你处理，因此在客户端中也保留",
                 ))
             }
-            _ => Placement::Moved,
+            _ => PlannedChange::Moved,
         };
         Ok(ServerPlan { id, placement, is_new, summary, left_out, notes: server.notes })
     }

@@ -16,14 +16,14 @@ const FORMAT_VERSION: u32 = 1;
 
 /// All runs that are not undone, oldest first.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct InitRecord {
     version: u32,
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<InitRun>,
 }
 
 /// One run of `toolhub init` that changed something.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Run {
+pub(crate) struct InitRun {
     /// When it ran, in seconds since 1970.
     pub(crate) at: u64,
     pub(crate) files: Vec<FileChange>,
@@ -32,7 +32,7 @@ pub(crate) struct Run {
 /// The role of a changed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Role {
+pub(crate) enum FileRole {
     /// A client's file.
     Client,
     /// The user's `mcp.json`.
@@ -44,7 +44,7 @@ pub(crate) enum Role {
 /// The change of one file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FileChange {
-    pub(crate) role: Role,
+    pub(crate) role: FileRole,
     /// The name of the client, for a client's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) struct FileChange {
     pub(crate) after: String,
 }
 
-impl Record {
+impl InitRecord {
     pub(crate) fn path(data_dir: &Path) -> PathBuf {
         data_dir.join(FILE)
     }

@@ -10,8 +10,8 @@ use toolhub_core::{Lang, Localize as _, RawJson};
 
 use crate::app::App;
 use crate::commands::init::files::{InstalledClient, user_locations};
-use crate::commands::init::plan::{ClientPlan, Connection, HUB, Placement, ServerPlan};
-use crate::commands::init::record::Record;
+use crate::commands::init::plan::{ClientPlan, HUB, HubConnection, PlannedChange, ServerPlan};
+use crate::commands::init::record::InitRecord;
 use crate::commands::init::trial::Trial;
 use crate::commands::init::undo_hint;
 use crate::commands::init::undone_file::{UndoStatus, UndoneFile};
@@ -22,19 +22,19 @@ use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use crate::render::table::{Cell, Overflow, lines, row_lines};
 
 /// The plans of all clients, or why a client is skipped.
-pub(crate) struct Plan {
+pub(crate) struct InitPlan {
     pub(crate) clients: Vec<(InstalledClient, Result<ClientPlan, String>)>,
     /// The new texts of `mcp.json` and `toolhub.toml`.
     pub(crate) servers: String,
     pub(crate) settings: String,
 }
 
-impl Plan {
+impl InitPlan {
     /// Whether any file would change.
     pub(crate) fn changes_something(&self) -> bool {
         self.clients.iter().filter_map(|(_, plan)| plan.as_ref().ok()).any(|plan| {
-            plan.connection == Connection::Added
-                || plan.servers.iter().any(|server| server.is_new || server.placement == Placement::Moved)
+            plan.connection == HubConnection::Added
+                || plan.servers.iter().any(|server| server.is_new || server.placement == PlannedChange::Moved)
         })
     }
 
@@ -51,7 +51,7 @@ impl Plan {
     }
 
     fn connected(&self) -> Vec<Client> {
-        let connected = self.plans().filter(|plan| !matches!(plan.connection, Connection::No(_)));
+        let connected = self.plans().filter(|plan| !matches!(plan.connection, HubConnection::No(_)));
         connected.map(|plan| plan.client).collect()
     }
 
@@ -69,9 +69,9 @@ impl Plan {
         let client = |(found, plan): &(InstalledClient, Result<ClientPlan, String>)| {
             let (connection, why, servers) = match plan {
                 Ok(plan) => match &plan.connection {
-                    Connection::Added => ("added", None, &*plan.servers),
-                    Connection::Present => ("present", None, &*plan.servers),
-                    Connection::No(why) => ("none", Some(why.localize(lang)), &*plan.servers),
+                    HubConnection::Added => ("added", None, &*plan.servers),
+                    HubConnection::Present => ("present", None, &*plan.servers),
+                    HubConnection::No(why) => ("none", Some(why.localize(lang)), &*plan.servers),
                 },
                 Err(_) => ("none", None, &[][..]),
             };
@@ -138,7 +138,7 @@ pub(crate) fn no_clients(app: &App, environment: &ClientEnvironment) -> Exit {
     Exit::Done
 }
 
-pub(crate) fn dry_run(app: &App, paths: &Paths, planned: &Plan) -> Exit {
+pub(crate) fn dry_run(app: &App, paths: &Paths, planned: &InitPlan) -> Exit {
     let lang = app.lang();
     if app.screen.json {
         let report_json = json!({
@@ -158,7 +158,7 @@ pub(crate) fn dry_run(app: &App, paths: &Paths, planned: &Plan) -> Exit {
 }
 
 /// Prints the changes, client by client.
-pub(crate) fn show(app: &App, planned: &Plan, future: bool) {
+pub(crate) fn show(app: &App, planned: &InitPlan, future: bool) {
     let lang = app.lang();
     for (found, plan) in &planned.clients {
         let (title, file) = (found.client.title(), found.location.file.display());
@@ -190,29 +190,33 @@ pub(crate) fn show(app: &App, planned: &Plan, future: bool) {
 
 fn hub_row(plan: &ClientPlan, lang: Lang, future: bool) -> Vec<Cell> {
     let (mark, style, word, why) = match (&plan.connection, future) {
-        (Connection::Added, true) => ("✓", GOOD, lang.choose("to add", "将添加"), String::new()),
-        (Connection::Added, false) => ("✓", GOOD, lang.choose("added", "已添加"), String::new()),
-        (Connection::Present, _) => ("=", DIM, lang.choose("present", "已存在"), String::new()),
-        (Connection::No(why), _) => ("✗", ODD, lang.choose("not added", "未添加"), why.localize(lang)),
+        (HubConnection::Added, true) => ("✓", GOOD, lang.choose("to add", "将添加"), String::new()),
+        (HubConnection::Added, false) => ("✓", GOOD, lang.choose("added", "已添加"), String::new()),
+        (HubConnection::Present, _) => ("=", DIM, lang.choose("present", "已存在"), String::new()),
+        (HubConnection::No(why), _) => ("✗", ODD, lang.choose("not added", "未添加"), why.localize(lang)),
     };
     vec![Cell::new(mark, style), Cell::new(HUB, NAME), word.into(), why.into()]
 }
 
 fn server_row(server: &ServerPlan, lang: Lang, future: bool) -> Vec<Cell> {
     let (mark, style, word) = match (&server.placement, future) {
-        (Placement::Moved, true) => ("✓", GOOD, lang.choose("to move to toolhub", "将移到 toolhub")),
-        (Placement::Moved, false) => ("✓", GOOD, lang.choose("moved to toolhub", "已移到 toolhub")),
-        (Placement::Copied(_), true) => ("✓", GOOD, lang.choose("to copy to toolhub", "将复制到 toolhub")),
-        (Placement::Copied(_), false) => ("✓", GOOD, lang.choose("copied to toolhub", "已复制到 toolhub")),
-        (Placement::Stays(_), true) => ("=", DIM, lang.choose("to keep", "将保留")),
-        (Placement::Stays(_), false) => ("=", DIM, lang.choose("kept", "已保留")),
+        (PlannedChange::Moved, true) => ("✓", GOOD, lang.choose("to move to toolhub", "将移到 toolhub")),
+        (PlannedChange::Moved, false) => ("✓", GOOD, lang.choose("moved to toolhub", "已移到 toolhub")),
+        (PlannedChange::Copied(_), true) => {
+            ("✓", GOOD, lang.choose("to copy to toolhub", "将复制到 toolhub"))
+        }
+        (PlannedChange::Copied(_), false) => {
+            ("✓", GOOD, lang.choose("copied to toolhub", "已复制到 toolhub"))
+        }
+        (PlannedChange::Stays(_), true) => ("=", DIM, lang.choose("to keep", "将保留")),
+        (PlannedChange::Stays(_), false) => ("=", DIM, lang.choose("kept", "已保留")),
     };
     let details = server.placement.why().map_or_else(|| server.summary.clone(), |why| why.localize(lang));
     vec![Cell::new(mark, style), Cell::new(server.id.as_str(), NAME), word.into(), details.into()]
 }
 
 /// Prints the changes, the result of the trial call, and the next steps.
-pub(crate) fn done(app: &App, paths: &Paths, planned: &Plan, shows: bool, trial: &Trial) -> Exit {
+pub(crate) fn done(app: &App, paths: &Paths, planned: &InitPlan, shows: bool, trial: &Trial) -> Exit {
     let lang = app.lang();
     let next = next_steps(lang, planned);
     let exit = match (&trial.result, planned.exit()) {
@@ -226,7 +230,7 @@ pub(crate) fn done(app: &App, paths: &Paths, planned: &Plan, shows: bool, trial:
             "servers": paths.servers.to_string_lossy(),
             "imported": planned.imported(),
             "changed": planned.changes_something(),
-            "record": Record::path(&paths.data_dir).to_string_lossy(),
+            "record": InitRecord::path(&paths.data_dir).to_string_lossy(),
             "trial": trial.as_json(),
             "next": next,
         });
@@ -243,7 +247,7 @@ pub(crate) fn done(app: &App, paths: &Paths, planned: &Plan, shows: bool, trial:
 }
 
 /// What the user should do now.
-fn next_steps(lang: Lang, planned: &Plan) -> Vec<String> {
+fn next_steps(lang: Lang, planned: &InitPlan) -> Vec<String> {
     let connected = planned.connected();
     let mut next = Vec::new();
     if !connected.is_empty() {
@@ -267,7 +271,7 @@ fn next_steps(lang: Lang, planned: &Plan) -> Vec<String> {
 }
 
 /// States which files were changed, or why none was.
-fn show_changes(app: &App, paths: &Paths, planned: &Plan) {
+fn show_changes(app: &App, paths: &Paths, planned: &InitPlan) {
     let lang = app.lang();
     if planned.changes_something() {
         let (file, imported) = (paths.servers.display(), planned.imported());

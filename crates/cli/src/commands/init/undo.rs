@@ -18,14 +18,14 @@ use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use crate::app::App;
 use crate::commands::init::files::{checked, text_of};
 use crate::commands::init::plan::NEW_SETTINGS;
-use crate::commands::init::record::{FileChange, Record, Role};
+use crate::commands::init::record::{FileChange, FileRole, InitRecord};
 use crate::commands::init::report::show_undo;
 use crate::commands::init::undone_file::{UndoStatus, UndoneFile};
 use crate::exit::Exit;
 
 pub(crate) fn run(app: &App, paths: &Paths, dry_run: bool) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let mut record = Record::read(&paths.data_dir)?;
+    let mut record = InitRecord::read(&paths.data_dir)?;
     let undo = Undo { lang, dry_run, user: paths.home_dir.as_deref() };
     let mut rows = Vec::new();
     let mut keep = BTreeSet::new();
@@ -33,11 +33,11 @@ pub(crate) fn run(app: &App, paths: &Paths, dry_run: bool) -> anyhow::Result<Exi
     // Newest run first, so that each file is in the state that the run left.
     while let Some(mut run) = record.runs.pop() {
         let mut unfinished = Vec::new();
-        run.files.sort_by_key(|change| change.role != Role::Client);
+        run.files.sort_by_key(|change| change.role != FileRole::Client);
         for change in &run.files {
             let row = undo.file(change, &mut keep);
             // Servers that could not be restored to a client stay in the user's own files until they are.
-            let waits = change.role != Role::Client && !unfinished.is_empty();
+            let waits = change.role != FileRole::Client && !unfinished.is_empty();
             if row.status == UndoStatus::Failed || waits {
                 unfinished.push(change.clone());
             }
@@ -61,7 +61,7 @@ pub(crate) fn run(app: &App, paths: &Paths, dry_run: bool) -> anyhow::Result<Exi
             .with("files", RawJson::of(&files));
         app.screen.json(&json.into_raw());
     } else {
-        show_undo(app, &rows, dry_run, &Record::path(&paths.data_dir));
+        show_undo(app, &rows, dry_run, &InitRecord::path(&paths.data_dir));
     }
     Ok(if complete { Exit::Done } else { Exit::Failed })
 }
@@ -80,7 +80,7 @@ impl Undo<'_> {
             row.error = Some(error.localize(self.lang));
             row
         });
-        if change.role == Role::Client && matches!(row.status, UndoStatus::Failed | UndoStatus::Missing) {
+        if change.role == FileRole::Client && matches!(row.status, UndoStatus::Failed | UndoStatus::Missing) {
             keep.extend(taken(change));
         }
         row
@@ -88,7 +88,7 @@ impl Undo<'_> {
 
     fn try_file(&self, change: &FileChange, keep: &BTreeSet<String>) -> Result<UndoneFile, ConfigError> {
         let file = &change.file;
-        if change.role == Role::Client && checked(file, self.user)? != change.real {
+        if change.role == FileRole::Client && checked(file, self.user)? != change.real {
             return Err(ConfigError::whole(
                 file,
                 LocalizedText::new(
@@ -104,7 +104,7 @@ impl Undo<'_> {
             return Ok(UndoneFile::new(change, UndoStatus::Unchanged));
         }
         let Some(current) = current else { return Ok(UndoneFile::new(change, UndoStatus::Missing)) };
-        let keeps = change.role != Role::Client && !keep.is_empty();
+        let keeps = change.role != FileRole::Client && !keep.is_empty();
         if current == change.after && !keeps {
             return match &change.before {
                 Some(before) => {
@@ -120,7 +120,7 @@ impl Undo<'_> {
         let before = change.before.as_deref().unwrap_or_default();
         let keep: Vec<String> = keep.iter().cloned().collect();
         let reverted = match change.role {
-            Role::Settings => revert_settings(file, before, &change.after, current, &keep)?,
+            FileRole::Settings => revert_settings(file, before, &change.after, current, &keep)?,
             role => {
                 let format = format_of(role, change)?;
                 let target = Target { file, text: current, format, replace: false };
@@ -155,11 +155,11 @@ impl Undo<'_> {
     }
 }
 
-fn format_of(role: Role, change: &FileChange) -> Result<Format, ConfigError> {
+fn format_of(role: FileRole, change: &FileChange) -> Result<Format, ConfigError> {
     let client = change.client.as_deref().and_then(Client::named);
     match (role, client) {
-        (Role::Client, Some(client)) => Ok(client.format()),
-        (Role::Client, None) => Err(ConfigError::whole(
+        (FileRole::Client, Some(client)) => Ok(client.format()),
+        (FileRole::Client, None) => Err(ConfigError::whole(
             &change.file,
             LocalizedText::new("its client is not known", "不认识其客户端"),
         )),
@@ -177,14 +177,14 @@ fn taken(change: &FileChange) -> Vec<String> {
 }
 
 /// Whether a file that `init` created contains nothing of the user.
-fn is_blank(role: Role, file: &Path, text: &str) -> bool {
+fn is_blank(role: FileRole, file: &Path, text: &str) -> bool {
     match role {
-        Role::Settings => text.trim().is_empty() || text == NEW_SETTINGS,
-        Role::Servers => {
+        FileRole::Settings => text.trim().is_empty() || text == NEW_SETTINGS,
+        FileRole::Servers => {
             clients::entries(TOOLHUB_FORMAT, file, text).is_ok_and(|entries| entries.is_empty())
                 && !text.contains("//")
         }
-        Role::Client => false,
+        FileRole::Client => false,
     }
 }
 

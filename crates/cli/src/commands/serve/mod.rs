@@ -32,7 +32,7 @@ use crate::commands::serve::stdio::stdio;
 use crate::exit::{Exit, UsageError};
 use crate::render::plural::plural;
 use crate::render::screen::{BOLD, DIM, NAME, Screen};
-use crate::render::trace::Trace;
+use crate::render::trace::TracePrinter;
 
 /// Grace period for closing streams.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -127,7 +127,7 @@ fn read_settings(app: &App, args: &ServeArgs, paths: &Paths) -> anyhow::Result<S
 fn open_sinks(app: &App, settings: &Settings, paths: &Paths) -> anyhow::Result<EventSinks> {
     let mut sinks = EventSinks::default();
     if app.global.trace || app.global.verbose > 0 {
-        sinks.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
+        sinks.listen(Arc::new(TracePrinter::new(Arc::clone(&app.screen), app.global.trace)));
     }
     sinks.open_log(app, settings.serve.access_log(&paths.config))?;
     let traces = settings.telemetry.options(|name| std::env::var(name).ok());

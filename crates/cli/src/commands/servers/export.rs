@@ -15,7 +15,7 @@ use toolhub_mcp_client::config::ServerSpec;
 use crate::app::App;
 use crate::args::ExportArgs;
 use crate::commands::serve::known_profile;
-use crate::commands::servers::transfer::{Report, Row, summary};
+use crate::commands::servers::transfer::{TransferReport, TransferRow, summary};
 use crate::exit::{Exit, UsageError};
 
 pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
@@ -42,7 +42,8 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
                 format!("{}；请自行写入以下内容，并填入 `<…>` 的值：", why.localize(lang)),
             );
             if app.screen.json {
-                let report = Report { client, file, rows: Vec::new(), dry_run: true, error: Some(text) };
+                let report =
+                    TransferReport { client, file, rows: Vec::new(), dry_run: true, error: Some(text) };
                 app.screen.json(&report.as_json(lang).with("snippet", &*snippet).into_raw());
             } else {
                 app.screen.error(&text);
@@ -54,20 +55,20 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
     if !args.dry_run {
         locked.write(&edited.text)?;
     }
-    let row = |(outcome, server): (Outcome, &ClientServer)| Row {
+    let row = |(outcome, server): (Outcome, &ClientServer)| TransferRow {
         outcome,
         summary: summary(server, lang),
         file: file.clone(),
         settings: Vec::new(),
     };
-    let mut rows: Vec<Row> = edited.outcomes.into_iter().zip(&servers).map(row).collect();
+    let mut rows: Vec<TransferRow> = edited.outcomes.into_iter().zip(&servers).map(row).collect();
     rows.extend(off.iter().map(|server| row((disabled_outcome(server, client), server))));
-    let report = Report { client, file: file.clone(), rows, dry_run: args.dry_run, error: None };
+    let report = TransferReport { client, file: file.clone(), rows, dry_run: args.dry_run, error: None };
     show_report(app, &report);
     Ok(report.exit())
 }
 
-fn show_report(app: &App, report: &Report) {
+fn show_report(app: &App, report: &TransferReport) {
     let lang = app.lang();
     if app.screen.json {
         app.screen.json(&RawJson::from(report.as_json(lang)));

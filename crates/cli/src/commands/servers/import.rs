@@ -18,7 +18,7 @@ use crate::args::ImportArgs;
 use crate::commands::servers::edit::record;
 use crate::commands::servers::extras::{self, ExtraSettings};
 use crate::commands::servers::import_files;
-use crate::commands::servers::transfer::{Report, Row, summary};
+use crate::commands::servers::transfer::{TransferReport, TransferRow, summary};
 use crate::exit::Exit;
 
 pub(crate) async fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
@@ -56,7 +56,7 @@ pub(crate) async fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     for row in written.filter(|_| !import.dry_run) {
         record(app, &row.outcome.id, ChangeKind::Updated, "imported").await;
     }
-    Ok(reports.iter().map(Report::exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
+    Ok(reports.iter().map(TransferReport::exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
 }
 
 struct Import<'a> {
@@ -76,9 +76,10 @@ struct Import<'a> {
 
 impl Import<'_> {
     /// Imports the servers of one client.
-    fn client(&mut self, client: Client, files: &[ConfigLocation]) -> anyhow::Result<Report> {
+    fn client(&mut self, client: Client, files: &[ConfigLocation]) -> anyhow::Result<TransferReport> {
         let file = files.first().map(|location| location.file.clone()).unwrap_or_default();
-        let mut report = Report { client, file, rows: Vec::new(), dry_run: self.dry_run, error: None };
+        let mut report =
+            TransferReport { client, file, rows: Vec::new(), dry_run: self.dry_run, error: None };
         for location in files {
             let read = std::fs::read_to_string(&location.file)
                 .map_err(|error| ConfigError::io(&location.file, &error))
@@ -102,8 +103,9 @@ impl Import<'_> {
     }
 
     /// Imports one server.
-    fn server(&mut self, found: ReadResult, file: &Path) -> anyhow::Result<Row> {
-        let row = |outcome, summary| Row { outcome, summary, file: file.to_owned(), settings: Vec::new() };
+    fn server(&mut self, found: ReadResult, file: &Path) -> anyhow::Result<TransferRow> {
+        let row =
+            |outcome, summary| TransferRow { outcome, summary, file: file.to_owned(), settings: Vec::new() };
         let server = match found {
             Ok(server) => server,
             Err(unusable) => {
@@ -140,7 +142,7 @@ impl Import<'_> {
     }
 
     /// Adds the settings of a server to `toolhub.toml`.
-    fn extras(&mut self, server: &ClientServer, row: &mut Row) -> anyhow::Result<()> {
+    fn extras(&mut self, server: &ClientServer, row: &mut TransferRow) -> anyhow::Result<()> {
         let mut extras: Vec<ExtraSettings> = ExtraSettings::of(server).into_iter().collect();
         self.settings = extras::written(&self.paths.config, &self.settings, &mut extras, self.args.replace)?;
         for extra in extras {
@@ -182,7 +184,7 @@ impl Import<'_> {
         Some((Action::Kept, why))
     }
 
-    fn show_reports(&self, reports: &[Report]) {
+    fn show_reports(&self, reports: &[TransferReport]) {
         let (screen, lang) = (&self.app.screen, self.app.lang());
         if screen.json {
             let all: Vec<RawObject> = reports.iter().map(|report| report.as_json(lang)).collect();
@@ -193,7 +195,7 @@ impl Import<'_> {
             return;
         }
         reports.iter().for_each(|report| report.show(self.app));
-        let written: usize = reports.iter().map(Report::written).sum();
+        let written: usize = reports.iter().map(TransferReport::written).sum();
         let own = self.paths.servers.display();
         let settings = reports.iter().flat_map(|report| &report.rows).any(|row| !row.settings.is_empty());
         screen.note(&match (reports.is_empty(), self.args.what.is_none() && !self.args.all) {

@@ -50,7 +50,7 @@ fn show(
             return Ok(Exit::from(&error));
         }
     };
-    let items: Vec<Item> = items(&result, key);
+    let items: Vec<ResultItem> = items(&result, key);
     if let Some(output) = output {
         save(app, &items, output)?;
         if !app.screen.json {
@@ -80,7 +80,7 @@ fn show(
 }
 
 /// One item of a result.
-struct Item {
+struct ResultItem {
     role: Option<String>,
     kind: String,
     content: Content,
@@ -91,14 +91,14 @@ enum Content {
     Data(Vec<u8>),
 }
 
-fn items(result: &RawJson, key: &str) -> Vec<Item> {
+fn items(result: &RawJson, key: &str) -> Vec<ResultItem> {
     let members = result.object().unwrap_or_default();
     let list: Vec<RawJson> = members.get(key).and_then(|list| list.decode().ok()).unwrap_or_default();
     list.iter().map(item).collect()
 }
 
 /// Parses the contents of a resource, or a message of a prompt.
-fn item(raw: &RawJson) -> Item {
+fn item(raw: &RawJson) -> ResultItem {
     let outer = raw.object().unwrap_or_default();
     let role = text_of(&outer, "role");
     let content = outer.get("content").and_then(RawJson::object).unwrap_or(outer);
@@ -111,7 +111,7 @@ fn item(raw: &RawJson) -> Item {
         (None, Some(text)) => Content::Text(text),
         (None, None) => Content::Text(json::pretty(raw.get())),
     };
-    Item { role, kind, content }
+    ResultItem { role, kind, content }
 }
 
 fn text_of(members: &RawObject, key: &str) -> Option<String> {
@@ -119,7 +119,7 @@ fn text_of(members: &RawObject, key: &str) -> Option<String> {
 }
 
 /// Writes one item to `output`, or several to `output` with a number before the extension. Existing files are not overwritten.
-fn save(app: &App, items: &[Item], output: &Path) -> anyhow::Result<()> {
+fn save(app: &App, items: &[ResultItem], output: &Path) -> anyhow::Result<()> {
     for (index, item) in items.iter().enumerate() {
         let file = if items.len() == 1 { output.to_owned() } else { numbered(output, index + 1) };
         let bytes = match &item.content {

@@ -11,11 +11,11 @@ use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME};
 use crate::render::table::{Cell, Overflow, row_lines};
 
 /// The results for the servers of one client.
-pub(crate) struct Report {
+pub(crate) struct TransferReport {
     pub(crate) client: Client,
     /// The client's file.
     pub(crate) file: PathBuf,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<TransferRow>,
     /// Whether nothing was written.
     pub(crate) dry_run: bool,
     /// Why a file of the client could not be read.
@@ -23,7 +23,7 @@ pub(crate) struct Report {
 }
 
 /// The result for one server.
-pub(crate) struct Row {
+pub(crate) struct TransferRow {
     pub(crate) outcome: Outcome,
     /// A short description.
     pub(crate) summary: String,
@@ -74,7 +74,7 @@ fn host(url: &str) -> String {
     format!("{scheme}://{host}")
 }
 
-impl Report {
+impl TransferReport {
     /// The exit code: `Failed` if there were servers and none of them could be used.
     pub(crate) fn exit(&self) -> Exit {
         let skipped = self.rows.iter().all(|row| row.outcome.action == Action::Skipped);
@@ -130,7 +130,7 @@ impl Report {
     }
 }
 
-impl Row {
+impl TransferRow {
     /// Whether it was written to the file.
     pub(crate) fn is_written(&self) -> bool {
         matches!(self.outcome.action, Action::Added | Action::Replaced)

@@ -8,7 +8,7 @@ use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 
 use crate::app::App;
 use crate::commands::history;
-use crate::commands::init::record::Record;
+use crate::commands::init::record::InitRecord;
 use crate::commands::servers::report::ServerReport;
 use crate::commands::skills;
 use crate::exit::Exit;
@@ -55,7 +55,7 @@ impl HubOverview {
             waiting_skills: waiting,
             calls: calls.unwrap_or_default(),
             running: running_hubs(hub).await,
-            is_set_up: Record::path(&hub.paths().data_dir).is_file(),
+            is_set_up: InitRecord::path(&hub.paths().data_dir).is_file(),
         }
     }
 

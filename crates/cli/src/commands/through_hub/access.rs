@@ -28,7 +28,7 @@ use crate::commands::through_hub::refuse_options;
 use crate::commands::through_hub::servers::time;
 use crate::exit::{Exit, UsageError};
 use crate::hub_api::error::HubError;
-use crate::hub_api::{ApiPath, HubApi, Page};
+use crate::hub_api::{ApiPath, HubApi, ListPage};
 
 /// The maximum number of records on a page.
 const PAGE_SIZE: usize = 500;
@@ -86,7 +86,7 @@ pub(crate) async fn held_calls(app: &App, api: &HubApi, args: &HeldCallsArgs) ->
     match &args.command {
         None => {
             let query = [("all", if args.all { "true" } else { "false" })];
-            let page: Page<RemoteHeldCall> = api.get(&ApiPath::new("waiting"), &query).await?;
+            let page: ListPage<RemoteHeldCall> = api.get(&ApiPath::new("waiting"), &query).await?;
             // The API has the newest first, the command the oldest.
             let calls: Vec<HeldCall> = page.items.into_iter().rev().map(HeldCall::from).collect();
             held_calls::print(app, &calls);
@@ -285,7 +285,7 @@ async fn all_keys(
     api: &HubApi,
     query: &[(&str, &str)],
 ) -> Result<(Vec<TokenSettings>, Vec<RevokedKey>), HubError> {
-    let page: Page<RemoteKey> = api.get(&ApiPath::new("keys"), query).await?;
+    let page: ListPage<RemoteKey> = api.get(&ApiPath::new("keys"), query).await?;
     let (mut tokens, mut revoked) = (Vec::new(), Vec::new());
     for mut key in page.items {
         match key.revoked.take() {

@@ -9,7 +9,7 @@ pub(crate) mod tools;
 
 use crate::app::App;
 use crate::args::{Command, ServersCommand, ToolsCommand};
-use crate::commands::history::archive::Archive;
+use crate::commands::history::archive::CallArchive;
 use crate::commands::{completions, history};
 use crate::exit::{Exit, UsageError};
 use crate::hub_api::HubApi;
@@ -31,7 +31,9 @@ pub(crate) async fn run(app: &App, api: &HubApi, command: Option<Command>) -> an
     match command {
         // These handle Ctrl-C themselves: a call reports its outcome, and it is the normal end of `history --follow`.
         Some(Command::Call(args)) => call::run(app, api, &args).await,
-        Some(Command::History(args)) if args.follow => history::run(app, &Archive::Remote(api), args).await,
+        Some(Command::History(args)) if args.follow => {
+            history::run(app, &CallArchive::Remote(api), args).await
+        }
         command => app.interruptible(dispatch(app, api, command)).await?,
     }
 }
@@ -55,9 +57,9 @@ async fn dispatch(app: &App, api: &HubApi, command: Option<Command>) -> anyhow::
             Some(ServersCommand::Logs(server)) => servers::logs(app, api, &server.id).await,
             Some(_) => Err(unsupported(app)),
         },
-        Some(Command::History(args)) => history::run(app, &Archive::Remote(api), args).await,
-        Some(Command::Result(args)) => history::result::run(app, &Archive::Remote(api), args).await,
-        Some(Command::Stats(args)) => history::stats::run(app, &Archive::Remote(api), args).await,
+        Some(Command::History(args)) => history::run(app, &CallArchive::Remote(api), args).await,
+        Some(Command::Result(args)) => history::result::run(app, &CallArchive::Remote(api), args).await,
+        Some(Command::Stats(args)) => history::stats::run(app, &CallArchive::Remote(api), args).await,
         Some(Command::Waiting(args)) => access::held_calls(app, api, &args).await,
         Some(Command::Audit(args)) => access::audit(app, api, args).await,
         Some(Command::Keys(args)) => access::keys(app, api, &args).await,

@@ -16,7 +16,7 @@ use crate::commands::servers::{show_log, unknown_among};
 use crate::commands::through_hub::remote_tool::catalog;
 use crate::exit::Exit;
 use crate::hub_api::error::HubError;
-use crate::hub_api::{ApiPath, HubApi, Page};
+use crate::hub_api::{ApiPath, HubApi, ListPage};
 
 /// A server as the API describes it.
 #[derive(Debug, Deserialize)]
@@ -82,7 +82,7 @@ pub(crate) fn time(text: &str) -> Option<SystemTime> {
 }
 
 async fn all(api: &HubApi) -> Result<Vec<RemoteServer>, HubError> {
-    Ok(api.get::<Page<RemoteServer>>(&ApiPath::new("servers"), &[]).await?.items)
+    Ok(api.get::<ListPage<RemoteServer>>(&ApiPath::new("servers"), &[]).await?.items)
 }
 
 /// One server.

@@ -16,7 +16,7 @@ use crate::commands::tools::search::{FoundTool, SearchReport};
 use crate::commands::tools::{SourceTools, check_source, describe, print_list};
 use crate::exit::Exit;
 use crate::hub_api::error::HubError;
-use crate::hub_api::{ApiPath, HubApi, Page};
+use crate::hub_api::{ApiPath, HubApi, ListPage};
 
 /// The maximum number of hits that the API returns.
 const MAX_SEARCH_HITS: usize = 50;
@@ -25,12 +25,12 @@ pub(crate) async fn list(app: &App, api: &HubApi, args: &ToolsArgs) -> anyhow::R
     refuse_options(app, &[("--refresh", args.refresh)])?;
     let catalog = catalog(api, None).await?;
     // The order of the servers, and those without tools; not every role may see them.
-    let servers: Vec<RemoteServer> = match api.get::<Page<RemoteServer>>(&ApiPath::new("servers"), &[]).await
-    {
-        Ok(page) => page.items,
-        Err(error) if error.is_forbidden() => Vec::new(),
-        Err(error) => return Err(error.into()),
-    };
+    let servers: Vec<RemoteServer> =
+        match api.get::<ListPage<RemoteServer>>(&ApiPath::new("servers"), &[]).await {
+            Ok(page) => page.items,
+            Err(error) if error.is_forbidden() => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
     let mut sources: Vec<Source> = servers
         .iter()
         .filter(|server| server.is_enabled())

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
 use toolhub_core::{Lang, Secret};
 
 use crate::problem::Problem;
-use crate::request::Query;
+use crate::request::QueryParameters;
 
 /// Nothing from elsewhere, and no script or style inside a page.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -224,7 +224,7 @@ fn set_cookie(headers: &mut HeaderMap, cookie: &str) {
 }
 
 /// Stores the language or theme, and returns to the page.
-pub(crate) fn set_preferences(query: &Query, is_https: bool) -> Response<Body> {
+pub(crate) fn set_preferences(query: &QueryParameters, is_https: bool) -> Response<Body> {
     // Only a path below the console, so that a link cannot lead elsewhere.
     let back = query.get("back").filter(|back| is_relative(back)).unwrap_or_default();
     let mut response = redirect(&format!("./{back}"));
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn preferences_lead_back_to_the_console_only() {
         let location = |query: &str| {
-            let response = set_preferences(&Query::parse(Some(query)), false);
+            let response = set_preferences(&QueryParameters::parse(Some(query)), false);
             response.headers()[header::LOCATION].to_str().unwrap().to_owned()
         };
         assert_eq!(location("back=tools%3Ftext%3Da"), "./tools?text=a");
@@ -351,7 +351,7 @@ mod tests {
             "\\\\evil",
             "a\nb",
         ] {
-            let query = Query::default().with("back", Some(back));
+            let query = QueryParameters::default().with("back", Some(back));
             assert_eq!(location(&query), "./", "{back}");
         }
     }

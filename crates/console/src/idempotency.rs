@@ -20,7 +20,7 @@ pub(crate) const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// The state of the first request with a key.
 #[derive(Debug, Clone)]
-enum Progress {
+enum RequestProgress {
     Running,
     /// The client disconnected before the response.
     Interrupted,
@@ -32,7 +32,7 @@ struct KeyState {
     /// The SHA-256 of the request.
     request: String,
     began: Instant,
-    progress: Progress,
+    progress: RequestProgress,
 }
 
 /// A key of a principal.
@@ -47,7 +47,7 @@ struct OwnedKey {
 pub(crate) struct IdempotencyKeys(Mutex<HashMap<OwnedKey, KeyState>>);
 
 /// What to do with a request.
-pub(crate) enum Turn<'a> {
+pub(crate) enum KeyLookup<'a> {
     /// It is the first one: run it.
     First(FirstRequest<'a>),
     /// It was run before, with this result.
@@ -65,7 +65,7 @@ impl FirstRequest<'_> {
     pub(crate) fn finish(mut self, result: &str) {
         if let Some(id) = self.id.take() {
             let kept = (result.len() <= MAX_KEPT_BYTES).then(|| Arc::from(result));
-            self.keys.set(&id, Progress::Done(kept));
+            self.keys.set(&id, RequestProgress::Done(kept));
         }
     }
 
@@ -80,7 +80,7 @@ impl FirstRequest<'_> {
 impl Drop for FirstRequest<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            self.keys.set(&id, Progress::Interrupted);
+            self.keys.set(&id, RequestProgress::Interrupted);
         }
     }
 }
@@ -92,8 +92,8 @@ impl IdempotencyKeys {
         principal: &Arc<str>,
         key: Option<&str>,
         request: &str,
-    ) -> Result<Turn<'_>, Problem> {
-        let Some(key) = key else { return Ok(Turn::First(FirstRequest { keys: self, id: None })) };
+    ) -> Result<KeyLookup<'_>, Problem> {
+        let Some(key) = key else { return Ok(KeyLookup::First(FirstRequest { keys: self, id: None })) };
         if key.is_empty() || key.len() > MAX_KEY_BYTES {
             return Err(Problem::bad_request(
                 format!("`Idempotency-Key` has 1 to {MAX_KEY_BYTES} characters"),
@@ -113,18 +113,18 @@ impl IdempotencyKeys {
                 ));
             }
             return match &entry.progress {
-                Progress::Running => Err(conflict(
+                RequestProgress::Running => Err(conflict(
                     "in-progress",
                     "the first request with this `Idempotency-Key` is still running",
                     "使用此 `Idempotency-Key` 的首个请求仍在执行",
                 )),
-                Progress::Interrupted => Err(conflict(
+                RequestProgress::Interrupted => Err(conflict(
                     "interrupted",
                     "the first request with this `Idempotency-Key` was cut off, and may have taken effect: look at its call",
                     "使用此 `Idempotency-Key` 的首个请求被中断，可能已生效：请查看其调用记录",
                 )),
-                Progress::Done(Some(result)) => Ok(Turn::Repeated(Arc::clone(result))),
-                Progress::Done(None) => Err(conflict(
+                RequestProgress::Done(Some(result)) => Ok(KeyLookup::Repeated(Arc::clone(result))),
+                RequestProgress::Done(None) => Err(conflict(
                     "done",
                     "the first request with this `Idempotency-Key` is done; its result is in the list of calls",
                     "使用此 `Idempotency-Key` 的首个请求已完成；结果见调用列表",
@@ -133,7 +133,7 @@ impl IdempotencyKeys {
         }
         let own = || keys.iter().filter(|(id, _)| id.principal == *principal);
         if own().count() >= MAX_IDEMPOTENCY_KEYS {
-            let done = own().filter(|(_, entry)| !matches!(entry.progress, Progress::Running));
+            let done = own().filter(|(_, entry)| !matches!(entry.progress, RequestProgress::Running));
             let oldest = done.min_by_key(|(_, entry)| entry.began).map(|(id, _)| id.clone());
             let Some(oldest) = oldest else {
                 let detail = LocalizedText::new(
@@ -144,11 +144,14 @@ impl IdempotencyKeys {
             };
             keys.remove(&oldest);
         }
-        keys.insert(id.clone(), KeyState { request, began: Instant::now(), progress: Progress::Running });
-        Ok(Turn::First(FirstRequest { keys: self, id: Some(id) }))
+        keys.insert(
+            id.clone(),
+            KeyState { request, began: Instant::now(), progress: RequestProgress::Running },
+        );
+        Ok(KeyLookup::First(FirstRequest { keys: self, id: Some(id) }))
     }
 
-    fn set(&self, id: &OwnedKey, progress: Progress) {
+    fn set(&self, id: &OwnedKey, progress: RequestProgress) {
         if let Some(entry) = self.lock().get_mut(id) {
             entry.progress = progress;
         }
@@ -171,30 +174,32 @@ mod tests {
     fn repeated_request_returns_the_first_result() {
         let (keys, ann) = (IdempotencyKeys::default(), Arc::from("ann"));
         let begin = |principal: &Arc<str>, request: &str| keys.begin(principal, Some("k"), request);
-        let Ok(Turn::First(first)) = begin(&ann, "a") else { panic!("not the first") };
+        let Ok(KeyLookup::First(first)) = begin(&ann, "a") else { panic!("not the first") };
         assert_eq!(begin(&ann, "a").err().unwrap().kind, "in-progress");
         first.finish("result");
-        let Ok(Turn::Repeated(result)) = begin(&ann, "a") else { panic!("not repeated") };
+        let Ok(KeyLookup::Repeated(result)) = begin(&ann, "a") else { panic!("not repeated") };
         assert_eq!(&*result, "result");
         assert_eq!(begin(&ann, "b").err().unwrap().kind, "key-reused");
         // The key of another principal is another key.
-        let Ok(Turn::First(first)) = begin(&Arc::from("bob"), "a") else { panic!("not the first") };
+        let Ok(KeyLookup::First(first)) = begin(&Arc::from("bob"), "a") else { panic!("not the first") };
         drop(first);
         assert_eq!(begin(&Arc::from("bob"), "a").err().unwrap().kind, "interrupted");
         for _ in 0..2 {
-            let Ok(Turn::First(first)) = keys.begin(&ann, Some("n"), "a") else { panic!("not the first") };
+            let Ok(KeyLookup::First(first)) = keys.begin(&ann, Some("n"), "a") else {
+                panic!("not the first")
+            };
             first.abandon();
         }
         // Many keys of one principal do not keep another one out.
         for number in 0..2 * MAX_IDEMPOTENCY_KEYS {
-            let Ok(Turn::First(first)) = keys.begin(&ann, Some(&format!("{number}")), "a") else {
+            let Ok(KeyLookup::First(first)) = keys.begin(&ann, Some(&format!("{number}")), "a") else {
                 panic!("{number}")
             };
             first.finish("");
         }
         assert!(keys.lock().len() <= MAX_IDEMPOTENCY_KEYS + 1);
         for _ in 0..2 {
-            assert!(matches!(keys.begin(&ann, None, "a"), Ok(Turn::First(_))));
+            assert!(matches!(keys.begin(&ann, None, "a"), Ok(KeyLookup::First(_))));
         }
     }
 }

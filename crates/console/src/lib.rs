@@ -48,7 +48,7 @@ use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::login_limiter::LoginLimiter;
 use crate::problem::Problem;
-use crate::request::{AuthenticatedCaller, ConsoleContext, Credential, Query};
+use crate::request::{AuthenticatedCaller, ConsoleContext, Credential, QueryParameters};
 use crate::session::SessionOwner;
 use crate::sessions::Sessions;
 
@@ -143,7 +143,7 @@ impl Console {
         let preferences = Preferences::of(&parts.headers, self.lang);
         let path = parts.uri.path();
         if let Some(below) = path.strip_prefix(API_PREFIX) {
-            let exchange = Exchange { parts: &parts, body, lang: preferences.lang, web: &web };
+            let exchange = ApiRequest { parts: &parts, body, lang: preferences.lang, web: &web };
             let response = self.api(below, exchange).await;
             let mut response =
                 response.unwrap_or_else(|problem| problem_response(&problem, preferences.lang));
@@ -156,8 +156,8 @@ impl Console {
     }
 
     /// Responds to a request of the API.
-    async fn api(&self, path: &str, exchange: Exchange<'_, '_>) -> Result<Response<Body>, Problem> {
-        let Exchange { parts, body, lang, web } = exchange;
+    async fn api(&self, path: &str, exchange: ApiRequest<'_, '_>) -> Result<Response<Body>, Problem> {
+        let ApiRequest { parts, body, lang, web } = exchange;
         let caller = self.caller(&parts.headers).await?.ok_or_else(Problem::unauthenticated)?;
         let (handle, _permit) = match web.start_request(&caller.principal) {
             Ok(started) => started,
@@ -222,7 +222,7 @@ impl Console {
             caller,
             handle,
             lang: self.lang,
-            query: Query::parse(parts.uri.query()),
+            query: QueryParameters::parse(parts.uri.query()),
             path: Vec::new(),
             headers: &parts.headers,
             body: Bytes::new(),
@@ -294,7 +294,7 @@ impl Console {
             }
             return self.open(ticket, &parts.headers, preferences).await;
         }
-        let query = Query::parse(parts.uri.query());
+        let query = QueryParameters::parse(parts.uri.query());
         if ["login", "callback"].contains(&below) && !self.logins.permits(web.client(), Instant::now()) {
             let text = preferences.lang.choose(
                 "too many logins from this address: try again in a minute",
@@ -353,7 +353,7 @@ impl Console {
 }
 
 /// A request of the API.
-struct Exchange<'a, 'w> {
+struct ApiRequest<'a, 'w> {
     parts: &'a http::request::Parts,
     body: Body,
     lang: Lang,

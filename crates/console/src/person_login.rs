@@ -11,7 +11,7 @@ use url::form_urlencoded;
 
 use crate::browser::{self, CookieKind, Cookies, Preferences, PrivateCookies};
 use crate::pages::issuer_id;
-use crate::request::Query;
+use crate::request::QueryParameters;
 use crate::{CONSOLE_PATH, Console, pages};
 
 /// The path below the console to which identity providers lead back.
@@ -39,7 +39,7 @@ impl LoginCookie {
         let id = part()?;
         let mut secret = || part().map(Secret::new);
         let begun = BegunLogin { state: secret()?, nonce: secret()?, verifier: secret()? };
-        let next = parts.next().map(|next| Query::parse(Some(&format!("next={next}"))))?;
+        let next = parts.next().map(|next| QueryParameters::parse(Some(&format!("next={next}"))))?;
         let next = next.get("next").filter(|next| browser::is_relative(next)).unwrap_or_default().to_owned();
         let issuer = issuers.iter().find(|issuer| issuer_id(issuer) == id)?;
         Some(Self { issuer: issuer.clone(), begun, next })
@@ -57,7 +57,7 @@ impl Console {
     pub(crate) async fn begin_login(
         &self,
         parts: &Parts,
-        query: &Query,
+        query: &QueryParameters,
         preferences: Preferences,
     ) -> Response<Body> {
         let access = self.gateways.access();
@@ -85,7 +85,7 @@ impl Console {
     pub(crate) async fn finish_login(
         &self,
         parts: &Parts,
-        query: &Query,
+        query: &QueryParameters,
         preferences: Preferences,
     ) -> Response<Body> {
         let access = self.gateways.access();

@@ -42,9 +42,9 @@ pub(crate) struct AuthenticatedCaller {
 
 /// The query parameters of a request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query(Vec<(String, String)>);
+pub(crate) struct QueryParameters(Vec<(String, String)>);
 
-impl Query {
+impl QueryParameters {
     pub(crate) fn parse(text: Option<&str>) -> Self {
         Self(form_urlencoded::parse(text.unwrap_or_default().as_bytes()).into_owned().collect())
     }
@@ -144,7 +144,7 @@ pub(crate) struct ConsoleContext<'a> {
     /// The principal with its budget.
     pub(crate) handle: PrincipalHandle,
     pub(crate) lang: Lang,
-    pub(crate) query: Query,
+    pub(crate) query: QueryParameters,
     /// The values of the placeholders in the path.
     pub(crate) path: Vec<String>,
     pub(crate) headers: &'a HeaderMap,
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn query_parameters_are_read_and_replaced() {
-        let query = Query::parse(Some("tool=a%20b&empty=&limit=5&tool=c"));
+        let query = QueryParameters::parse(Some("tool=a%20b&empty=&limit=5&tool=c"));
         assert_eq!(query.get("tool"), Some("a b"));
         assert_eq!(query.get("empty"), None);
         assert_eq!(query.number("limit", 1, 10).unwrap(), 5);
@@ -218,7 +218,7 @@ mod tests {
         assert!(query.flag("empty").is_err());
         assert!(!query.flag("other").unwrap());
         assert!(query.flag("tool").is_err());
-        assert!(Query::parse(Some("all=true")).flag("all").unwrap());
+        assert!(QueryParameters::parse(Some("all=true")).flag("all").unwrap());
         assert_eq!(query.with("limit", Some("7&8")), "tool=a+b&tool=c&limit=7%268");
         assert_eq!(query.with("tool", None), "limit=5");
     }

@@ -17,7 +17,7 @@ use super::disabled_tool::disabled_tool;
 use super::overview::{ToolCount, tool_count};
 use super::{CURSOR, LIMIT, PROFILE, Page, VIEWERS, timestamp};
 use crate::argument_pointer::argument_pointer;
-use crate::idempotency::Turn;
+use crate::idempotency::KeyLookup;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
 use crate::route::{Parameter, json, json_text};
@@ -432,8 +432,8 @@ pub(crate) async fn call(context: &ConsoleContext<'_>) -> Result<Response<Body>,
     let key = context.headers.get("idempotency-key").map(|key| key.to_str().unwrap_or_default());
     let request = format!("{}\n{}", call.name, String::from_utf8_lossy(&context.body));
     let first = match context.idempotency.begin(context.principal().id(), key, &request)? {
-        Turn::Repeated(result) => return Ok(json_text(StatusCode::OK, result.to_string())),
-        Turn::First(first) => first,
+        KeyLookup::Repeated(result) => return Ok(json_text(StatusCode::OK, result.to_string())),
+        KeyLookup::First(first) => first,
     };
     let shared = match SharedRequest::begin(context.hub(), context.principal().id(), key, &request).await {
         Ok(Some(SharedTurn::Repeated(result))) => {

@@ -5,7 +5,7 @@ use toolhub_core::{Lang, RawJson, Role};
 use toolhub_server::Authenticator as _;
 
 use super::json_view;
-use super::layout::{Frame, first_line, state, time};
+use super::layout::{PageFrame, first_line, state, time};
 use super::table::{Column, foreign, table, text};
 use crate::api::access::{self, Key, Rule};
 use crate::api::tools;
@@ -16,7 +16,7 @@ use crate::route::encode;
 const MAX_CHOICES: usize = 500;
 const MAX_CRITERION_CHARACTERS: usize = 120;
 
-pub(crate) fn page(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn page(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> (String, Markup) {
     let (keys, rules) = (access::read_keys(context), access::read_rules(context));
     let is_owner = context.has_role(Role::Owner);
     let is_open = !context.gateways.access().is_required();
@@ -119,7 +119,7 @@ const KEY_COLUMNS: [Column; 6] = [
     Column::new("Actions", "操作"),
 ];
 
-fn key_table(frame: &Frame<'_>, keys: &[Key], is_owner: bool) -> Markup {
+fn key_table(frame: &PageFrame<'_>, keys: &[Key], is_owner: bool) -> Markup {
     let row = |key: &Key| {
         let profiles = key.profiles.as_ref().map(|all| all.join(", "));
         let mut cells = vec![
@@ -142,7 +142,7 @@ fn key_table(frame: &Frame<'_>, keys: &[Key], is_owner: bool) -> Markup {
 }
 
 /// The buttons that change a key.
-fn key_actions(frame: &Frame<'_>, key: &Key) -> Markup {
+fn key_actions(frame: &PageFrame<'_>, key: &Key) -> Markup {
     let path = frame.api(&format!("keys/{}", encode(&key.name)));
     let question = |en: &str, zh: &str| frame.text(en, zh).replace("NAME", &key.name);
     html! {
@@ -167,7 +167,7 @@ fn key_actions(frame: &Frame<'_>, key: &Key) -> Markup {
 const ROLE_COLUMNS: [Column; 2] = [Column::new("Role", "角色"), Column::description("Permits", "权限")];
 
 /// What each role permits.
-fn role_table(frame: &Frame<'_>) -> Markup {
+fn role_table(frame: &PageFrame<'_>) -> Markup {
     let row = |role: Role| vec![html! { code { (role.name()) } }, text(role_text(role, frame.lang()))];
     html! {
         details {
@@ -216,7 +216,7 @@ const RULE_COLUMNS: [Column; 5] = [
 ];
 
 /// The rules in force, each with the callers and items that it concerns.
-fn rule_table(frame: &Frame<'_>, rules: &[Rule]) -> Markup {
+fn rule_table(frame: &PageFrame<'_>, rules: &[Rule]) -> Markup {
     let row = |rule: &Rule| {
         vec![
             state(effect_class(&rule.effect), effect_text(&rule.effect, frame.lang())),
@@ -253,7 +253,7 @@ const WHAT: [Criterion; 7] = [
 ];
 
 /// The criteria of a rule. A rule without any concerns all.
-fn criteria(frame: &Frame<'_>, rule: &Rule, names: &[Criterion], all: &str) -> Markup {
+fn criteria(frame: &PageFrame<'_>, rule: &Rule, names: &[Criterion], all: &str) -> Markup {
     let members = rule.definition.object().unwrap_or_default();
     let given = names.iter().filter_map(|(name, en, zh)| Some((frame.text(en, zh), members.get(name)?)));
     let given: Vec<(&str, &RawJson)> = given.collect();

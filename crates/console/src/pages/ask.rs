@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 use toolhub_core::principal::PrincipalOrigin;
 
-use super::layout::Frame;
+use super::layout::PageFrame;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
 
-pub(crate) fn page(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) fn page(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> Result<(String, Markup), Problem> {
     if context.principal().origin != PrincipalOrigin::Local {
         return Err(Problem::forbidden(
             "the agent acts as the local user: only the console of the local user may ask it",

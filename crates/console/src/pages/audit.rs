@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use toolhub_core::audit::AuditKind;
 
 use super::labels;
-use super::layout::{Frame, next_link, time};
+use super::layout::{PageFrame, next_link, time};
 use super::table::{Column, foreign, table, text};
 use crate::api::audit::{self, Record};
 use crate::problem::Problem;
@@ -20,7 +20,7 @@ const COLUMNS: [Column; 7] = [
     Column::muted("Reference", "编号"),
 ];
 
-fn row(frame: &Frame<'_>, record: &Record) -> Vec<Markup> {
+fn row(frame: &PageFrame<'_>, record: &Record) -> Vec<Markup> {
     let lang = frame.lang();
     vec![
         text(record.sequence.to_string()),
@@ -35,7 +35,7 @@ fn row(frame: &Frame<'_>, record: &Record) -> Vec<Markup> {
 
 pub(crate) async fn page(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let title = frame.text("Audit", "审计");
     if context.hub().audit().is_none() {

@@ -5,7 +5,7 @@ use toolhub::script_code;
 use toolhub_core::shell::quote;
 use toolhub_core::{RawJson, RawObject, meta_keys};
 
-use super::layout::{Frame, duration, first_line, next_link, state, time};
+use super::layout::{PageFrame, duration, first_line, next_link, state, time};
 use super::servers::fact;
 use super::table::{Column, foreign, table, text};
 use super::{comparison, json_view, labels};
@@ -37,7 +37,7 @@ const ATTEMPT_COLUMNS: [Column; 4] = [
 ];
 
 /// A table of calls.
-pub(crate) fn call_table(context: &ConsoleContext<'_>, frame: &Frame<'_>, calls: &[Call]) -> Markup {
+pub(crate) fn call_table(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, calls: &[Call]) -> Markup {
     let names = OfferedNames::new(context);
     let row = |call: &Call| {
         vec![
@@ -60,7 +60,7 @@ pub(crate) fn call_table(context: &ConsoleContext<'_>, frame: &Frame<'_>, calls:
 }
 
 /// The name of the tool of a call, linked to its page if there is one.
-fn tool_link(frame: &Frame<'_>, names: &OfferedNames, call: &Call) -> Markup {
+fn tool_link(frame: &PageFrame<'_>, names: &OfferedNames, call: &Call) -> Markup {
     html! {
         @match names.of_call(call) {
             Some(name) => { a href=(frame.item("tools", name)) { bdi { (call.tool) } } }
@@ -70,7 +70,7 @@ fn tool_link(frame: &Frame<'_>, names: &OfferedNames, call: &Call) -> Markup {
 }
 
 /// The link that opens the tool of a call with its arguments. Without the tool, a sentence says so.
-fn again(frame: &Frame<'_>, names: &OfferedNames, call: &Call) -> Markup {
+fn again(frame: &PageFrame<'_>, names: &OfferedNames, call: &Call) -> Markup {
     html! {
         @match names.of_call(call) {
             Some(name) => {
@@ -97,7 +97,7 @@ fn sources(call: &Call) -> String {
 
 pub(crate) async fn list(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let CallPage { page, is_partial } = calls::page(context).await?;
     let title = frame.text("Calls", "调用");
@@ -156,7 +156,7 @@ pub(crate) async fn list(
 }
 
 /// The link that continues a search. A script follows it while nothing was found.
-fn search_link(context: &ConsoleContext<'_>, frame: &Frame<'_>, page: &Page<Call>) -> Markup {
+fn search_link(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, page: &Page<Call>) -> Markup {
     let link = format!("?{}", context.query.with("cursor", page.next.as_deref()));
     html! {
         nav.pages aria-label=(frame.text("Pages", "分页")) {
@@ -169,7 +169,7 @@ fn search_link(context: &ConsoleContext<'_>, frame: &Frame<'_>, page: &Page<Call
 
 pub(crate) async fn item(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let detail = calls::read(context).await?;
     let call = &detail.call;
@@ -250,7 +250,7 @@ pub(crate) async fn item(
 }
 
 /// The code of a script, its other arguments, and what it logged.
-fn script(frame: &Frame<'_>, detail: &CallDetail, code: &str) -> Markup {
+fn script(frame: &PageFrame<'_>, detail: &CallDetail, code: &str) -> Markup {
     let mut others = detail.arguments.object().unwrap_or_default();
     others.remove("code");
     let log = detail.result.as_ref().map(script_log).unwrap_or_default();
@@ -279,7 +279,7 @@ fn script_log(result: &RawJson) -> Vec<String> {
 }
 
 /// The attempts over time, as a chart and as a table.
-fn attempts(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
+fn attempts(frame: &PageFrame<'_>, detail: &CallDetail) -> Markup {
     let row = |attempt: &Attempt| {
         vec![
             text(&attempt.source),
@@ -332,7 +332,7 @@ fn waterfall(detail: &CallDetail) -> Markup {
 }
 
 /// The call as commands and as a message.
-fn copies(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
+fn copies(frame: &PageFrame<'_>, detail: &CallDetail) -> Markup {
     let (tool, arguments) = (&detail.call.tool, &detail.arguments);
     let command = format!("toolhub call {} --args {}", quote(tool), quote(arguments.get()));
     let params = RawObject::default().with("name", tool.as_str()).with("arguments", arguments.clone());

@@ -14,7 +14,7 @@ use toolhub_core::principal::LOCAL;
 use toolhub_core::shell::quote;
 use toolhub_server::Authenticator as _;
 
-use super::layout::{Frame, time};
+use super::layout::{PageFrame, time};
 use super::table::{Column, foreign, table, text};
 use crate::api::calls::{self, SeenCaller};
 use crate::api::clients::{self, ConnectedClient};
@@ -42,7 +42,7 @@ const CALLER_COLUMNS: [Column; 3] = [
 
 pub(crate) async fn page(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let title = frame.text("Clients", "客户端");
     let public = public_url(context);
@@ -158,7 +158,7 @@ fn command_line(program: &StdioSpec) -> String {
 }
 
 /// What to do for one client: its file, the text for it, and a key.
-fn card(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, reach: &Reach<'_>) -> Markup {
+fn card(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, client: Client, reach: &Reach<'_>) -> Markup {
     let url = reach.url;
     let needs_key = context.gateways.access().is_required();
     let snippet_id = format!("snippet-{}", client.name());
@@ -189,7 +189,7 @@ fn card(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, reach: 
 }
 
 /// The files of a client: on this machine for its user, otherwise on each system.
-fn files(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client) -> Markup {
+fn files(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, client: Client) -> Markup {
     let file = |environment: &ClientEnvironment| user_file(client, environment);
     html! {
         p {
@@ -255,7 +255,7 @@ fn written(client: Client, transport: TransportSpec) -> Option<String> {
 }
 
 /// The button that makes a key for a client.
-fn key_button(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, snippet: &str) -> Markup {
+fn key_button(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, client: Client, snippet: &str) -> Markup {
     let access = context.gateways.access();
     let known: Vec<String> = access.keys().into_iter().map(|key| key.principal.display.clone()).collect();
     let names = std::iter::once(client.name().to_owned())
@@ -281,7 +281,7 @@ fn key_button(context: &ConsoleContext<'_>, frame: &Frame<'_>, client: Client, s
 }
 
 /// The clients that have connected.
-fn connected(frame: &Frame<'_>, clients: &[ConnectedClient]) -> Markup {
+fn connected(frame: &PageFrame<'_>, clients: &[ConnectedClient]) -> Markup {
     let row = |client: &ConnectedClient| {
         let name = client.title.as_ref().unwrap_or(&client.name);
         let link = format!("{}?{}", frame.link("calls"), query("principal", &client.principal));
@@ -311,7 +311,7 @@ fn connected(frame: &Frame<'_>, clients: &[ConnectedClient]) -> Markup {
 }
 
 /// The callers of the last calls.
-fn seen(frame: &Frame<'_>, callers: &[SeenCaller]) -> Markup {
+fn seen(frame: &PageFrame<'_>, callers: &[SeenCaller]) -> Markup {
     let row = |caller: &SeenCaller| {
         let link = format!("{}?{}", frame.link("calls"), query("principal", &caller.principal));
         vec![

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::{Frame, duration, state};
+use super::layout::{PageFrame, duration, state};
 use super::table::{Column, foreign, table, text};
 use crate::api::cluster::{self, Cluster, PlacedServer, Replica, Worker};
 use crate::problem::Problem;
@@ -36,7 +36,7 @@ const PLACEMENT_COLUMNS: [Column; 5] = [
 
 pub(crate) async fn page(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let cluster = cluster::read(context).await?;
     let title = frame.text("Cluster", "集群");
@@ -58,7 +58,7 @@ pub(crate) async fn page(
     Ok((title.to_owned(), content))
 }
 
-fn members(frame: &Frame<'_>, cluster: &Cluster) -> Markup {
+fn members(frame: &PageFrame<'_>, cluster: &Cluster) -> Markup {
     html! {
         @if !cluster.degraded.is_empty() {
             section.card {
@@ -111,7 +111,7 @@ fn members(frame: &Frame<'_>, cluster: &Cluster) -> Markup {
     }
 }
 
-fn replica_row(frame: &Frame<'_>, replica: &Replica) -> Vec<Markup> {
+fn replica_row(frame: &PageFrame<'_>, replica: &Replica) -> Vec<Markup> {
     vec![
         foreign(&replica.id),
         foreign(&replica.address),
@@ -121,7 +121,7 @@ fn replica_row(frame: &Frame<'_>, replica: &Replica) -> Vec<Markup> {
     ]
 }
 
-fn worker_row(frame: &Frame<'_>, worker: &Worker) -> Vec<Markup> {
+fn worker_row(frame: &PageFrame<'_>, worker: &Worker) -> Vec<Markup> {
     let state = match worker {
         worker if worker.draining => state("waiting", frame.text("ending", "正在结束")),
         worker if worker.servers >= worker.capacity => state("failed", frame.text("full", "已满")),
@@ -138,7 +138,7 @@ fn worker_row(frame: &Frame<'_>, worker: &Worker) -> Vec<Markup> {
     ]
 }
 
-fn placement_row(frame: &Frame<'_>, placement: &PlacedServer) -> Vec<Markup> {
+fn placement_row(frame: &PageFrame<'_>, placement: &PlacedServer) -> Vec<Markup> {
     vec![
         html! { a href=(frame.item("servers", &placement.server)) { (foreign(&placement.server)) } },
         foreign(&placement.instance),
@@ -149,7 +149,7 @@ fn placement_row(frame: &Frame<'_>, placement: &PlacedServer) -> Vec<Markup> {
 }
 
 /// A time that has passed.
-fn ago(frame: &Frame<'_>, ms: f64) -> Markup {
+fn ago(frame: &PageFrame<'_>, ms: f64) -> Markup {
     let span = duration(ms);
     text(frame.lang().choose(format!("{span} ago"), format!("{span}前")))
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use similar::{ChangeTag, TextDiff};
 use toolhub_core::RawJson;
 
-use super::layout::{Frame, time, time_text};
+use super::layout::{PageFrame, time, time_text};
 use super::{json_view, labels};
 use crate::api::calls::{Call, CallDetail};
 
@@ -31,7 +31,7 @@ pub(crate) fn difference(old: &str, new: &str, label: &str) -> Markup {
 }
 
 /// Other calls of the same tool to compare a call with.
-pub(crate) fn choice(frame: &Frame<'_>, others: &[Call], chosen: Option<&str>) -> Markup {
+pub(crate) fn choice(frame: &PageFrame<'_>, others: &[Call], chosen: Option<&str>) -> Markup {
     html! {
         @if !others.is_empty() {
             form.filters {
@@ -55,7 +55,7 @@ pub(crate) fn choice(frame: &Frame<'_>, others: &[Call], chosen: Option<&str>) -
 }
 
 /// The differences of two calls: an earlier or other one, and the one of the page.
-pub(crate) fn calls(frame: &Frame<'_>, other: &CallDetail, own: &CallDetail) -> Markup {
+pub(crate) fn calls(frame: &PageFrame<'_>, other: &CallDetail, own: &CallDetail) -> Markup {
     let result = |detail: &CallDetail| detail.result.clone().unwrap_or_else(RawJson::null);
     html! {
         section.card {
@@ -69,7 +69,7 @@ pub(crate) fn calls(frame: &Frame<'_>, other: &CallDetail, own: &CallDetail) -> 
     }
 }
 
-fn values(frame: &Frame<'_>, old: &RawJson, new: &RawJson, label: &str) -> Markup {
+fn values(frame: &PageFrame<'_>, old: &RawJson, new: &RawJson, label: &str) -> Markup {
     if old.get() == new.get() {
         return html! { p.muted { (frame.text("No difference.", "没有差异。")) } };
     }

@@ -5,7 +5,7 @@ use toolhub_access::may_decide_held_calls;
 use toolhub_core::{Lang, Localize as _};
 
 use super::json_view;
-use super::layout::{Frame, state, time};
+use super::layout::{PageFrame, state, time};
 use super::servers::fact;
 use crate::api::held_calls::{self, Held};
 use crate::problem::Problem;
@@ -13,7 +13,7 @@ use crate::request::ConsoleContext;
 
 pub(crate) async fn page(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let all = context.query.get("all") == Some("true");
     let held = held_calls::visible(context, all).await?;
@@ -45,7 +45,7 @@ pub(crate) async fn page(
 /// One held call in any state: the page that clients open for their users.
 pub(crate) async fn item(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let held = held_calls::visible(context, true).await?;
     let Some(call) = held.iter().find(|call| call.id == context.id()) else {
@@ -72,7 +72,7 @@ fn decides(context: &ConsoleContext<'_>) -> bool {
     may_decide_held_calls(context.principal().roles)
 }
 
-fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
+fn card(frame: &PageFrame<'_>, call: &Held, decides: bool) -> Markup {
     let action = |verb: &str| frame.api(&format!("waiting/{}:{verb}", call.id));
     let question = match frame.lang() {
         Lang::En => format!("Let “{}” of {} run once with these arguments?", call.tool, call.principal),

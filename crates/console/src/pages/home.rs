@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 use toolhub_core::principal::LOCAL;
 
 use super::calls::call_table;
-use super::layout::{Frame, NavItem, duration, state};
+use super::layout::{NavItem, PageFrame, duration, state};
 use crate::api::overview::{DayCount, Stats, read_stats};
 use crate::api::servers::Server;
 use crate::api::{calls, clients, held_calls, servers, tools};
@@ -18,7 +18,7 @@ const CHART_HEIGHT: f64 = 64.0;
 
 pub(crate) async fn page(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let sees_states = NavItem::Servers.permission().allows(context.principal());
     let servers = if sees_states { servers::visible(context) } else { Vec::new() };
@@ -131,7 +131,7 @@ async fn has_seen_client(context: &ConsoleContext<'_>) -> Result<bool, Problem> 
 }
 
 /// The first steps on a new hub.
-fn tour(frame: &Frame<'_>, steps: &Steps) -> Markup {
+fn tour(frame: &PageFrame<'_>, steps: &Steps) -> Markup {
     let done = |is_done: bool| {
         html! { @if is_done { " " (state("succeeded", frame.text("done", "已完成"))) } }
     };
@@ -168,7 +168,7 @@ fn tour(frame: &Frame<'_>, steps: &Steps) -> Markup {
 }
 
 /// Calls by day, as bars and as a table.
-fn chart(frame: &Frame<'_>, days: &[DayCount]) -> Markup {
+fn chart(frame: &PageFrame<'_>, days: &[DayCount]) -> Markup {
     let most = days.iter().map(|day| day.succeeded + day.failed).max().unwrap_or(0);
     if most == 0 {
         return html! {};

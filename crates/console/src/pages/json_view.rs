@@ -5,7 +5,7 @@ use toolhub_core::RawJson;
 use toolhub_core::json::{pretty, too_deep};
 use toolhub_engine::definition_scan::escape_invisible;
 
-use super::layout::Frame;
+use super::layout::PageFrame;
 
 /// The types of images that are shown. Scalable images may contain scripts.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -57,7 +57,7 @@ fn shortened(text: &str) -> &str {
 }
 
 /// The result of a call as an MCP client receives it: its content by type, and the whole as JSON.
-pub(crate) fn result(value: &RawJson, frame: &Frame<'_>) -> Markup {
+pub(crate) fn result(value: &RawJson, frame: &PageFrame<'_>) -> Markup {
     let members = value.object().unwrap_or_default();
     let content: Vec<RawJson> = members.get("content").and_then(|all| all.decode().ok()).unwrap_or_default();
     let label = frame.text("Result", "结果");
@@ -80,7 +80,7 @@ pub(crate) fn result(value: &RawJson, frame: &Frame<'_>) -> Markup {
     }
 }
 
-fn content_block(block: &RawJson, frame: &Frame<'_>) -> Markup {
+fn content_block(block: &RawJson, frame: &PageFrame<'_>) -> Markup {
     let members = block.object().unwrap_or_default();
     let text = |key: &str| members.get(key).and_then(RawJson::text).map(|text| text.into_owned());
     let kind = text("type").unwrap_or_default();

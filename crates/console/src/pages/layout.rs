@@ -142,7 +142,7 @@ impl NavItem {
 }
 
 /// The frame of a page.
-pub(crate) struct Frame<'a> {
+pub(crate) struct PageFrame<'a> {
     below: &'a str,
     query: String,
     preferences: Preferences,
@@ -156,7 +156,7 @@ pub(crate) struct Frame<'a> {
     events: &'a str,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> PageFrame<'a> {
     pub(crate) async fn new(
         below: &'a str,
         context: &'a ConsoleContext<'_>,
@@ -233,7 +233,7 @@ impl<'a> Frame<'a> {
             }
             div #toast role="status" aria-live="polite" {}
         };
-        Document {
+        PageHead {
             title,
             below: self.below,
             preferences: self.preferences,
@@ -309,11 +309,11 @@ pub(crate) fn root(below: &str) -> String {
 /// A page without navigation.
 pub(crate) fn bare(below: &str, preferences: Preferences, content: &Markup) -> Markup {
     let body = html! { main.bare #main { p.brand { "toolhub" } (content) } };
-    Document { title: "toolhub", below, preferences, csrf: "", events: "" }.render(&body)
+    PageHead { title: "toolhub", below, preferences, csrf: "", events: "" }.render(&body)
 }
 
 /// The head of a page.
-struct Document<'a> {
+struct PageHead<'a> {
     title: &'a str,
     below: &'a str,
     preferences: Preferences,
@@ -322,7 +322,7 @@ struct Document<'a> {
     events: &'a str,
 }
 
-impl Document<'_> {
+impl PageHead<'_> {
     fn render(&self, body: &Markup) -> Markup {
         let Self { title, below, preferences, csrf, events } = *self;
         let root = root(below);

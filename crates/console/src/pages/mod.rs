@@ -25,7 +25,7 @@ use maud::{Markup, html};
 use toolhub_core::Localize as _;
 use toolhub_server::hash_of;
 
-use self::layout::{Frame, NavItem};
+use self::layout::{NavItem, PageFrame};
 use crate::api::visible_topics;
 use crate::browser::{self, Preferences};
 use crate::problem::Problem;
@@ -49,7 +49,7 @@ pub(crate) async fn respond(
     let nav = NavItem::of(path);
     // Before the contents are read: a change in between is announced to the page.
     let events = context.events.current_id(context.hub(), visible_topics(&context)).await;
-    let frame = Frame::new(below, &context, preferences, nav).await.with_events(&events);
+    let frame = PageFrame::new(below, &context, preferences, nav).await.with_events(&events);
     let is_allowed = nav.is_none_or(|nav| nav.permission().allows(context.principal()));
     if !is_allowed {
         context.gateways.note_refused_operation(context.principal(), "open page", below);
@@ -90,7 +90,7 @@ pub(crate) async fn respond(
 }
 
 /// What is wrong. `list` is the page with the items of which one was not found.
-fn problem_content(problem: &Problem, frame: &Frame<'_>, list: Option<NavItem>) -> (String, Markup) {
+fn problem_content(problem: &Problem, frame: &PageFrame<'_>, list: Option<NavItem>) -> (String, Markup) {
     let title = match problem.status {
         StatusCode::NOT_FOUND => frame.text("Not found", "未找到"),
         StatusCode::FORBIDDEN => frame.text("Not allowed", "不允许"),

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use toolhub_core::Role;
 
 use super::labels;
-use super::layout::{Frame, state, time};
+use super::layout::{PageFrame, state, time};
 use super::table::{Column, foreign, table, text};
 use crate::api::servers::{self, Server, ServerDetail, StderrLog};
 use crate::problem::Problem;
@@ -22,7 +22,7 @@ const COLUMNS: [Column; 7] = [
     Column::muted("Program", "程序"),
 ];
 
-pub(crate) fn list(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn list(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> (String, Markup) {
     let servers = servers::visible(context);
     let title = frame.text("Servers", "服务器");
     let manages = context.has_role(Role::Operator) || context.has_role(Role::Owner);
@@ -49,7 +49,7 @@ pub(crate) fn list(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, 
     (title.to_owned(), content)
 }
 
-fn row(frame: &Frame<'_>, server: &Server) -> Vec<Markup> {
+fn row(frame: &PageFrame<'_>, server: &Server) -> Vec<Markup> {
     vec![
         html! { a href=(frame.item("servers", &server.id)) { bdi { (server.id) } } },
         html! {
@@ -64,12 +64,12 @@ fn row(frame: &Frame<'_>, server: &Server) -> Vec<Markup> {
     ]
 }
 
-fn version(frame: &Frame<'_>, server: &Server) -> String {
+fn version(frame: &PageFrame<'_>, server: &Server) -> String {
     labels::protocol_version(server.protocol_version.as_deref(), server.era.as_deref(), frame.lang())
 }
 
 /// The tools that are switched off, each with a button that switches it on.
-fn switched_off(frame: &Frame<'_>, detail: &ServerDetail) -> Markup {
+fn switched_off(frame: &PageFrame<'_>, detail: &ServerDetail) -> Markup {
     let path = frame.api(&format!("servers/{}", encode(&detail.server.id)));
     html! {
         section.card {
@@ -89,7 +89,7 @@ fn switched_off(frame: &Frame<'_>, detail: &ServerDetail) -> Markup {
     }
 }
 
-fn how_to_add(frame: &Frame<'_>) -> Markup {
+fn how_to_add(frame: &PageFrame<'_>) -> Markup {
     html! {
         p { (frame.text(
             "A running hub picks up changes of its configuration at once. In a terminal:",
@@ -103,7 +103,7 @@ fn how_to_add(frame: &Frame<'_>) -> Markup {
     }
 }
 
-pub(crate) fn item(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) fn item(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> Result<(String, Markup), Problem> {
     let detail = servers::read(context)?;
     let server = &detail.server;
     let manages = context.has_role(Role::Operator) || context.has_role(Role::Owner);
@@ -149,7 +149,7 @@ pub(crate) fn item(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(S
 }
 
 /// The standard error of a server. That of an earlier run is folded: it says nothing about the server that runs now.
-fn standard_error(frame: &Frame<'_>, log: &StderrLog) -> Markup {
+fn standard_error(frame: &PageFrame<'_>, log: &StderrLog) -> Markup {
     let lines = html! { pre.log tabindex="0" dir="auto" { @for line in &log.lines { (line) "\n" } } };
     html! {
         section.card {
@@ -170,7 +170,7 @@ fn standard_error(frame: &Frame<'_>, log: &StderrLog) -> Markup {
 }
 
 /// The form that changes the entry of a server. Scripts build it when it is opened.
-fn edit_card(frame: &Frame<'_>, server: &Server) -> Markup {
+fn edit_card(frame: &PageFrame<'_>, server: &Server) -> Markup {
     let path = frame.api(&format!("servers/{}", encode(&server.id)));
     html! {
         details.card #edit {
@@ -184,7 +184,7 @@ fn edit_card(frame: &Frame<'_>, server: &Server) -> Markup {
 }
 
 /// The buttons that change a server.
-fn actions(frame: &Frame<'_>, server: &Server) -> Markup {
+fn actions(frame: &PageFrame<'_>, server: &Server) -> Markup {
     let (id, path) = (&server.id, frame.api(&format!("servers/{}", encode(&server.id))));
     let is_enabled = server.state != "disabled";
     let question = |en: &str, zh: &str| frame.text(en, zh).replace("NAME", id);

@@ -2,12 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::layout::Frame;
+use super::layout::PageFrame;
 use crate::api::config;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
 
-pub(crate) fn page(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) fn page(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> Result<(String, Markup), Problem> {
     let title = frame.text("Settings", "设置");
     let config = config::read(context)?;
     let content = html! {

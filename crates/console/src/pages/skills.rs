@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use toolhub_core::Lang;
 
-use super::layout::{Frame, first_line, state};
+use super::layout::{PageFrame, first_line, state};
 use super::table::{Column, foreign, table, text};
 use crate::api::skills::{self, Profile, Skill};
 use crate::request::ConsoleContext;
@@ -34,7 +34,7 @@ const PROFILE_COLUMNS: [Column; 5] = [
     Column::number("Tokens, about", "约合 token"),
 ];
 
-fn skill_row(frame: &Frame<'_>, skill: &Skill) -> Vec<Markup> {
+fn skill_row(frame: &PageFrame<'_>, skill: &Skill) -> Vec<Markup> {
     vec![
         foreign(&skill.name),
         foreign(first_line(&skill.description, DESCRIPTION_CHARACTERS)),
@@ -46,7 +46,7 @@ fn skill_row(frame: &Frame<'_>, skill: &Skill) -> Vec<Markup> {
     ]
 }
 
-fn profile_row(frame: &Frame<'_>, profile: &Profile) -> Vec<Markup> {
+fn profile_row(frame: &PageFrame<'_>, profile: &Profile) -> Vec<Markup> {
     let link = format!("{}?profile={}", frame.link("tools"), encode(&profile.name));
     vec![
         html! { a href=(link) { bdi { (profile.name) } } },
@@ -57,7 +57,7 @@ fn profile_row(frame: &Frame<'_>, profile: &Profile) -> Vec<Markup> {
     ]
 }
 
-pub(crate) fn skills(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn skills(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> (String, Markup) {
     let skills = skills::read_skills(context);
     let title = frame.text("Skills", "技能");
     let content = html! {
@@ -78,7 +78,7 @@ pub(crate) fn skills(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String
     (title.to_owned(), content)
 }
 
-pub(crate) fn profiles(context: &ConsoleContext<'_>, frame: &Frame<'_>) -> (String, Markup) {
+pub(crate) fn profiles(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> (String, Markup) {
     let profiles = skills::read_profiles(context);
     let title = frame.text("Profiles", "配置档");
     let content = html! {

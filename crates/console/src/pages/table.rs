@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::Frame;
+use super::layout::PageFrame;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ impl Column {
 
 /// A table with a name for screen readers. Each row has a cell for each column.
 pub(crate) fn table(
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
     name: &str,
     columns: &[Column],
     rows: impl IntoIterator<Item = Vec<Markup>>,

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use toolhub_access::may_decide_changed_tools;
 use toolhub_core::{Lang, Localize as _, Role, ServerId};
 
-use super::layout::{Frame, duration, first_line, next_link, state, time};
+use super::layout::{PageFrame, duration, first_line, next_link, state, time};
 use super::servers::fact;
 use super::table::{Column, foreign, table, text};
 use super::{comparison, json_view, labels as words};
@@ -29,7 +29,7 @@ fn approval_label(name: &str, lang: Lang) -> Option<&'static str> {
 }
 
 /// Labels of a tool: its effects, its approval, its findings.
-fn labels(frame: &Frame<'_>, tool: &Tool) -> Markup {
+fn labels(frame: &PageFrame<'_>, tool: &Tool) -> Markup {
     let lang = frame.lang();
     html! {
         @if tool.hints.read_only == Some(true) { (state("", lang.choose("read-only", "只读"))) " " }
@@ -43,7 +43,7 @@ fn labels(frame: &Frame<'_>, tool: &Tool) -> Markup {
 
 pub(crate) async fn list(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let title = frame.text("Tools", "工具");
     let query = &context.query;
@@ -116,12 +116,12 @@ const STATISTICS_COLUMNS: [Column; 5] = [
     Column::number("95 %", "95 %"),
 ];
 
-fn tool_table(frame: &Frame<'_>, items: &[Tool], profile: Option<&str>) -> Markup {
+fn tool_table(frame: &PageFrame<'_>, items: &[Tool], profile: Option<&str>) -> Markup {
     let rows = items.iter().map(|tool| tool_cells(frame, tool, profile));
     table(frame, frame.text("Tools", "工具"), &COLUMNS, rows)
 }
 
-fn tool_cells(frame: &Frame<'_>, tool: &Tool, profile: Option<&str>) -> Vec<Markup> {
+fn tool_cells(frame: &PageFrame<'_>, tool: &Tool, profile: Option<&str>) -> Vec<Markup> {
     let link = frame.item("tools", &tool.name);
     let link = profile.map_or_else(|| link.clone(), |profile| format!("{link}?profile={}", encode(profile)));
     vec![
@@ -133,7 +133,7 @@ fn tool_cells(frame: &Frame<'_>, tool: &Tool, profile: Option<&str>) -> Vec<Mark
 }
 
 /// Hits with the parts of their scores.
-fn hit_table(frame: &Frame<'_>, hits: &[Hit], profile: Option<&str>) -> Markup {
+fn hit_table(frame: &PageFrame<'_>, hits: &[Hit], profile: Option<&str>) -> Markup {
     let row = |hit: &Hit| {
         let mut cells = tool_cells(frame, &hit.tool, profile);
         cells.push(html! {
@@ -152,7 +152,7 @@ fn hit_table(frame: &Frame<'_>, hits: &[Hit], profile: Option<&str>) -> Markup {
 
 pub(crate) async fn item(
     context: &ConsoleContext<'_>,
-    frame: &Frame<'_>,
+    frame: &PageFrame<'_>,
 ) -> Result<(String, Markup), Problem> {
     let detail = tools::read(context).await?;
     let name = &detail.tool.name;
@@ -195,7 +195,7 @@ pub(crate) async fn item(
 }
 
 /// A button for each server that has the tool, which switches it off there.
-fn switches(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+fn switches(frame: &PageFrame<'_>, detail: &ToolDetail) -> Markup {
     let servers = detail.tool.sources.iter().filter(|source| !ServerId::RESERVED.contains(&source.as_str()));
     let body = serde_json::json!({ "switch_off": detail.catalog_name }).to_string();
     html! {
@@ -216,7 +216,7 @@ fn switches(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
 }
 
 /// The form that calls the tool. Scripts build it from the schema.
-fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Markup {
+fn trial(frame: &PageFrame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Markup {
     let name = encode(&detail.tool.name);
     let changes = detail.tool.hints.read_only != Some(true);
     let tool_name = &detail.tool.name;
@@ -244,7 +244,7 @@ fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Marku
 }
 
 /// The route of a call: its candidates in order, and the reasons.
-fn route_picture(frame: &Frame<'_>, route: &Explanation) -> Markup {
+fn route_picture(frame: &PageFrame<'_>, route: &Explanation) -> Markup {
     let strategy = words::strategy(&route.strategy, route.candidates.len(), frame.lang());
     html! {
         section.card {
@@ -265,7 +265,7 @@ fn route_picture(frame: &Frame<'_>, route: &Explanation) -> Markup {
     }
 }
 
-fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+fn statistics(frame: &PageFrame<'_>, detail: &ToolDetail) -> Markup {
     let shown = |ms: Option<f64>| text(ms.map_or_else(|| "–".to_owned(), duration));
     let row = |one: &ToolCount| {
         vec![
@@ -291,7 +291,7 @@ fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
 }
 
 /// What was approved and what is there now, with the button that approves it.
-fn approval(context: &ConsoleContext<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+fn approval(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, detail: &ToolDetail) -> Markup {
     let (Some(before), Some(after)) = (&detail.approved_definition, &detail.source_definition) else {
         return html! {};
     };

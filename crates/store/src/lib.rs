@@ -26,7 +26,7 @@ mod write;
 
 pub use error::OpenError;
 pub use location::{AuditedStore, PgUrl, StoreLocation, open, open_with_audit};
-pub use options::{AuditOptions, Detail, Durability, Retention, StoreOptions};
+pub use options::{AuditOptions, DetailLevel, Durability, Retention, StoreOptions};
 #[cfg(feature = "postgres")]
 pub use postgres::{PgCluster, PgStore};
 pub use sqlite::SqliteStore;

@@ -11,14 +11,14 @@ pub struct StoreOptions {
     /// Durability of acknowledged writes in SQLite. For PostgreSQL, this is a setting of the server.
     pub durability: Durability,
     /// Which calls are stored with their details.
-    pub detail: Detail,
+    pub detail: DetailLevel,
     /// Retention times and sizes.
     pub retention: Retention,
 }
 
 /// Options of the audit log. A store that is opened with them appends every call to the log; without, none.
 ///
-/// The log is complete: [`Detail::Sample`] has no effect, since calls that are only counted would be missing, and
+/// The log is complete: [`DetailLevel::Sample`] has no effect, since calls that are only counted would be missing, and
 /// callers wait instead of losing details if the database cannot keep up.
 #[derive(Debug, Clone)]
 pub struct AuditOptions {
@@ -39,7 +39,7 @@ impl AuditOptions {
 
 /// Which calls are stored with their details: arguments, attempts and outputs. Statistics count every call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Detail {
+pub enum DetailLevel {
     /// Every call. Callers wait if the database cannot keep up.
     #[default]
     All,

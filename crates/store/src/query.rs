@@ -39,7 +39,7 @@ impl Dialect {
 
 /// A parameter value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum SqlValue {
     Text(String),
     Int(i64),
 }
@@ -49,7 +49,7 @@ pub(crate) enum Value {
 pub(crate) struct Conditions {
     dialect: Dialect,
     conditions: Vec<String>,
-    values: Vec<Value>,
+    values: Vec<SqlValue>,
 }
 
 impl Conditions {
@@ -58,7 +58,7 @@ impl Conditions {
     }
 
     /// Adds a value and returns its placeholder.
-    fn place(&mut self, value: Value) -> String {
+    fn place(&mut self, value: SqlValue) -> String {
         self.values.push(value);
         let number = self.values.len();
         match self.dialect {
@@ -68,7 +68,7 @@ impl Conditions {
     }
 
     /// Adds a comparison of `left` with a value, if there is one.
-    pub(crate) fn compare(&mut self, left: &str, relation: &str, value: Option<Value>) {
+    pub(crate) fn compare(&mut self, left: &str, relation: &str, value: Option<SqlValue>) {
         if let Some(value) = value {
             let place = self.place(value);
             self.conditions.push(format!("{left} {relation} {place}"));
@@ -78,7 +78,7 @@ impl Conditions {
     /// Adds the condition that one of the columns contains a text, if there is one.
     pub(crate) fn contains(&mut self, columns: &[&str], text: Option<&str>) {
         if let Some(text) = text {
-            let place = self.place(Value::Text(text.to_owned()));
+            let place = self.place(SqlValue::Text(text.to_owned()));
             let each: Vec<String> =
                 columns.iter().map(|column| self.dialect.contains(column, &place)).collect();
             self.conditions.push(format!("({})", each.join(" OR ")));
@@ -92,20 +92,20 @@ impl Conditions {
 
     /// Adds the condition that `column` contains a text or is `NULL`, which means unknown.
     pub(crate) fn may_hold(&mut self, column: &str, text: String) {
-        let place = self.place(Value::Text(text));
+        let place = self.place(SqlValue::Text(text));
         let condition = self.dialect.holds(column, &place);
         self.conditions.push(format!("({column} IS NULL OR {condition})"));
     }
 
     /// Adds the condition that the row follows the one with these values, in descending order of the columns.
-    pub(crate) fn less_than(&mut self, columns: [&str; 2], values: [Value; 2]) {
+    pub(crate) fn less_than(&mut self, columns: [&str; 2], values: [SqlValue; 2]) {
         let places = values.map(|value| self.place(value));
         let (columns, places) = (columns.join(", "), places.join(", "));
         self.conditions.push(format!("({columns}) < ({places})"));
     }
 
     /// The `WHERE` clause with all conditions, and the values.
-    pub(crate) fn finish(self) -> (String, Vec<Value>) {
+    pub(crate) fn finish(self) -> (String, Vec<SqlValue>) {
         let clause = match self.conditions.as_slice() {
             [] => String::new(),
             all => format!(" WHERE {}", all.join(" AND ")),
@@ -146,7 +146,7 @@ fn has_selective_index(query: &CallQuery) -> bool {
 
 /// The statement that selects calls, and its values. `dead` are dead owners: their running calls have the status
 /// `unknown`.
-pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (String, Vec<Value>) {
+pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (String, Vec<SqlValue>) {
     let status = match dead {
         [] => "status".to_owned(),
         dead => {
@@ -154,9 +154,9 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
             format!("CASE WHEN status = 'running' AND owner IN ({dead}) THEN 'unknown' ELSE status END")
         }
     };
-    let text = |text: &Option<String>| text.clone().map(Value::Text);
+    let text = |text: &Option<String>| text.clone().map(SqlValue::Text);
     let record =
-        |record: &Option<RecordId>| record.as_ref().map(|record| Value::Text(record.as_str().to_owned()));
+        |record: &Option<RecordId>| record.as_ref().map(|record| SqlValue::Text(record.as_str().to_owned()));
     let mut filter = Conditions::new(dialect);
     filter.compare("tool", "=", text(&query.tool));
     filter.compare("conversation", "=", text(&query.conversation));
@@ -175,15 +175,15 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
         }
     }
     let hash = query.arguments.as_deref().map(stored_hash);
-    filter.compare("arguments_hash", "=", hash.map(Value::Int));
-    filter.compare("began", ">=", query.since.map(|since| Value::Int(micros(since))));
+    filter.compare("arguments_hash", "=", hash.map(SqlValue::Int));
+    filter.compare("began", ">=", query.since.map(|since| SqlValue::Int(micros(since))));
     // Implied by the condition above, since ids sort by time; older calls are not read.
     filter.compare("record", ">=", record(&query.since.map(RecordId::lower_bound)));
     filter.compare("record", ">", record(&query.after));
     filter.compare("record", "<", record(&query.before));
     filter.compare("record", ">=", record(&query.from));
     if let Some(source) = &query.source {
-        let at = filter.place(Value::Text(place(source)));
+        let at = filter.place(SqlValue::Text(place(source)));
         let condition = dialect.holds("places", &at);
         filter.conditions.push(condition);
     }
@@ -203,7 +203,7 @@ pub(crate) fn part_of_calls(
     dialect: Dialect,
     before: Option<&RecordId>,
     calls: usize,
-) -> (String, Vec<Value>) {
+) -> (String, Vec<SqlValue>) {
     let (clause, values) = before_record(dialect, "record", before);
     let skipped = calls.saturating_sub(1);
     (format!("SELECT record FROM calls{clause} ORDER BY record DESC LIMIT 1 OFFSET {skipped}"), values)
@@ -215,23 +215,23 @@ pub(crate) fn part_of_blocks(
     dialect: Dialect,
     before: Option<&RecordId>,
     calls: usize,
-) -> (String, Vec<Value>) {
+) -> (String, Vec<SqlValue>) {
     let (clause, values) = before_record(dialect, "first", before);
     let limit = limit(Some(calls));
     (format!("SELECT first, calls FROM call_blocks{clause} ORDER BY last DESC, id DESC{limit}"), values)
 }
 
-fn before_record(dialect: Dialect, column: &str, before: Option<&RecordId>) -> (String, Vec<Value>) {
+fn before_record(dialect: Dialect, column: &str, before: Option<&RecordId>) -> (String, Vec<SqlValue>) {
     let mut filter = Conditions::new(dialect);
-    filter.compare(column, "<", before.map(|before| Value::Text(before.as_str().to_owned())));
+    filter.compare(column, "<", before.map(|before| SqlValue::Text(before.as_str().to_owned())));
     filter.finish()
 }
 
 /// The statement that selects turns, newest first, and its values.
-pub(crate) fn turns(dialect: Dialect, query: &TurnQuery) -> (String, Vec<Value>) {
+pub(crate) fn turns(dialect: Dialect, query: &TurnQuery) -> (String, Vec<SqlValue>) {
     let mut filter = Conditions::new(dialect);
-    filter.compare("conversation", "=", query.conversation.clone().map(Value::Text));
-    filter.compare("role", "=", query.role.map(|role| Value::Text(role.name().to_owned())));
+    filter.compare("conversation", "=", query.conversation.clone().map(SqlValue::Text));
+    filter.compare("role", "=", query.role.map(|role| SqlValue::Text(role.name().to_owned())));
     filter.contains(&["text"], query.text.as_deref());
     let (clause, values) = filter.finish();
     let limit = limit(query.limit);

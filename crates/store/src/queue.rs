@@ -37,16 +37,16 @@ pub(crate) struct PendingWrite {
 
 /// The content of one transaction.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct WriteGroup {
     pub(crate) pending: Vec<PendingWrite>,
     pub(crate) recorded: RecordedCalls,
 }
 
 /// The next action of the writer.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum WriterAction {
     /// Write this group.
-    Write(Group),
+    Write(WriteGroup),
     /// Wait for a wake-up, or until this time.
     Wait(Option<Instant>),
     /// The store is closed and everything is written.
@@ -206,7 +206,7 @@ impl Queue {
     }
 
     /// The next action of the writer.
-    pub(crate) fn next(&self, now: Instant) -> Next {
+    pub(crate) fn next(&self, now: Instant) -> WriterAction {
         let takes_all = {
             let mut state = self.state();
             let settle = state
@@ -217,8 +217,10 @@ impl Queue {
             let takes_all = settle || state.closed;
             if !takes_all && state.due.is_none_or(|due| due > now) {
                 return match state.pending.is_empty() {
-                    true => Next::Wait(state.due),
-                    false => Next::Write(Group { pending: state.take(), ..Group::default() }),
+                    true => WriterAction::Wait(state.due),
+                    false => {
+                        WriterAction::Write(WriteGroup { pending: state.take(), ..WriteGroup::default() })
+                    }
                 };
             }
             // Before the buffers are sealed: a call that is added to a sealed buffer sets `due` again.
@@ -232,11 +234,11 @@ impl Queue {
             state.due.get_or_insert(now);
         }
         state.writing = !recorded.is_empty();
-        let group = Group { pending: state.take(), recorded };
+        let group = WriteGroup { pending: state.take(), recorded };
         match group.pending.is_empty() && group.recorded.is_empty() {
-            false => Next::Write(group),
-            true if state.closed => Next::End,
-            true => Next::Wait(state.due),
+            false => WriterAction::Write(group),
+            true if state.closed => WriterAction::End,
+            true => WriterAction::Wait(state.due),
         }
     }
 
@@ -286,7 +288,7 @@ impl QueueState {
     }
 }
 
-impl Group {
+impl WriteGroup {
     /// Removes start entries whose caller has gone: those calls were not made. Likewise approvals are not taken then.
     pub(crate) fn drop_abandoned(&mut self) {
         self.pending.retain(|pending_write| {

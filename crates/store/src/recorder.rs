@@ -16,8 +16,8 @@ use toolhub_core::io_thread::PerIoThread;
 use toolhub_core::outcome::AttemptRecord;
 
 use crate::blocks::{Block, BlockBuilder, frame};
-use crate::journal::{JournalFolder, Kind, Tail};
-use crate::options::{Detail, Durability};
+use crate::journal::{JournalFolder, JournalKind, Tail};
+use crate::options::{DetailLevel, Durability};
 use crate::pending_statistics::PendingStatistics;
 
 /// Number of waiting bytes from which callers wait.
@@ -29,7 +29,7 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 /// The same for an audited call. Afterwards it runs and is kept in memory and journal: no call may be missing in the
 /// audit log, and this pause bounds how much can accumulate.
 const MAX_AUDITED_WAIT: Duration = Duration::from_secs(60);
-/// With [`Detail::Sample`]: maximum number of calls stored with details between two writes, which are 50 ms apart.
+/// With [`DetailLevel::Sample`]: maximum number of calls stored with details between two writes, which are 50 ms apart.
 const MAX_SAMPLED: u32 = 100;
 /// Maximum bytes of blocks in one transaction, unless a caller waits for all of them.
 const MAX_GROUP_BYTES: usize = 8 << 20;
@@ -95,7 +95,7 @@ pub(crate) struct Recorder {
     /// Bytes in `sealed` and in blocks that the writer has taken.
     waiting_bytes: AtomicUsize,
     drained: Notify,
-    detail: Detail,
+    detail: DetailLevel,
     /// Calls belong in the audit log: none is stored without details.
     audit: bool,
     sampled: AtomicU32,
@@ -105,10 +105,10 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// With `journal`, every call survives the end of the process once it is added.
-    pub(crate) fn new(detail: Detail, journal: Option<&Arc<JournalFolder>>, audit: bool) -> Self {
-        let detail = if audit { Detail::All } else { detail };
+    pub(crate) fn new(detail: DetailLevel, journal: Option<&Arc<JournalFolder>>, audit: bool) -> Self {
+        let detail = if audit { DetailLevel::All } else { detail };
         let buffer = || {
-            let tail = |folder| Tail::new(Arc::clone(folder), Kind::Calls, Durability::Program);
+            let tail = |folder| Tail::new(Arc::clone(folder), JournalKind::Calls, Durability::Program);
             let builder = BlockBuilder::new(audit);
             Mutex::new(ThreadBuffer { builder, tail: journal.map(tail), ..ThreadBuffer::default() })
         };
@@ -137,7 +137,7 @@ impl Recorder {
             return self.count_lost(start, end);
         }
         buffer.add(start, end);
-        if self.detail == Detail::Sample {
+        if self.detail == DetailLevel::Sample {
             self.sampled.fetch_add(1, Ordering::Relaxed);
         }
         if buffer.builder.is_full() {
@@ -168,7 +168,7 @@ impl Recorder {
 
     /// Whether to store the details of a successful call that changes nothing.
     pub(crate) fn should_store_details(&self) -> bool {
-        self.detail == Detail::All || self.sampled.load(Ordering::Relaxed) < MAX_SAMPLED
+        self.detail == DetailLevel::All || self.sampled.load(Ordering::Relaxed) < MAX_SAMPLED
     }
 
     /// Waits while too many bytes wait for the database; `None` if that is not the case.
@@ -317,7 +317,7 @@ mod tests {
 
     #[tokio::test]
     async fn callers_wait_above_the_soft_limit_without_loss() {
-        let recorder = Recorder::new(Detail::All, None, false);
+        let recorder = Recorder::new(DetailLevel::All, None, false);
         assert!(recorder.wait_for_capacity().is_none());
         let (start, end) = long_call(1 << 20);
         for _ in 0..SOFT_LIMIT_BYTES >> 20 {
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn counts_dropped_calls_beyond_the_hard_limit() {
-        let recorder = Recorder::new(Detail::All, None, false);
+        let recorder = Recorder::new(DetailLevel::All, None, false);
         let (start, end) = long_call(1 << 20);
         for _ in 0..(HARD_LIMIT_BYTES >> 20) + 3 {
             recorder.add(&start, &end);
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn audited_calls_are_neither_sampled_nor_dropped() {
-        let recorder = Recorder::new(Detail::Sample, None, true);
+        let recorder = Recorder::new(DetailLevel::Sample, None, true);
         let (start, end) = long_call(1 << 20);
         for _ in 0..(HARD_LIMIT_BYTES >> 20) + 3 {
             assert!(recorder.should_store_details());
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn bounds_sampled_calls_between_writes() {
-        let recorder = Recorder::new(Detail::Sample, None, false);
+        let recorder = Recorder::new(DetailLevel::Sample, None, false);
         let (start, end) = call("t");
         for _ in 0..MAX_SAMPLED {
             assert!(recorder.should_store_details());
@@ -384,7 +384,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let own = OwnerId(7);
         let journals = Arc::new(JournalFolder::new(folder.path(), own));
-        let recorder = Recorder::new(Detail::All, Some(&journals), false);
+        let recorder = Recorder::new(DetailLevel::All, Some(&journals), false);
         let files = || std::fs::read_dir(folder.path().join("running")).unwrap().count();
         let (start, end) = long_call(10 << 10);
         for _ in 0..1_000 {
@@ -401,7 +401,7 @@ mod tests {
             assert_eq!(frame::read(part).count(), block.calls);
         }
         assert!(
-            journals_of_dead_stores(folder.path(), OwnerId(8), Kind::Calls).is_empty(),
+            journals_of_dead_stores(folder.path(), OwnerId(8), JournalKind::Calls).is_empty(),
             "its owner lives"
         );
         recorder.written(&taken);

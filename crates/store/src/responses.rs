@@ -186,7 +186,7 @@ pub(crate) enum ResponseWrite {
 
 /// A value of a statement.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Bind<'a> {
+pub(crate) enum StatementValue<'a> {
     Text(&'a str),
     Int(i64),
 }
@@ -195,11 +195,11 @@ pub(crate) enum Bind<'a> {
 #[derive(Debug)]
 pub(crate) struct Statement<'a> {
     pub(crate) sql: Cow<'static, str>,
-    pub(crate) values: Vec<Bind<'a>>,
+    pub(crate) values: Vec<StatementValue<'a>>,
 }
 
 impl<'a> Statement<'a> {
-    pub(crate) fn new(sql: impl Into<Cow<'static, str>>, values: impl Into<Vec<Bind<'a>>>) -> Self {
+    pub(crate) fn new(sql: impl Into<Cow<'static, str>>, values: impl Into<Vec<StatementValue<'a>>>) -> Self {
         Self { sql: sql.into(), values: values.into() }
     }
 }
@@ -207,7 +207,7 @@ impl<'a> Statement<'a> {
 impl ResponseWrite {
     /// The statements of this write by the store `owner`.
     pub(crate) fn statements(&self, owner: i64, now: SystemTime) -> Vec<Statement<'_>> {
-        use Bind::{Int, Text};
+        use StatementValue::{Int, Text};
         let now = Int(micros(now));
         let statement = match self {
             Self::Add(response) => {
@@ -265,18 +265,18 @@ impl ResponseWrite {
 }
 
 /// The values of the columns that a replacement changes.
-fn binds(response: &StoredResponse) -> [Bind<'_>; 8] {
+fn binds(response: &StoredResponse) -> [StatementValue<'_>; 8] {
     let texts = [&response.request, &response.input, &response.body].map(|json| json.get());
     let bytes: usize = texts.iter().map(|text| text.len()).sum();
     [
-        Bind::Text(response.previous.as_deref().unwrap_or_default()),
-        Bind::Text(response.status.name()),
-        Bind::Text(texts[0]),
-        Bind::Text(texts[1]),
-        Bind::Text(texts[2]),
-        Bind::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
-        Bind::Int(micros(response.created_at)),
-        Bind::Int(micros(response.expires_at)),
+        StatementValue::Text(response.previous.as_deref().unwrap_or_default()),
+        StatementValue::Text(response.status.name()),
+        StatementValue::Text(texts[0]),
+        StatementValue::Text(texts[1]),
+        StatementValue::Text(texts[2]),
+        StatementValue::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
+        StatementValue::Int(micros(response.created_at)),
+        StatementValue::Int(micros(response.expires_at)),
     ]
 }
 

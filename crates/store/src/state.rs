@@ -10,7 +10,7 @@ use toolhub_core::shared_state::{
     ChangedPart, CounterIncrement, EntryReplacement, EntryRevision, NewEntry, StateEntry, StateKind,
 };
 
-use crate::responses::{Bind, Statement, has_nul};
+use crate::responses::{Statement, StatementValue, has_nul};
 use crate::rows::{Columns, from_micros, json, micros};
 
 /// Maximum number of rows of a table that one step of the cleanup deletes.
@@ -148,7 +148,7 @@ pub(crate) fn new_revision() -> EntryRevision {
 impl StateWrite {
     /// The statements of this write. The rows of the last one are the answer.
     pub(crate) fn statements(&self, now: SystemTime) -> Vec<Statement<'_>> {
-        use Bind::{Int, Text};
+        use StatementValue::{Int, Text};
         let now = Int(micros(now));
         match self {
             Self::Create(entry, revision) => {

@@ -9,7 +9,7 @@ use toolhub_audit::{
 use toolhub_core::Source;
 use toolhub_core::call_log::{CallEnd, CallRecord, CallStart, CallStatus, StoredAttempt};
 
-use crate::query::{Conditions, Dialect, Value};
+use crate::query::{Conditions, Dialect, SqlValue};
 use crate::rows::{micros, source_name};
 
 /// The row of `audit_log`.
@@ -179,22 +179,26 @@ fn push(records: &mut PendingRecords, call: &CallFields<'_>, sources: &[Source],
 }
 
 /// The statement that selects batches after a record, in order.
-pub(crate) fn next_batches(dialect: Dialect, after: u64, limit: usize) -> (String, Vec<Value>) {
+pub(crate) fn next_batches(dialect: Dialect, after: u64, limit: usize) -> (String, Vec<SqlValue>) {
     let mut filter = Conditions::new(dialect);
-    filter.compare("first_seq", ">", Some(Value::Int(after.cast_signed())));
+    filter.compare("first_seq", ">", Some(SqlValue::Int(after.cast_signed())));
     let (clause, values) = filter.finish();
     let sql = format!("SELECT {BATCH_COLUMNS} FROM audit_batches{clause} ORDER BY first_seq LIMIT {limit}");
     (sql, values)
 }
 
 /// The statement that selects batches that may contain matching records, newest first.
-pub(crate) fn matching_batches(dialect: Dialect, query: &AuditQuery, limit: usize) -> (String, Vec<Value>) {
-    let number = |number: Option<u64>| number.map(|number| Value::Int(number.cast_signed()));
+pub(crate) fn matching_batches(
+    dialect: Dialect,
+    query: &AuditQuery,
+    limit: usize,
+) -> (String, Vec<SqlValue>) {
+    let number = |number: Option<u64>| number.map(|number| SqlValue::Int(number.cast_signed()));
     let mut filter = Conditions::new(dialect);
     filter.compare("last_seq", ">", number(query.after));
     filter.compare("first_seq", "<", number(query.before));
-    filter.compare("last_at", ">=", query.since.map(|since| Value::Int(micros(since))));
-    filter.compare("first_at", "<=", query.until.map(|until| Value::Int(micros(until))));
+    filter.compare("last_at", ">=", query.since.map(|since| SqlValue::Int(micros(since))));
+    filter.compare("first_at", "<=", query.until.map(|until| SqlValue::Int(micros(until))));
     if let Some(principal) = &query.principal {
         filter.may_hold("principals", StoredBatch::principal_text(principal));
     }

@@ -23,7 +23,7 @@ pub(crate) fn header(entry: &[u8], output: &[u8]) -> [u8; HEADER_BYTES] {
 
 /// A call in a journal, with the offset of its frame.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct CallFrame {
     pub(crate) offset: u64,
     pub(crate) start: CallStart,
     pub(crate) end: CallEnd,
@@ -32,7 +32,7 @@ pub(crate) struct Frame {
 }
 
 /// The calls of a file, up to the first incomplete frame.
-pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Frame> + '_ {
+pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = CallFrame> + '_ {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let offset = (bytes.len() - rest.len()) as u64;
@@ -50,7 +50,7 @@ pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Frame> + '_ {
             entry.end.output = Some(json(String::from_utf8(output.to_vec()).ok()?));
         }
         rest = after;
-        Some(Frame { offset, start: entry.start, end: entry.end, audit: entry.audit })
+        Some(CallFrame { offset, start: entry.start, end: entry.end, audit: entry.audit })
     })
 }
 
@@ -77,7 +77,7 @@ mod tests {
             bytes.extend_from_slice(output);
             calls.push((start, end));
         }
-        let found: Vec<Frame> = read(&bytes).collect();
+        let found: Vec<CallFrame> = read(&bytes).collect();
         assert_eq!(found.len(), 5);
         for (frame, ((start, end), offset)) in found.iter().zip(calls.iter().zip(&offsets)) {
             assert_eq!(frame.offset, *offset as u64);

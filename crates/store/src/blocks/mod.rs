@@ -52,7 +52,7 @@ impl Names {
 
 /// The summary of a block, for filters that need not read it.
 #[derive(Debug, Clone)]
-pub(crate) struct Summary {
+pub(crate) struct BlockSummary {
     /// The smallest record id, which identifies the block: every call is in only one block.
     pub(crate) first: RecordId,
     /// The largest record id.
@@ -70,7 +70,7 @@ pub(crate) struct Summary {
     parents: Names,
 }
 
-impl Summary {
+impl BlockSummary {
     fn of(record: &RecordId, began: i64) -> Self {
         Self {
             first: record.clone(),
@@ -147,7 +147,7 @@ pub(crate) struct Block {
     /// The concatenated outputs, in the order of the entries.
     pub(crate) outputs: Vec<u8>,
     pub(crate) calls: usize,
-    pub(crate) summary: Summary,
+    pub(crate) summary: BlockSummary,
     /// The contribution of the calls to the statistics.
     pub(crate) counted: PendingStatistics,
     pub(crate) journal: Option<JournalRange>,
@@ -195,7 +195,7 @@ pub(crate) struct BlockBuilder {
     entries: Vec<u8>,
     outputs: Vec<u8>,
     calls: usize,
-    summary: Option<Summary>,
+    summary: Option<BlockSummary>,
     counted: PendingStatistics,
     journal: Option<JournalRange>,
     /// `Some` if its calls belong in the audit log.
@@ -232,7 +232,7 @@ impl BlockBuilder {
         }
         self.calls += 1;
         self.counted.count(&end.attempts, start.at);
-        self.summary.get_or_insert_with(|| Summary::of(&start.record, micros(start.at))).add(start, end);
+        self.summary.get_or_insert_with(|| BlockSummary::of(&start.record, micros(start.at))).add(start, end);
         &self.entries[at..]
     }
 

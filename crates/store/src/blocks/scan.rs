@@ -6,7 +6,7 @@ use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 use super::entry::{BlockEntry, status_code};
 use super::{decode_all, sources_of};
 use crate::folded_text::folded_contains;
-use crate::query::{Conditions, Dialect, Value};
+use crate::query::{Conditions, Dialect, SqlValue};
 use crate::rows::{arguments_hash, micros, place, source_name, stored_hash, unescaped};
 
 /// Number of blocks per page.
@@ -14,7 +14,7 @@ const PAGE_BLOCKS: usize = 32;
 
 /// A query over the blocks, newest first.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct BlockScan {
     query: CallQuery,
     arguments_hash: Option<i64>,
     text: Option<String>,
@@ -24,14 +24,14 @@ pub(crate) struct Scan {
     done: bool,
 }
 
-/// A block as returned by the statement of [`Scan::page`].
-pub(crate) struct Row {
+/// A block as returned by the statement of [`BlockScan::page`].
+pub(crate) struct BlockRow {
     pub(crate) id: i64,
     pub(crate) last: String,
     pub(crate) entries: Vec<u8>,
 }
 
-impl Scan {
+impl BlockScan {
     /// A scan whose matches are merged with `rows`, the matching calls that are stored as rows.
     pub(crate) fn new(query: CallQuery, rows: Vec<CallRecord>) -> Self {
         let arguments_hash = query.arguments.as_deref().map(stored_hash);
@@ -40,20 +40,20 @@ impl Scan {
     }
 
     /// The statement for the next page of blocks, and its values; `None` if no more blocks are needed.
-    pub(crate) fn page(&self, dialect: Dialect) -> Option<(String, Vec<Value>)> {
+    pub(crate) fn page(&self, dialect: Dialect) -> Option<(String, Vec<SqlValue>)> {
         if self.done {
             return None;
         }
         let query = &self.query;
         let record =
-            |record: &Option<RecordId>| record.as_ref().map(|id| Value::Text(id.as_str().to_owned()));
+            |record: &Option<RecordId>| record.as_ref().map(|id| SqlValue::Text(id.as_str().to_owned()));
         let mut filter = Conditions::new(dialect);
         filter.compare("last", ">", record(&query.after));
         filter.compare("first", "<", record(&query.before));
         filter.compare("last", ">=", record(&query.from));
         // Ids sort by time.
         filter.compare("last", ">=", record(&query.since.map(RecordId::lower_bound)));
-        filter.compare("began_last", ">=", query.since.map(|since| Value::Int(micros(since))));
+        filter.compare("began_last", ">=", query.since.map(|since| SqlValue::Int(micros(since))));
         if let Some(status) = query.status {
             filter.push(format!("(statuses & {}) <> 0", 1 << status_code(status)));
         }
@@ -70,7 +70,7 @@ impl Scan {
             }
         }
         if let Some((last, id)) = &self.position {
-            filter.less_than(["last", "id"], [Value::Text(last.clone()), Value::Int(*id)]);
+            filter.less_than(["last", "id"], [SqlValue::Text(last.clone()), SqlValue::Int(*id)]);
         }
         let (clause, values) = filter.finish();
         let sql = format!(
@@ -80,7 +80,7 @@ impl Scan {
     }
 
     /// Adds the blocks of one page.
-    pub(crate) fn add(&mut self, rows: Vec<Row>) {
+    pub(crate) fn add(&mut self, rows: Vec<BlockRow>) {
         if rows.len() < PAGE_BLOCKS {
             self.done = true;
         }
@@ -164,9 +164,9 @@ fn record_of(entry: BlockEntry) -> CallRecord {
 }
 
 /// The statement that finds the block that may contain a call, with its outputs.
-pub(crate) fn output(dialect: Dialect, record: &RecordId) -> (String, Vec<Value>) {
+pub(crate) fn output(dialect: Dialect, record: &RecordId) -> (String, Vec<SqlValue>) {
     let mut filter = Conditions::new(dialect);
-    let record = || Some(Value::Text(record.as_str().to_owned()));
+    let record = || Some(SqlValue::Text(record.as_str().to_owned()));
     filter.compare("first", "<=", record());
     filter.compare("last", ">=", record());
     let (clause, values) = filter.finish();

@@ -24,14 +24,14 @@ fn path(folder: &Path, owner: OwnerId) -> PathBuf {
 
 /// The contents of a journal file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JournalKind {
     /// Starts and ends of calls that may change state, as lines.
     Intents,
     /// Finished calls, as frames.
     Calls,
 }
 
-impl Kind {
+impl JournalKind {
     fn extension(self) -> &'static str {
         match self {
             Self::Intents => "journal",
@@ -49,7 +49,7 @@ pub(crate) struct JournalFile {
 }
 
 /// The journal files of dead stores, oldest first for each store.
-pub(crate) fn journals_of_dead_stores(folder: &Path, own_id: OwnerId, kind: Kind) -> Vec<JournalFile> {
+pub(crate) fn journals_of_dead_stores(folder: &Path, own_id: OwnerId, kind: JournalKind) -> Vec<JournalFile> {
     let Ok(files) = std::fs::read_dir(folder.join(FOLDER)) else { return Vec::new() };
     let parse = |path: PathBuf| {
         let name = path.file_name()?.to_str()?.strip_suffix(kind.extension())?.strip_suffix('.')?;
@@ -80,7 +80,7 @@ impl JournalFolder {
 
     /// An unused journal path of this store, and its number. Locks the liveness file first, so that no other store
     /// treats the new file as one of a dead store.
-    pub(crate) fn next_file(&self, kind: Kind) -> io::Result<(PathBuf, u32)> {
+    pub(crate) fn next_file(&self, kind: JournalKind) -> io::Result<(PathBuf, u32)> {
         self.show_alive()?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{:016x}.{number}.{}", self.owner.0, kind.extension());
@@ -155,7 +155,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lock_of = |number: i64| path(folder.path(), OwnerId(number));
         let alive = JournalFolder::new(folder.path(), OwnerId(1));
-        alive.next_file(Kind::Calls).unwrap();
+        alive.next_file(JournalKind::Calls).unwrap();
         let old = std::time::SystemTime::now() - 2 * MIN_AGE;
         for number in [2, 3] {
             File::create(lock_of(number)).unwrap();

@@ -3,5 +3,5 @@
 pub(crate) mod folder;
 mod segment;
 
-pub(crate) use folder::{JournalFolder, Kind};
+pub(crate) use folder::{JournalFolder, JournalKind};
 pub(crate) use segment::{JournalRange, Segment, Tail};

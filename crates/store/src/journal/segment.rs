@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use toolhub_private_files::open_private_file;
 
-use super::folder::{JournalFolder, Kind};
+use super::folder::{JournalFolder, JournalKind};
 use crate::options::Durability;
 
 /// Size from which a new file is started.
@@ -65,13 +65,13 @@ struct Open {
 #[derive(Debug)]
 pub(crate) struct Tail {
     folder: Arc<JournalFolder>,
-    kind: Kind,
+    kind: JournalKind,
     durability: Durability,
     open: Option<Open>,
 }
 
 impl Tail {
-    pub(crate) fn new(folder: Arc<JournalFolder>, kind: Kind, durability: Durability) -> Self {
+    pub(crate) fn new(folder: Arc<JournalFolder>, kind: JournalKind, durability: Durability) -> Self {
         Self { folder, kind, durability, open: None }
     }
 
@@ -148,7 +148,7 @@ mod tests {
     use crate::owner::OwnerId;
 
     fn tail(folder: &std::path::Path, durability: Durability) -> Tail {
-        Tail::new(Arc::new(JournalFolder::new(folder, OwnerId(1))), Kind::Intents, durability)
+        Tail::new(Arc::new(JournalFolder::new(folder, OwnerId(1))), JournalKind::Intents, durability)
     }
 
     fn append(tail: &mut Tail, bytes: &[u8]) -> io::Result<JournalRange> {

@@ -18,7 +18,7 @@ use crate::audit::history::{self, AuditTables, PAGE_BATCHES};
 use crate::audit::rows::{
     BatchColumns, CHECKPOINT_COLUMNS, CheckpointColumns, LOG_COLUMNS, matching_batches, next_batches,
 };
-use crate::query::{Dialect, Value};
+use crate::query::{Dialect, SqlValue};
 use crate::write::Write;
 
 impl AuditLog for PgStore {
@@ -110,7 +110,7 @@ impl AuditTables for PgStore {
     }
 }
 
-async fn batches(session: &Session, sql: &str, values: Vec<Value>) -> Result<Vec<StoredBatch>, Error> {
+async fn batches(session: &Session, sql: &str, values: Vec<SqlValue>) -> Result<Vec<StoredBatch>, Error> {
     let batch = |row: &Row| {
         Ok(StoredBatch::from(BatchColumns {
             numbers: [row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?],

@@ -7,7 +7,7 @@ use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 use super::session::Session;
 use super::{query, replace_nul};
 use crate::blocks::Block;
-use crate::blocks::scan::{self, Row, Scan};
+use crate::blocks::scan::{self, BlockRow, BlockScan};
 use crate::owner::OwnerId;
 use crate::query::Dialect;
 
@@ -94,13 +94,13 @@ pub(super) async fn merge(
     call_query: CallQuery,
     rows: Vec<CallRecord>,
 ) -> Result<Vec<CallRecord>, Error> {
-    let mut scan = Scan::new(call_query, rows);
+    let mut scan = BlockScan::new(call_query, rows);
     while let Some((sql, values)) = scan.page(Dialect::Postgres) {
         let rows = query(session, &sql, values).await?;
         let blocks = rows
             .iter()
-            .map(|row| Ok(Row { id: row.try_get(0)?, last: row.try_get(1)?, entries: row.try_get(2)? }))
-            .collect::<Result<Vec<Row>, Error>>()?;
+            .map(|row| Ok(BlockRow { id: row.try_get(0)?, last: row.try_get(1)?, entries: row.try_get(2)? }))
+            .collect::<Result<Vec<BlockRow>, Error>>()?;
         scan.add(blocks);
     }
     Ok(scan.finish())

@@ -10,7 +10,7 @@ use super::session::Session;
 use super::{PgStore, blocks, query, statistics};
 use crate::blocks::part::BlockPart;
 use crate::owner::OwnerId;
-use crate::query::{self as sql_query, Dialect, Value};
+use crate::query::{self as sql_query, Dialect, SqlValue};
 use crate::rows::{Columns as _, call_of, json};
 
 impl CallHistory for PgStore {
@@ -37,7 +37,7 @@ impl CallHistory for PgStore {
             self.read(move |session| {
                 let handle = handle.clone();
                 async move {
-                    let record = vec![Value::Text(handle.as_str().to_owned())];
+                    let record = vec![SqlValue::Text(handle.as_str().to_owned())];
                     let rows =
                         query(&session, "SELECT output FROM results WHERE record = $1", record).await?;
                     let output_text = match rows.first() {

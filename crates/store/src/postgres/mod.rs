@@ -49,7 +49,7 @@ use crate::error::OpenError;
 use crate::journal::JournalFolder;
 use crate::options::{AuditOptions, StoreOptions};
 use crate::owner::OwnerId;
-use crate::query::Value;
+use crate::query::SqlValue;
 use crate::queue::{Queue, WriterWaker};
 use crate::recorder::Recorder;
 use crate::rows::Columns;
@@ -246,18 +246,18 @@ fn replace_nul(text: &str) -> Cow<'_, str> {
 }
 
 /// Converts values to parameters of the driver.
-fn parameters(values: Vec<Value>) -> Vec<Box<dyn ToSql + Sync + Send>> {
+fn parameters(values: Vec<SqlValue>) -> Vec<Box<dyn ToSql + Sync + Send>> {
     let boxed = |value| -> Box<dyn ToSql + Sync + Send> {
         match value {
-            Value::Text(text) => Box::new(replace_nul(&text).into_owned()),
-            Value::Int(number) => Box::new(number),
+            SqlValue::Text(text) => Box::new(replace_nul(&text).into_owned()),
+            SqlValue::Int(number) => Box::new(number),
         }
     };
     values.into_iter().map(boxed).collect()
 }
 
 /// Executes a statement that is not prepared in advance.
-async fn query(session: &Session, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, Error> {
+async fn query(session: &Session, sql: &str, values: Vec<SqlValue>) -> Result<Vec<Row>, Error> {
     let values = parameters(values);
     let values: Vec<&(dyn ToSql + Sync)> =
         values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();

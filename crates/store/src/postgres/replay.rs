@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use crate::blocks::{BlockBuilder, MIN_BLOCK_CALLS, frame};
-use crate::journal::Kind;
+use crate::journal::JournalKind;
 use crate::journal::folder::{self, JournalFile};
 use crate::options::Retention;
 use crate::owner::OwnerId;
@@ -22,7 +22,7 @@ impl Journals {
     pub(super) fn journals_of_dead_stores(&self) -> Vec<JournalFile> {
         let folder = self.folder.as_deref();
         folder
-            .map(|folder| folder::journals_of_dead_stores(folder, self.owner, Kind::Calls))
+            .map(|folder| folder::journals_of_dead_stores(folder, self.owner, JournalKind::Calls))
             .unwrap_or_default()
     }
 

@@ -13,10 +13,10 @@ use toolhub_core::responses::{
 
 use super::{PgStore, liveness, query};
 use crate::owner::OwnerId;
-use crate::query::Value;
+use crate::query::SqlValue;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_RESPONSES, OWNED, RESPONSE, ResponseWrite, STATUS,
-    UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
+    ADOPTED, APPROVAL, ApprovalClaim, MAX_PURGED_RESPONSES, OWNED, RESPONSE, ResponseWrite, STATUS,
+    StatementValue, UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
 };
 use crate::rows::{Columns as _, micros};
 use crate::write::{Write, WriteAnswer};
@@ -65,7 +65,7 @@ impl Responses for PgStore {
     }
 
     fn owned_responses(&self) -> BoxFuture<'_, Result<Vec<OwnedResponse>, StoreError>> {
-        let values = vec![Value::Int(self.owner.0), Value::Int(micros(SystemTime::now()))];
+        let values = vec![SqlValue::Int(self.owner.0), SqlValue::Int(micros(SystemTime::now()))];
         Box::pin(self.read(move |session| {
             let values = values.clone();
             async move { query(&session, OWNED, values).await?.iter().map(owned_response_of).collect() }
@@ -127,7 +127,7 @@ impl Responses for PgStore {
             if !dead.is_empty() {
                 self.write_response(ResponseWrite::Adopt(dead)).await?;
             }
-            let values = vec![Value::Int(self.owner.0), Value::Int(micros(SystemTime::now()))];
+            let values = vec![SqlValue::Int(self.owner.0), SqlValue::Int(micros(SystemTime::now()))];
             self.read(move |session| {
                 let values = values.clone();
                 async move { query(&session, ADOPTED, values).await?.iter().map(response_of).collect() }
@@ -197,9 +197,9 @@ impl PgStore {
 }
 
 /// The values that select a row of a principal that has not expired.
-fn key(id: &str, principal: &str) -> Vec<Value> {
-    let texts = [id, principal].map(|text| Value::Text(text.to_owned()));
-    texts.into_iter().chain([Value::Int(micros(SystemTime::now()))]).collect()
+fn key(id: &str, principal: &str) -> Vec<SqlValue> {
+    let texts = [id, principal].map(|text| SqlValue::Text(text.to_owned()));
+    texts.into_iter().chain([SqlValue::Int(micros(SystemTime::now()))]).collect()
 }
 
 /// Executes a write of the store `owner`.
@@ -222,8 +222,8 @@ pub(super) async fn apply(
             .values
             .iter()
             .map(|value| match value {
-                Bind::Text(text) => text as &(dyn ToSql + Sync),
-                Bind::Int(number) => number,
+                StatementValue::Text(text) => text as &(dyn ToSql + Sync),
+                StatementValue::Int(number) => number,
             })
             .collect();
         rows += client.execute(&*statement.sql, &values).await?;

@@ -15,9 +15,9 @@ use toolhub_core::shared_state::{
 
 use super::session::Session;
 use super::{PgStore, query};
-use crate::query::Value;
+use crate::query::SqlValue;
 use crate::queue::closed;
-use crate::responses::Bind;
+use crate::responses::StatementValue;
 use crate::rows::micros;
 use crate::state::{
     CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ENTRIES, PURGE, StateWrite, VERSIONS,
@@ -83,10 +83,10 @@ impl SharedState for PgStore {
             }
             let sql = if scope.is_some() { ENTRIES_OF } else { ENTRIES };
             let texts = [Some(kind.name()), scope].into_iter().flatten();
-            let mut values: Vec<Value> = texts.map(|text| Value::Text(text.to_owned())).collect();
-            values.extend([micros(SystemTime::now()), micros(since)].map(Value::Int));
-            values.push(Value::Text(prefix.to_owned()));
-            values.push(Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)));
+            let mut values: Vec<SqlValue> = texts.map(|text| SqlValue::Text(text.to_owned())).collect();
+            values.extend([micros(SystemTime::now()), micros(since)].map(SqlValue::Int));
+            values.push(SqlValue::Text(prefix.to_owned()));
+            values.push(SqlValue::Int(i64::try_from(limit).unwrap_or(i64::MAX)));
             self.read(move |session| {
                 let values = values.clone();
                 async move { query(&session, sql, values).await?.iter().map(entry_of).collect() }
@@ -183,8 +183,9 @@ impl PgStore {
         if key.contains('\0') {
             return Ok(None);
         }
-        let texts = [kind.name(), key].map(|text| Value::Text(text.to_owned()));
-        let values: Vec<Value> = texts.into_iter().chain([Value::Int(micros(SystemTime::now()))]).collect();
+        let texts = [kind.name(), key].map(|text| SqlValue::Text(text.to_owned()));
+        let values: Vec<SqlValue> =
+            texts.into_iter().chain([SqlValue::Int(micros(SystemTime::now()))]).collect();
         self.read(move |session| {
             let values = values.clone();
             async move { query(&session, sql, values).await?.first().map(entry_of).transpose() }
@@ -210,8 +211,8 @@ pub(super) async fn apply(client: &Client, write: &StateWrite) -> Result<u64, Er
             .values
             .iter()
             .map(|value| match value {
-                Bind::Text(text) => text as &(dyn ToSql + Sync),
-                Bind::Int(number) => number,
+                StatementValue::Text(text) => text as &(dyn ToSql + Sync),
+                StatementValue::Int(number) => number,
             })
             .collect();
         rows = client.execute(&*statement.sql, &values).await?;

@@ -8,7 +8,7 @@ use toolhub_core::ports::{CachedList, CachedOffers, StoreError, ToolListStore, T
 use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 
 use super::{PgStore, offers, query, replace_nul};
-use crate::query::Value;
+use crate::query::SqlValue;
 use crate::retention::{LIST_RETENTION, MAX_TOOL_VERSIONS};
 use crate::rows::{Columns as _, from_millis, json, json_text, millis, millis_of};
 use crate::write::Write;
@@ -61,7 +61,7 @@ impl ToolVersions for PgStore {
         server: &'a ServerId,
         tool: &'a str,
     ) -> BoxFuture<'a, Result<Vec<ToolVersion>, StoreError>> {
-        let names = vec![Value::Text(server.as_str().to_owned()), Value::Text(tool.to_owned())];
+        let names = vec![SqlValue::Text(server.as_str().to_owned()), SqlValue::Text(tool.to_owned())];
         Box::pin(self.read(move |session| {
             let names = names.clone();
             async move {

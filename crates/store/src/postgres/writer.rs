@@ -19,7 +19,7 @@ use super::transact::{WriteSession, in_transaction, transact};
 use crate::audit::Auditor;
 use crate::options::Retention;
 use crate::owner::{CallOrigin, OwnerId};
-use crate::queue::{Group, Next, PendingWrite, Queue, WriterWaker};
+use crate::queue::{PendingWrite, Queue, WriteGroup, WriterAction, WriterWaker};
 use crate::recorder::RecordedCalls;
 use crate::retention::STEP_INTERVAL;
 use crate::write::{Write, WriteAnswer};
@@ -104,9 +104,9 @@ impl Writer {
         self.replay().await;
         loop {
             match self.queue.next(Instant::now()) {
-                Next::Write(group) => self.write(group).await,
-                Next::Wait(until) => self.wait(until).await,
-                Next::End => {
+                WriterAction::Write(group) => self.write(group).await,
+                WriterAction::Wait(until) => self.wait(until).await,
+                WriterAction::End => {
                     self.sign_checkpoint().await;
                     return self.note_close().await;
                 }
@@ -176,7 +176,7 @@ impl Writer {
         Ok(())
     }
 
-    async fn write(&mut self, mut group: Group) {
+    async fn write(&mut self, mut group: WriteGroup) {
         let started = Instant::now();
         if group.pending.iter().any(|item| matches!(item.write, Write::AdoptOrphans(_))) {
             self.replay().await;
@@ -185,8 +185,8 @@ impl Writer {
             group.drop_abandoned();
             let failure = match self.try_write(&group).await {
                 Ok(answers) => return self.answer_group(group, answers),
-                Err(Failure::Transient(why)) => why,
-                Err(Failure::Permanent(why)) => return self.write_singly(group, &why).await,
+                Err(GroupFailure::Transient(why)) => why,
+                Err(GroupFailure::Permanent(why)) => return self.write_singly(group, &why).await,
             };
             self.expire(&mut group, &failure);
             if self.queue.is_closed() && started.elapsed() > CLOSE_TIMEOUT {
@@ -201,7 +201,7 @@ impl Writer {
         }
     }
 
-    fn answer_group(&mut self, group: Group, answers: Vec<WriteAnswer>) {
+    fn answer_group(&mut self, group: WriteGroup, answers: Vec<WriteAnswer>) {
         self.pause = RECONNECT_PAUSES.0;
         self.queue.written(&group.recorded);
         for (item, answer) in group.pending.into_iter().zip(answers) {
@@ -210,7 +210,7 @@ impl Writer {
     }
 
     /// Replies with an error to writes that have waited too long; keeps the ends of calls among them for later.
-    fn expire(&mut self, group: &mut Group, why: &str) {
+    fn expire(&mut self, group: &mut WriteGroup, why: &str) {
         let expired: Vec<PendingWrite> =
             group.pending.extract_if(.., |item| item.since.elapsed() > WRITE_TIMEOUT).collect();
         for item in expired {
@@ -221,7 +221,7 @@ impl Writer {
         }
     }
 
-    async fn try_write(&mut self, group: &Group) -> Result<Vec<WriteAnswer>, Failure> {
+    async fn try_write(&mut self, group: &WriteGroup) -> Result<Vec<WriteAnswer>, GroupFailure> {
         let late = std::mem::take(&mut self.late);
         let writes: Vec<&Write> = late.iter().chain(group.pending.iter().map(|item| &item.write)).collect();
         let done = self.transact(&writes, &group.recorded).await;
@@ -232,7 +232,7 @@ impl Writer {
     }
 
     /// Retries a failed group one by one, so that one bad write does not affect the others.
-    async fn write_singly(&mut self, group: Group, why: &str) {
+    async fn write_singly(&mut self, group: WriteGroup, why: &str) {
         // Late writes are already answered; they must not block others.
         let late = std::mem::take(&mut self.late);
         let has_calls = !group.recorded.is_empty();
@@ -248,7 +248,9 @@ impl Writer {
             } else {
                 match self.transact(&[&item.write], &RecordedCalls::default()).await {
                     Ok(mut answers) => answers.pop().unwrap_or(Ok(1)),
-                    Err(Failure::Transient(why) | Failure::Permanent(why)) => Err(StoreError(why.into())),
+                    Err(GroupFailure::Transient(why) | GroupFailure::Permanent(why)) => {
+                        Err(StoreError(why.into()))
+                    }
                 }
             };
             let _ = item.reply.send(answer);
@@ -271,11 +273,11 @@ impl Writer {
         for item in each.chain([counted]).filter(|item| !item.is_empty()).collect::<Vec<_>>() {
             match self.transact(&[], &item).await {
                 Ok(_) => self.queue.written(&item),
-                Err(Failure::Transient(why)) => {
+                Err(GroupFailure::Transient(why)) => {
                     self.queue.put_back(item);
                     failed = Err(why);
                 }
-                Err(Failure::Permanent(why)) => {
+                Err(GroupFailure::Permanent(why)) => {
                     match self.audit_rejected(&item).await {
                         Ok(()) => self.queue.drop_details(item),
                         Err(_) => self.queue.put_back(item),
@@ -292,9 +294,9 @@ impl Writer {
         &mut self,
         writes: &[&Write],
         recorded: &RecordedCalls,
-    ) -> Result<Vec<WriteAnswer>, Failure> {
+    ) -> Result<Vec<WriteAnswer>, GroupFailure> {
         let origin = CallOrigin { owner: self.owner, audit: self.auditor.is_some() };
-        let session = self.ready().await.map_err(Failure::Transient)?;
+        let session = self.ready().await.map_err(GroupFailure::Transient)?;
         match timeout(TRANSACTION_TIMEOUT, transact(session, origin, writes, recorded)).await {
             Ok(Ok(committed)) => {
                 self.note_checkpoint(committed.checkpoint.as_ref());
@@ -306,18 +308,18 @@ impl Writer {
             // Records follow the end that the log states. What was to be appended must not be dropped.
             Ok(Err(error)) if is_inconsistent_log(&error) => {
                 let why = "the audit log was changed: records follow the end that it states; verify it";
-                Err(Failure::Transient(why.to_owned()))
+                Err(GroupFailure::Transient(why.to_owned()))
             }
             Ok(Err(error)) if is_transient(&error) => {
                 if is_read_only_server(&error) {
                     self.session = None;
                 }
-                Err(Failure::Transient(error_text(&error)))
+                Err(GroupFailure::Transient(error_text(&error)))
             }
-            Ok(Err(error)) => Err(Failure::Permanent(error_text(&error))),
+            Ok(Err(error)) => Err(GroupFailure::Permanent(error_text(&error))),
             Err(_) => {
                 self.session = None;
-                Err(Failure::Transient(format!("no answer within {} s", TRANSACTION_TIMEOUT.as_secs())))
+                Err(GroupFailure::Transient(format!("no answer within {} s", TRANSACTION_TIMEOUT.as_secs())))
             }
         }
     }
@@ -416,7 +418,7 @@ fn is_inconsistent_log(error: &tokio_postgres::Error) -> bool {
 }
 
 /// The reason why a group was not written.
-enum Failure {
+enum GroupFailure {
     /// Transient: may succeed later.
     Transient(String),
     /// Permanent: would fail again.

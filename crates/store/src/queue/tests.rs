@@ -3,10 +3,10 @@
 use super::*;
 
 use crate::blocks::tests::call;
-use crate::options::Detail;
+use crate::options::DetailLevel;
 
 fn queue() -> Queue {
-    Queue::new(WriterWaker::Task(Notify::new()), Recorder::new(Detail::All, None, false))
+    Queue::new(WriterWaker::Task(Notify::new()), Recorder::new(DetailLevel::All, None, false))
 }
 
 fn record(queue: &Queue) {
@@ -14,14 +14,14 @@ fn record(queue: &Queue) {
     queue.record(&start, &end);
 }
 
-fn sizes(next: &Next) -> (usize, usize, u64) {
-    let Next::Write(group) = next else { panic!("{next:?}") };
+fn sizes(next: &WriterAction) -> (usize, usize, u64) {
+    let WriterAction::Write(group) = next else { panic!("{next:?}") };
     let counted = group.recorded.counted.sorted().iter().map(|one| one.tally().total()).sum();
     (group.pending.len(), group.recorded.blocks.iter().map(|block| block.calls).sum(), counted)
 }
 
-fn recorded(next: Next) -> RecordedCalls {
-    let Next::Write(group) = next else { panic!("{next:?}") };
+fn recorded(next: WriterAction) -> RecordedCalls {
+    let WriterAction::Write(group) = next else { panic!("{next:?}") };
     group.recorded
 }
 
@@ -29,18 +29,18 @@ fn recorded(next: Next) -> RecordedCalls {
 fn gathers_recorded_calls_into_one_write() {
     let queue = queue();
     let now = Instant::now();
-    assert!(matches!(queue.next(now), Next::Wait(None)));
+    assert!(matches!(queue.next(now), WriterAction::Wait(None)));
     for _ in 0..1_000 {
         record(&queue);
     }
-    let Next::Wait(Some(due)) = queue.next(now) else { panic!("not gathered") };
+    let WriterAction::Wait(Some(due)) = queue.next(now) else { panic!("not gathered") };
     assert!(due >= now && due <= Instant::now() + GATHER_INTERVAL);
     let next = queue.next(due);
     assert_eq!(sizes(&next), (0, 1_000, 0));
     queue.written(&recorded(next));
-    assert!(matches!(queue.next(due), Next::Wait(None)));
+    assert!(matches!(queue.next(due), WriterAction::Wait(None)));
     record(&queue);
-    assert!(matches!(queue.next(now), Next::Wait(Some(_))), "due again");
+    assert!(matches!(queue.next(now), WriterAction::Wait(Some(_))), "due again");
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ fn put_back_calls_are_written_again_in_order() {
     let oldest = record_of(&first);
     record(&queue);
     queue.put_back(first);
-    assert!(matches!(queue.next(Instant::now()), Next::Wait(Some(_))), "not at once");
+    assert!(matches!(queue.next(Instant::now()), WriterAction::Wait(Some(_))), "not at once");
     let again = queue.next(Instant::now() + RETRY_INTERVAL);
     assert_eq!(sizes(&again), (0, 2, 0));
     let again = recorded(again);
@@ -91,7 +91,7 @@ fn closed_queue_drains_once_and_ends() {
     let next = queue.next(Instant::now());
     assert_eq!(sizes(&next), (0, 0, 1), "without a journal it is at least counted");
     queue.put_back(recorded(next));
-    assert!(matches!(queue.next(Instant::now()), Next::End));
+    assert!(matches!(queue.next(Instant::now()), WriterAction::End));
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn begin_without_a_waiting_caller_is_dropped_from_its_group() {
     let [abandoned, remaining, other] = waiting;
     drop(abandoned);
     drop(other);
-    let Next::Write(mut group) = queue.next(Instant::now()) else { panic!("nothing to write") };
+    let WriterAction::Write(mut group) = queue.next(Instant::now()) else { panic!("nothing to write") };
     assert_eq!(group.pending.len(), 3);
     group.drop_abandoned();
     let left: Vec<bool> = group.pending.iter().map(|one| matches!(one.write, Write::Begin(_))).collect();
@@ -142,7 +142,7 @@ async fn abandoned_claim_of_an_approval_is_not_written() {
     let mut abandoned = Box::pin(queue.write(claim()));
     assert!(futures_util::poll!(&mut abandoned).is_pending());
     drop(abandoned);
-    let Next::Write(mut group) = queue.next(Instant::now()) else { panic!("nothing to write") };
+    let WriterAction::Write(mut group) = queue.next(Instant::now()) else { panic!("nothing to write") };
     assert_eq!(group.pending.len(), 2);
     group.drop_abandoned();
     assert_eq!(group.pending.len(), 1);

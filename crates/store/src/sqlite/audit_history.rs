@@ -16,7 +16,7 @@ use crate::audit::history::{self, AuditTables, PAGE_BATCHES};
 use crate::audit::rows::{
     BatchColumns, CHECKPOINT_COLUMNS, CheckpointColumns, matching_batches, next_batches,
 };
-use crate::query::{Dialect, Value};
+use crate::query::{Dialect, SqlValue};
 use crate::write::Write;
 
 impl AuditLog for SqliteStore {
@@ -108,7 +108,7 @@ impl AuditTables for SqliteStore {
     }
 }
 
-fn batches(connection: &Connection, sql: &str, values: Vec<Value>) -> rusqlite::Result<Vec<StoredBatch>> {
+fn batches(connection: &Connection, sql: &str, values: Vec<SqlValue>) -> rusqlite::Result<Vec<StoredBatch>> {
     let mut select = connection.prepare_cached(sql)?;
     let rows = select.query_map(params_from_iter(values), |row| {
         Ok(StoredBatch::from(BatchColumns {

@@ -7,7 +7,7 @@ use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::calls;
 use super::sums::Sums;
-use crate::blocks::scan::{self, Row, Scan};
+use crate::blocks::scan::{self, BlockRow, BlockScan};
 use crate::blocks::{Block, MIN_BLOCK_CALLS, decode_all};
 use crate::owner::{CallOrigin, OwnerId};
 use crate::query::Dialect;
@@ -76,14 +76,14 @@ pub(super) fn merge(
     query: CallQuery,
     rows: Vec<CallRecord>,
 ) -> rusqlite::Result<Vec<CallRecord>> {
-    let mut scan = Scan::new(query, rows);
+    let mut scan = BlockScan::new(query, rows);
     while let Some((sql, values)) = scan.page(Dialect::Sqlite) {
         let mut select = connection.prepare_cached(&sql)?;
         let blocks = select
             .query_map(params_from_iter(values), |row| {
-                Ok(Row { id: row.get(0)?, last: row.get(1)?, entries: row.get(2)? })
+                Ok(BlockRow { id: row.get(0)?, last: row.get(1)?, entries: row.get(2)? })
             })?
-            .collect::<rusqlite::Result<Vec<Row>>>()?;
+            .collect::<rusqlite::Result<Vec<BlockRow>>>()?;
         scan.add(blocks);
     }
     Ok(scan.finish())

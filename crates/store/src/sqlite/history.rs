@@ -13,7 +13,7 @@ use super::{SqliteStore, blocks, journal, statistics};
 use crate::blocks::part::BlockPart;
 use crate::journal::folder;
 use crate::owner::OwnerId;
-use crate::query::{self, Dialect, Value};
+use crate::query::{self, Dialect, SqlValue};
 use crate::rows::{call_of, json};
 
 impl CallHistory for SqliteStore {
@@ -136,7 +136,7 @@ pub(super) fn dead_among(
     Ok(owners.into_iter().filter(|id| *id != owner.0 && folder::is_dead(folder, OwnerId(*id))).collect())
 }
 
-impl ToSql for Value {
+impl ToSql for SqlValue {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         match self {
             Self::Text(text) => text.to_sql(),

@@ -60,12 +60,12 @@ const STATEMENTS: usize = 64;
 /// Page cache of the read connection, in KiB.
 const READ_KIB: i64 = 256;
 
-type Read = Box<dyn FnOnce(&mut Connection) + Send>;
+type ReadJob = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// A store in one SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    reads: Option<SyncSender<Read>>,
+    reads: Option<SyncSender<ReadJob>>,
     reader: Option<JoinHandle<()>>,
     /// Started by the first write: read-only processes need no second connection.
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -124,7 +124,7 @@ impl SqliteStore {
         let _ = journal::replay(&mut connection, folder, owner, &options.retention);
         // Most data is read once, so that the page cache of the operating system is sufficient.
         let _ = connection.pragma_update(None, "cache_size", -READ_KIB);
-        let (reads, queue) = sync_channel::<Read>(MAX_QUEUED_READS);
+        let (reads, queue) = sync_channel::<ReadJob>(MAX_QUEUED_READS);
         let work = move || {
             for read in queue {
                 read(&mut connection);
@@ -166,7 +166,7 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let thread_ended = || StoreError("its thread has ended".into());
         let (reply, answer) = oneshot::channel();
-        let read: Read = Box::new(move |connection| {
+        let read: ReadJob = Box::new(move |connection| {
             let _ = reply.send(read(connection));
         });
         let reads = self.reads.as_ref().ok_or_else(thread_ended)?;

@@ -14,8 +14,8 @@ use toolhub_core::responses::{
 use super::{SqliteStore, history};
 use crate::owner::OwnerId;
 use crate::responses::{
-    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_RESPONSES, OWNED, RESPONSE, ResponseWrite, STATUS,
-    UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
+    ADOPTED, APPROVAL, ApprovalClaim, MAX_PURGED_RESPONSES, OWNED, RESPONSE, ResponseWrite, STATUS,
+    StatementValue, UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
 };
 use crate::rows::micros;
 use crate::write::{Write, WriteAnswer};
@@ -206,7 +206,7 @@ pub(super) fn total_bytes(connection: &Connection) -> rusqlite::Result<i64> {
 
 const TOTAL_BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM responses";
 
-impl ToSql for Bind<'_> {
+impl ToSql for StatementValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         match self {
             Self::Text(text) => text.to_sql(),
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn purge_uses_indexes() {
         let connection = database();
-        let plan = |sql: &str, values: &[Bind<'_>]| {
+        let plan = |sql: &str, values: &[StatementValue<'_>]| {
             let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let rows = explain.query_map(params_from_iter(values), |row| row.get(3)).unwrap();
             rows.collect::<rusqlite::Result<Vec<String>>>().unwrap().join("\n")
@@ -313,7 +313,7 @@ mod tests {
         let owners = plan(&format!("SELECT DISTINCT owner FROM {UNFINISHED}"), &[]);
         assert!(owners.contains("INDEX responses_unfinished"), "{owners}");
         for query in [ADOPTED, OWNED] {
-            let own = plan(query, &[Bind::Int(1), Bind::Int(1)]);
+            let own = plan(query, &[StatementValue::Int(1), StatementValue::Int(1)]);
             assert!(own.contains("responses_unfinished (owner=?)"), "{own}");
         }
     }

@@ -22,7 +22,7 @@ use crate::blocks::BlockBuilder;
 use crate::error::OpenError;
 use crate::options::{Durability, StoreOptions};
 use crate::owner::CallOrigin;
-use crate::queue::{Group, Next, Queue};
+use crate::queue::{Queue, WriteGroup, WriterAction};
 use crate::recorder::RecordedCalls;
 use crate::write::{Write, WriteAnswer};
 
@@ -70,14 +70,14 @@ impl Writer {
                 }
             };
             match self.queue.next(now) {
-                Next::Write(group) => {
+                WriterAction::Write(group) => {
                     if group.requires_previous_writes() {
                         self.move_all();
                     }
                     self.write(group);
                 }
-                Next::Wait(until) => self.wait(until.into_iter().chain(journal).min()),
-                Next::End => {
+                WriterAction::Wait(until) => self.wait(until.into_iter().chain(journal).min()),
+                WriterAction::End => {
                     self.move_all();
                     self.sign_checkpoint();
                     return self.waiting.keep_for_replay();
@@ -225,7 +225,7 @@ impl Writer {
         std::thread::park_timeout(until.saturating_duration_since(now));
     }
 
-    fn write(&mut self, mut group: Group) {
+    fn write(&mut self, mut group: WriteGroup) {
         group.drop_abandoned();
         let writes: Vec<&Write> = group.pending.iter().map(|item| &item.write).collect();
         let long = writes.iter().any(|write| matches!(write, Write::SaveList(..) | Write::SaveOffers(..)));
@@ -246,7 +246,7 @@ impl Writer {
     }
 
     /// Retries a failed group one by one, so that one bad write does not affect the others.
-    fn write_singly(&mut self, group: Group, error: &WriteError) {
+    fn write_singly(&mut self, group: WriteGroup, error: &WriteError) {
         let has_calls = !group.recorded.is_empty();
         let alone = error.concerns_all() || (group.pending.len() == 1 && !has_calls);
         let (settles, others): (Vec<_>, Vec<_>) =

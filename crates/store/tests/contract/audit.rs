@@ -15,7 +15,7 @@ use toolhub_core::audit::{
 };
 use toolhub_core::call_log::{CallEnd, CallQuery, CallStart, CallStatus};
 use toolhub_core::{Authorization, RawJson};
-use toolhub_store::{AuditOptions, AuditedStore, Detail, Retention, StoreOptions};
+use toolhub_store::{AuditOptions, AuditedStore, DetailLevel, Retention, StoreOptions};
 
 use crate::database::{Database, start, success};
 
@@ -431,7 +431,8 @@ pub(crate) async fn retention_keeps_the_log_verifiable(database: Database) {
 pub(crate) async fn flood_is_recorded_completely(database: Database) {
     const CALLS: usize = 20_000;
     let audited = Audited::new(database);
-    let store = audited.open_with(StoreOptions { detail: Detail::Sample, ..StoreOptions::default() }).await;
+    let store =
+        audited.open_with(StoreOptions { detail: DetailLevel::Sample, ..StoreOptions::default() }).await;
     let output = RawJson::of(&"x".repeat(4_000));
     for _ in 0..CALLS {
         assert!(store.store.should_store_details());

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use toolhub_client_config::expand;
-use toolhub_store::{Detail, Durability, OpenError, Retention, StoreLocation, StoreOptions};
+use toolhub_store::{DetailLevel, Durability, OpenError, Retention, StoreLocation, StoreOptions};
 
 use super::paths::Paths;
 use super::size::ByteSize;
@@ -88,9 +88,9 @@ impl StoreSettings {
             ..defaults
         };
         let detail = match self.detail {
-            None => Detail::default(),
-            Some(DetailName::All) => Detail::All,
-            Some(DetailName::Sample) => Detail::Sample,
+            None => DetailLevel::default(),
+            Some(DetailName::All) => DetailLevel::All,
+            Some(DetailName::Sample) => DetailLevel::Sample,
         };
         StoreOptions { durability, detail, retention }
     }

@@ -33,26 +33,26 @@ impl JournalEntry {
 }
 
 #[derive(Serialize)]
-enum Written<'a> {
+enum WrittenLine<'a> {
     #[serde(rename = "b")]
-    Begun(Begun<&'a str>),
+    Begun(BegunMembers<&'a str>),
     #[serde(rename = "e")]
-    Ended(Ended<&'a str>),
+    Ended(EndedMembers<&'a str>),
 }
 
 #[derive(Deserialize)]
-enum Read {
+enum ParsedLine {
     #[serde(rename = "b")]
-    Begun(Begun<String>),
+    Begun(BegunMembers<String>),
     #[serde(rename = "e")]
-    Ended(Ended<String>),
+    Ended(EndedMembers<String>),
 }
 
 /// Record, call, tool, arguments, conversation, request, strategy, candidates, may change state, start time,
 /// authorization, whether it belongs in the audit log, the call that made it. The last three are missing in older lines;
 /// the authorization is `None` for a call of the local user without rules.
 #[derive(Serialize, Deserialize)]
-struct Begun<S>(
+struct BegunMembers<S>(
     S,
     S,
     S,
@@ -73,14 +73,22 @@ type AuthorizationTuple<S> = (S, Option<S>, Option<S>);
 
 /// Record, status, duration in microseconds, error, sources, attempts, output.
 #[derive(Serialize, Deserialize)]
-struct Ended<S>(S, S, i64, Option<(S, LocalizedText)>, Vec<String>, Vec<AttemptTuple<String>>, Option<S>);
+struct EndedMembers<S>(
+    S,
+    S,
+    i64,
+    Option<(S, LocalizedText)>,
+    Vec<String>,
+    Vec<AttemptTuple<String>>,
+    Option<S>,
+);
 
 /// The line for the start of a call; `audit` states whether it belongs in the audit log.
 pub(super) fn begun(start: &CallStart, audit: bool) -> Vec<u8> {
     let Authorization { principal, rule, approver } = &start.authorization;
     let is_local = **principal == *LOCAL && rule.is_none() && approver.is_none();
     let authorization = (!is_local).then(|| (&**principal, rule.as_deref(), approver.as_deref()));
-    line(&Written::Begun(Begun(
+    line(&WrittenLine::Begun(BegunMembers(
         start.record.as_str(),
         start.call.as_str(),
         start.tool.as_str(),
@@ -99,7 +107,7 @@ pub(super) fn begun(start: &CallStart, audit: bool) -> Vec<u8> {
 
 /// The line for the end of a call.
 pub(super) fn ended(end: &CallEnd) -> Vec<u8> {
-    line(&Written::Ended(Ended(
+    line(&WrittenLine::Ended(EndedMembers(
         end.record.as_str(),
         end.status.name(),
         micros_of(end.took),
@@ -110,7 +118,7 @@ pub(super) fn ended(end: &CallEnd) -> Vec<u8> {
     )))
 }
 
-fn line(written: &Written<'_>) -> Vec<u8> {
+fn line(written: &WrittenLine<'_>) -> Vec<u8> {
     let mut line = serde_json::to_vec(written).unwrap_or_default();
     line.push(b'\n');
     line
@@ -119,7 +127,7 @@ fn line(written: &Written<'_>) -> Vec<u8> {
 /// Parses a line; `None` if it is invalid.
 pub(super) fn read(line: &str) -> Option<JournalEntry> {
     Some(match serde_json::from_str(line).ok()? {
-        Read::Begun(Begun(
+        ParsedLine::Begun(BegunMembers(
             record,
             call,
             tool,
@@ -155,7 +163,7 @@ pub(super) fn read(line: &str) -> Option<JournalEntry> {
             };
             JournalEntry::Begun { start, audit }
         }
-        Read::Ended(Ended(record, status, took, error, sources, attempts, output)) => {
+        ParsedLine::Ended(EndedMembers(record, status, took, error, sources, attempts, output)) => {
             JournalEntry::Ended(CallEnd {
                 record: RecordId::new(record),
                 status: CallStatus::from_name(&status)?,

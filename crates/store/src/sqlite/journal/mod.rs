@@ -23,7 +23,7 @@ pub(super) use replay::replay;
 
 use self::pending_entries::EntryResources;
 use super::SqliteStore;
-use crate::journal::{Kind, Tail};
+use crate::journal::{JournalKind, Tail};
 use crate::options::Durability;
 use crate::queue::{Queue, closed};
 
@@ -33,38 +33,38 @@ const CAPACITY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of groups that a caller appends on behalf of others.
 const MAX_APPEND_ROUNDS: usize = 3;
 
-type Reply = oneshot::Sender<Result<(), StoreError>>;
+type AppendReply = oneshot::Sender<Result<(), StoreError>>;
 
 /// An entry to append.
-enum Job {
-    Begin(CallStart, Reply, OwnedSemaphorePermit),
+enum AppendJob {
+    Begin(CallStart, AppendReply, OwnedSemaphorePermit),
     /// With the channel of the waiting caller, if any.
-    End(CallEnd, Option<Reply>),
+    End(CallEnd, Option<AppendReply>),
     /// No entry: is answered once all previous entries are appended.
-    Settle(Reply),
+    Settle(AppendReply),
 }
 
 /// Entries that are appended together.
 #[derive(Default)]
-struct Work {
+struct AppendBatch {
     lines: Vec<u8>,
-    jobs: Vec<Job>,
+    jobs: Vec<AppendJob>,
 }
 
 struct JournalState {
-    work: Work,
+    work: AppendBatch,
     /// Must be taken to append; `None` while another thread is appending.
     appender: Option<Appender>,
     closed: bool,
 }
 
 /// State shared with the appender thread.
-struct Shared {
+struct JournalShared {
     state: Mutex<JournalState>,
     wakeup: Condvar,
 }
 
-impl Shared {
+impl JournalShared {
     fn state(&self) -> MutexGuard<'_, JournalState> {
         // The lists are consistent between any two statements, so that a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -72,7 +72,7 @@ impl Shared {
 
     /// The loop of the appender thread: runs until the journal is closed and everything is appended.
     fn append_on(&self) {
-        let mut spare = Work::default();
+        let mut spare = AppendBatch::default();
         loop {
             let mut appender = {
                 let mut state = self.state();
@@ -96,7 +96,7 @@ impl Shared {
 
     /// Appends the entries and those that arrive meanwhile, on the caller's thread; the appender thread does the
     /// rest.
-    fn append_now(&self, mut appender: Appender, mut work: Work) {
+    fn append_now(&self, mut appender: Appender, mut work: AppendBatch) {
         for _ in 0..MAX_APPEND_ROUNDS {
             appender.append(&mut work);
             let mut state = self.state();
@@ -119,7 +119,7 @@ impl Shared {
 
 /// An intent journal with its appender thread.
 pub(super) struct Journal {
-    shared: Arc<Shared>,
+    shared: Arc<JournalShared>,
     waiting: Arc<PendingEntries>,
     /// Whether callers append their own entries.
     inline: bool,
@@ -141,10 +141,10 @@ impl Journal {
         let appender = Appender {
             waiting: Arc::clone(&waiting),
             queue: Arc::clone(&store.queue),
-            tail: Tail::new(Arc::clone(&store.journals), Kind::Intents, store.options.durability),
+            tail: Tail::new(Arc::clone(&store.journals), JournalKind::Intents, store.options.durability),
         };
-        let state = JournalState { work: Work::default(), appender: Some(appender), closed: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), wakeup: Condvar::new() });
+        let state = JournalState { work: AppendBatch::default(), appender: Some(appender), closed: false };
+        let shared = Arc::new(JournalShared { state: Mutex::new(state), wakeup: Condvar::new() });
         let appending = Arc::clone(&shared);
         let thread = super::spawn("store-journal", move || appending.append_on())?;
         let inline = matches!(store.options.durability, Durability::Program);
@@ -162,7 +162,7 @@ impl Journal {
         let line = line::begun(&start, self.audit);
         let (reply, answer) = oneshot::channel();
         let mut unclaimed = Unclaimed { waiting: &self.waiting, record: Some(start.record.clone()), answer };
-        self.hand_over(&line, Job::Begin(start, reply, capacity))?;
+        self.hand_over(&line, AppendJob::Begin(start, reply, capacity))?;
         let answer = (&mut unclaimed.answer).await;
         unclaimed.record = None;
         answer.map_err(|_| closed())?
@@ -176,7 +176,7 @@ impl Journal {
         }
         let line = line::ended(&end);
         let (reply, answer) = oneshot::channel();
-        Ok(match self.hand_over(&line, Job::End(end, Some(reply))) {
+        Ok(match self.hand_over(&line, AppendJob::End(end, Some(reply))) {
             Ok(()) => answer.await.unwrap_or_else(|_| Err(closed())),
             Err(error) => Err(error),
         })
@@ -190,14 +190,14 @@ impl Journal {
         }
         let line = line::ended(&end);
         // If the journal is closed, the call remains without an end and is reported as `unknown`.
-        let _ = self.hand_over(&line, Job::End(end, None));
+        let _ = self.hand_over(&line, AppendJob::End(end, None));
         Ok(())
     }
 
     /// Waits until all queued entries are appended.
     pub(super) async fn settle(&self) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.hand_over(&[], Job::Settle(reply))?;
+        self.hand_over(&[], AppendJob::Settle(reply))?;
         answer.await.map_err(|_| closed())?
     }
 
@@ -206,7 +206,7 @@ impl Journal {
         self.waiting.withdraw(record);
     }
 
-    fn hand_over(&self, line: &[u8], job: Job) -> Result<(), StoreError> {
+    fn hand_over(&self, line: &[u8], job: AppendJob) -> Result<(), StoreError> {
         let mut state = self.shared.state();
         if state.closed {
             return Err(closed());
@@ -274,14 +274,14 @@ struct Appender {
 
 impl Appender {
     /// Appends all entries, and clears `work`.
-    fn append(&mut self, work: &mut Work) {
+    fn append(&mut self, work: &mut AppendBatch) {
         self.append_lines(&work.lines, &mut work.jobs);
         work.lines.clear();
         // Releases the memory of a single long result.
         work.lines.shrink_to(1 << 20);
     }
 
-    fn append_lines(&mut self, lines: &[u8], jobs: &mut Vec<Job>) {
+    fn append_lines(&mut self, lines: &[u8], jobs: &mut Vec<AppendJob>) {
         if self.tail.is_long() {
             self.tail.rotate();
         }
@@ -291,8 +291,8 @@ impl Appender {
                 let why = append_error(&error);
                 for job in jobs.drain(..) {
                     let reply = match job {
-                        Job::Begin(_, reply, _) | Job::Settle(reply) => Some(reply),
-                        Job::End(end, reply) => {
+                        AppendJob::Begin(_, reply, _) | AppendJob::Settle(reply) => Some(reply),
+                        AppendJob::End(end, reply) => {
                             // The database may still accept it.
                             let _ = self.waiting.end(end, None);
                             reply
@@ -307,7 +307,7 @@ impl Appender {
         for job in jobs.drain(..) {
             let segment = Arc::clone(&segment);
             match job {
-                Job::Begin(start, reply, capacity) => {
+                AppendJob::Begin(start, reply, capacity) => {
                     let record = start.record.clone();
                     wake |= self.waiting.begin(start, EntryResources { segment, _capacity: Some(capacity) });
                     if reply.send(Ok(())).is_err() {
@@ -315,8 +315,8 @@ impl Appender {
                         self.waiting.withdraw(&record);
                     }
                 }
-                Job::Settle(reply) => drop(reply.send(Ok(()))),
-                Job::End(end, reply) => {
+                AppendJob::Settle(reply) => drop(reply.send(Ok(()))),
+                AppendJob::End(end, reply) => {
                     wake |= self
                         .waiting
                         .end(end, Some(EntryResources { segment, _capacity: None }))

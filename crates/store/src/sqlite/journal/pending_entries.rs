@@ -31,7 +31,7 @@ pub(in crate::sqlite) struct EntryResources {
 
 /// A running call.
 #[derive(Debug)]
-struct Running {
+struct RunningCall {
     start: CallStart,
     since: Instant,
     /// `Some` until the database contains the start.
@@ -76,7 +76,7 @@ pub(in crate::sqlite) enum MoveStep {
 
 #[derive(Debug, Default)]
 struct PendingEntriesState {
-    running: HashMap<RecordId, Running>,
+    running: HashMap<RecordId, RunningCall>,
     /// Running calls that the database may lack, oldest first.
     begun: VecDeque<RecordId>,
     ended: VecDeque<(FinishedCall, Vec<EntryResources>)>,
@@ -112,7 +112,7 @@ impl PendingEntries {
         let mut state = self.state();
         let first = state.begun.is_empty() && state.ended.is_empty();
         state.begun.push_back(start.record.clone());
-        let running = Running { since: Instant::now(), held: Some(held), start };
+        let running = RunningCall { since: Instant::now(), held: Some(held), start };
         state.running.insert(running.start.record.clone(), running);
         first
     }

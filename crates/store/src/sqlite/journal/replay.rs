@@ -9,7 +9,7 @@ use toolhub_core::call_log::RecordId;
 
 use super::line::{self, JournalEntry};
 use crate::blocks::frame;
-use crate::journal::Kind;
+use crate::journal::JournalKind;
 use crate::journal::folder::{JournalFile, journals_of_dead_stores};
 use crate::options::Retention;
 use crate::owner::{CallOrigin, OwnerId};
@@ -26,15 +26,15 @@ pub(in crate::sqlite) fn replay(
     owner: OwnerId,
     retention: &Retention,
 ) -> rusqlite::Result<()> {
-    for kind in [Kind::Intents, Kind::Calls] {
+    for kind in [JournalKind::Intents, JournalKind::Calls] {
         for file in journals_of_dead_stores(folder, owner, kind) {
             // A missing file was replayed by another store.
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
             match kind {
-                Kind::Intents => {
+                JournalKind::Intents => {
                     replay_intents(connection, &String::from_utf8_lossy(&bytes), &file, retention)?;
                 }
-                Kind::Calls => replay_calls(connection, &bytes, &file, retention)?,
+                JournalKind::Calls => replay_calls(connection, &bytes, &file, retention)?,
             }
             let _ = std::fs::remove_file(&file.path);
         }

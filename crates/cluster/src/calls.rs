@@ -86,7 +86,7 @@ impl<S> Table<S> {
 
 impl<S: Default> HandledRequests<S> {
     /// Begins a request; `None` if it came before, or was cancelled.
-    pub(crate) fn begin(&self, id: &str) -> Option<Running<'_, S>> {
+    pub(crate) fn begin(&self, id: &str) -> Option<RunningRequest<'_, S>> {
         let mut table = self.table();
         if id.len() > MAX_CALL_ID_BYTES || table.entries.contains_key(id) {
             return None;
@@ -96,7 +96,7 @@ impl<S: Default> HandledRequests<S> {
         table
             .entries
             .insert(id.to_owned(), RequestEntry { since: Instant::now(), running: Some(Arc::clone(&call)) });
-        Some(Running { calls: self, id: id.to_owned(), call })
+        Some(RunningRequest { calls: self, id: id.to_owned(), call })
     }
 }
 
@@ -145,13 +145,13 @@ impl<S> HandledRequests<S> {
 }
 
 /// Guard of a request that runs.
-pub(crate) struct Running<'a, S> {
+pub(crate) struct RunningRequest<'a, S> {
     calls: &'a HandledRequests<S>,
     id: String,
     pub(crate) call: Arc<HandledRequest<S>>,
 }
 
-impl<S> Drop for Running<'_, S> {
+impl<S> Drop for RunningRequest<'_, S> {
     fn drop(&mut self) {
         if let Some(entry) = self.calls.table().entries.get_mut(&self.id) {
             entry.running = None;

@@ -86,12 +86,12 @@ pub(crate) struct CallHead {
     /// The replica.
     pub(crate) from: String,
     pub(crate) epoch: i64,
-    /// Whether the replica sends [`Waiting`] while it waits.
+    /// Whether the replica sends [`AwaitedRequests`] while it waits.
     #[serde(default)]
     pub(crate) renewed: bool,
     /// When the worker must have begun, by the clock of the database in milliseconds since 1970.
     pub(crate) begin_by: i64,
-    pub(crate) action: Action,
+    pub(crate) action: PlacementAction,
     /// What the server's process needs beside the message. Not a part of `action`: serde reads raw JSON in no tagged enum.
     pub(crate) forwarding: Option<RawJson>,
 }
@@ -99,7 +99,7 @@ pub(crate) struct CallHead {
 /// What is requested of a placement.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Action {
+pub(crate) enum PlacementAction {
     /// To connect to the server.
     Open,
     /// To forward the body to the server.
@@ -114,16 +114,16 @@ pub(crate) enum Action {
 /// An answer to a [`CallHead`]; several in order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Reply {
+pub(crate) enum CallReply {
     /// The request was not processed and never will be.
-    Refused { why: Refusal },
+    Refused { why: WorkerRefusal },
     /// From here on the request may take effect.
     Accepted,
     /// The request still runs.
     Running,
     /// A notification of the server; the body is its params.
     Notification { method: String },
-    /// A request of the server to the client; the body is its params. The answer is a [`Control::Answer`].
+    /// A request of the server to the client; the body is its params. The answer is a [`WorkerMessage::Answer`].
     Question { number: u64, method: String },
     /// The server is connected; the body is its description.
     Opened { connection: u64 },
@@ -136,7 +136,7 @@ pub(crate) enum Reply {
 /// Why a worker did not process a request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub(crate) enum Refusal {
+pub(crate) enum WorkerRefusal {
     /// It does not hold the placement any more.
     NotHeld,
     /// The request came too late, or a second time.
@@ -148,18 +148,18 @@ pub(crate) enum Refusal {
 /// A message to a worker at its own subject. Each is answered by a [`ControlReply`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Control {
+pub(crate) enum WorkerMessage {
     /// To take an instance. `entry` is a digest of its configuration.
     Place { key: WireKey, entry: String, begin_by: i64 },
     /// The caller does not wait any more.
     Cancel { id: String },
-    /// See [`Waiting`].
+    /// See [`AwaitedRequests`].
     Waiting { ids: Vec<String> },
     /// Messages to a script; the body is lines. The next ones follow after the answer.
     ScriptInput { id: String },
     /// What the replica has taken of the lines of a script altogether, as the sum of [`window_cost`].
     ScriptTaken { id: String, cost: u64 },
-    /// The answer of a client to [`Reply::Question`]; the body is JSON: a result, or an [`AnswerError`].
+    /// The answer of a client to [`CallReply::Question`]; the body is JSON: a result, or an [`AnswerError`].
     Answer { id: String, number: u64, is_error: bool },
 }
 
@@ -167,11 +167,11 @@ pub(crate) enum Control {
 /// was lost. The answer is [`EndedRequests`]. A variant of this name and form is in the messages to workers and in those to replicas.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Waiting<'a> {
+pub(crate) enum AwaitedRequests<'a> {
     Waiting { ids: &'a [&'a str] },
 }
 
-/// The answer to [`Waiting`].
+/// The answer to [`AwaitedRequests`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct EndedRequests {
     /// Those of the requests that have ended. All messages about them were sent before this one, in the same order of delivery:
@@ -193,7 +193,7 @@ pub(crate) fn window_cost(body: &[u8]) -> u64 {
     (WINDOW_BYTES / WINDOW_MESSAGES).saturating_add(body.len() as u64)
 }
 
-/// Interval of [`Waiting`].
+/// Interval of [`AwaitedRequests`].
 pub(crate) const WAITING_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 5_000 });
 /// A request ends if nothing says for this time that its sender waits.
 pub(crate) const WAITING_TIMEOUT: Duration = WAITING_INTERVAL.saturating_mul(4);
@@ -229,7 +229,7 @@ pub(crate) enum ScriptReply {
     Started,
     /// A line of the host; the body is the line.
     Line { cpu_ms: Option<u64> },
-    /// The host has taken this number of bytes of [`Control::ScriptInput`].
+    /// The host has taken this number of bytes of [`WorkerMessage::ScriptInput`].
     Written { bytes: u64 },
     /// The script still runs.
     Running { cpu_ms: Option<u64> },
@@ -237,7 +237,7 @@ pub(crate) enum ScriptReply {
     Ended { end: ScriptHostEnd, cpu_ms: Option<u64> },
 }
 
-/// The answer to a [`Control`].
+/// The answer to a [`WorkerMessage`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum ControlReply {
@@ -280,7 +280,7 @@ pub(crate) struct AnswerError {
 
 /// A sign of life.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Beat {
+pub(crate) struct Heartbeat {
     pub(crate) member: String,
     /// How many more scripts the member takes at present; `None` if it takes none.
     #[serde(default)]
@@ -324,7 +324,7 @@ mod tests {
             epoch: 7,
             renewed: true,
             begin_by: -1,
-            action: Action::Request {
+            action: PlacementAction::Request {
                 connection: 1,
                 principal: Some("key:ann".to_owned()),
                 client: Some(u64::MAX),
@@ -335,8 +335,8 @@ mod tests {
             let (read, rest) = read::<CallHead>(&write(&head, body)).unwrap();
             assert_eq!((format!("{read:?}"), &*rest), (format!("{head:?}"), body));
         }
-        let waiting = write(&Waiting::Waiting { ids: &["a", "b"] }, b"");
-        let Some((Control::Waiting { ids }, _)) = read(&waiting) else { panic!("{waiting:?}") };
+        let waiting = write(&AwaitedRequests::Waiting { ids: &["a", "b"] }, b"");
+        let Some((WorkerMessage::Waiting { ids }, _)) = read(&waiting) else { panic!("{waiting:?}") };
         assert_eq!(ids, ["a", "b"]);
         assert!(read::<CallHead>(&Bytes::from_static(b"{}\n")).is_none());
         assert!(read::<CallHead>(&Bytes::from_static(b"no end")).is_none());

@@ -21,7 +21,7 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The messages about one request.
-pub(crate) struct Exchange {
+pub(crate) struct RequestExchange {
     replies: Replies,
     liveness: Arc<Liveness>,
     /// The member that processes the request.
@@ -33,7 +33,7 @@ pub(crate) struct Exchange {
     has_ended: Arc<AtomicBool>,
 }
 
-impl Exchange {
+impl RequestExchange {
     pub(crate) fn new(replies: Replies, liveness: &Arc<Liveness>, member: &str) -> Self {
         let (liveness, member, now) = (Arc::clone(liveness), member.to_owned(), Instant::now());
         let has_ended = Arc::default();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::bus::Bus;
-use crate::cluster_protocol::{self, Beat, Subjects};
+use crate::cluster_protocol::{self, Heartbeat, Subjects};
 
 /// Interval of the signs of life.
 pub(crate) const BEAT_INTERVAL: Duration = Duration::from_secs(1);
@@ -16,11 +16,11 @@ const FORGET_AFTER: Duration = Duration::from_secs(600);
 
 /// The last sign of life of each member.
 #[derive(Debug, Default)]
-pub(crate) struct Liveness(Mutex<HashMap<String, Sign>>);
+pub(crate) struct Liveness(Mutex<HashMap<String, LastHeartbeat>>);
 
 /// The last sign of life of a member.
 #[derive(Debug, Clone, Copy)]
-struct Sign {
+struct LastHeartbeat {
     at: Instant,
     /// How many more scripts it takes; `None` if it takes none.
     scripts: Option<u32>,
@@ -45,9 +45,9 @@ impl Liveness {
         workers.into_iter().map(|(_, member)| member).collect()
     }
 
-    fn heard(&self, beat: Beat) {
+    fn heard(&self, beat: Heartbeat) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(beat.member, Sign { at: Instant::now(), scripts: beat.scripts });
+        all.insert(beat.member, LastHeartbeat { at: Instant::now(), scripts: beat.scripts });
         if all.len() > 1024 {
             all.retain(|_, heard| heard.at.elapsed() < FORGET_AFTER);
         }
@@ -57,7 +57,7 @@ impl Liveness {
     pub(crate) async fn run(self: Arc<Self>, bus: Bus, own: String, scripts: impl Fn() -> Option<u32>) {
         let subjects = Subjects(&bus);
         let subject = subjects.beat(&own);
-        let beat = || cluster_protocol::write(&Beat { member: own.clone(), scripts: scripts() }, b"");
+        let beat = || cluster_protocol::write(&Heartbeat { member: own.clone(), scripts: scripts() }, b"");
         loop {
             let Ok(mut beats) = bus.subscribe(&subjects.beats()).await else {
                 tokio::time::sleep(BEAT_INTERVAL).await;

@@ -20,13 +20,13 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 96 << 20;
 
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct BusFrame {
     pub(super) flags: u8,
     pub(super) sequence: u32,
     pub(super) payload: Bytes,
 }
 
-impl Frame {
+impl BusFrame {
     /// Reads a frame; `None` if the text is too short to be one.
     pub(super) fn read(message: &Bytes) -> Option<Self> {
         let header: [u8; HEADER_BYTES] = message.get(..HEADER_BYTES)?.try_into().ok()?;
@@ -103,7 +103,7 @@ mod tests {
             assert_eq!(all.len(), count, "{length}");
             let mut assembly = Assembly::default();
             for (index, (payload, is_complete)) in all.into_iter().enumerate() {
-                let frame = Frame::read(&write(MORE, u32::try_from(index).unwrap(), &payload)).unwrap();
+                let frame = BusFrame::read(&write(MORE, u32::try_from(index).unwrap(), &payload)).unwrap();
                 assert!(frame.has_flag(MORE) && !frame.has_flag(LAST));
                 let whole = assembly.push(frame.payload, is_complete).unwrap();
                 assert_eq!(whole.as_ref(), is_complete.then_some(&message));
@@ -118,6 +118,6 @@ mod tests {
         let refused =
             (0..=MAX_MESSAGE_BYTES / MAX_PIECE_BYTES).find_map(|_| assembly.push(piece.clone(), false).err());
         assert!(refused.is_some_and(|bytes| bytes <= MAX_MESSAGE_BYTES + MAX_PIECE_BYTES));
-        assert_eq!(Frame::read(&Bytes::from_static(b"1234")), None);
+        assert_eq!(BusFrame::read(&Bytes::from_static(b"1234")), None);
     }
 }

@@ -73,10 +73,10 @@ impl std::fmt::Debug for BusOptions {
 
 /// A connection to NATS. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Bus(Arc<Shared>);
+pub struct Bus(Arc<BusState>);
 
 #[derive(Debug)]
-struct Shared {
+struct BusState {
     client: Client,
     prefix: String,
     inbox: Arc<Inbox>,
@@ -132,7 +132,7 @@ impl Bus {
         let subscriber = client.subscribe(inbox.wildcard()).await.map_err(|error| failed(&error))?;
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&inbox).run(subscriber));
-        Ok(Self(Arc::new(Shared { client, prefix: options.prefix, inbox, connections, _tasks: tasks })))
+        Ok(Self(Arc::new(BusState { client, prefix: options.prefix, inbox, connections, _tasks: tasks })))
     }
 
     /// Whether there is a connection to a server.
@@ -233,9 +233,9 @@ impl Bus {
     }
 
     /// Receives the events at a subject, which may contain wildcards.
-    pub async fn subscribe(&self, subject: &str) -> Result<Events, BusError> {
+    pub async fn subscribe(&self, subject: &str) -> Result<BusEvents, BusError> {
         let subscribed = self.0.client.subscribe(subject.to_owned()).await;
-        subscribed.map(Events).map_err(|error| BusError::Client(error.to_string()))
+        subscribed.map(BusEvents).map_err(|error| BusError::Client(error.to_string()))
     }
 
     /// Ends the connection: from here on everything fails.
@@ -265,19 +265,19 @@ async fn with_credentials(options: ConnectOptions, file: &Path) -> std::io::Resu
 
 /// The events at a subject.
 #[derive(Debug)]
-pub struct Events(async_nats::Subscriber);
+pub struct BusEvents(async_nats::Subscriber);
 
-impl Events {
+impl BusEvents {
     /// The next event; `None` after the end of the connection. Cancel safe.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<BusEvent> {
         let message = self.0.next().await?;
-        Some(Event { subject: message.subject.to_string(), payload: message.payload })
+        Some(BusEvent { subject: message.subject.to_string(), payload: message.payload })
     }
 }
 
 /// An event.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct BusEvent {
     /// The subject to which it was published.
     pub subject: String,
     /// The message.

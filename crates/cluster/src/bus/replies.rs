@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::BusError;
-use super::frame::{Assembly, Frame, LAST, MORE, UPLOAD};
+use super::frame::{Assembly, BusFrame, LAST, MORE, UPLOAD};
 use super::inbox::{Arrival, Slot};
 
 /// The answer to a request: one or several messages. Dropping it discards what still arrives.
@@ -56,13 +56,13 @@ impl Replies {
         }
     }
 
-    async fn frame(&mut self, limit: Duration) -> Result<Frame, BusError> {
+    async fn frame(&mut self, limit: Duration) -> Result<BusFrame, BusError> {
         let arrival = tokio::time::timeout(limit, self.slot.arrivals.recv()).await;
         let frame = match arrival {
             Err(_) => Err(BusError::Silent(limit)),
             Ok(None) => Err(BusError::Gap),
             Ok(Some(Arrival::NoResponders)) => Err(BusError::NoResponders),
-            Ok(Some(Arrival::Frame(message))) => match Frame::read(&message) {
+            Ok(Some(Arrival::Frame(message))) => match BusFrame::read(&message) {
                 Some(frame) if frame.sequence == self.next => Ok(frame),
                 Some(_) => Err(BusError::Gap),
                 None => Err(BusError::Unreadable),

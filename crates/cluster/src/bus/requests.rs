@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use tokio::task::JoinSet;
 
 use super::BusError;
-use super::frame::{self, Assembly, Frame, LAST, MAX_MESSAGE_BYTES, MORE, UPLOAD};
+use super::frame::{self, Assembly, BusFrame, LAST, MAX_MESSAGE_BYTES, MORE, UPLOAD};
 use super::inbox::{Arrival, Inbox};
 
 /// Maximum number of large requests that are received at the same time at one subject.
@@ -67,7 +67,7 @@ impl Requests {
     }
 
     fn take(&mut self, message: Message) -> Option<IncomingRequest> {
-        let first = Frame::read(&message.payload).filter(|first| first.sequence == 0)?;
+        let first = BusFrame::read(&message.payload).filter(|first| first.sequence == 0)?;
         let reply =
             ReplyWriter { client: self.client.clone(), subject: message.reply?, next: 0, piece: self.piece };
         if !first.has_flag(MORE) {
@@ -91,7 +91,7 @@ async fn upload(inbox: Arc<Inbox>, first: Bytes, mut reply: ReplyWriter) -> Opti
     loop {
         let arrival = tokio::time::timeout(UPLOAD_TIMEOUT, slot.arrivals.recv()).await.ok()??;
         let Arrival::Frame(message) = arrival else { return None };
-        let piece = Frame::read(&message).filter(|piece| piece.sequence == next)?;
+        let piece = BusFrame::read(&message).filter(|piece| piece.sequence == next)?;
         next += 1;
         let is_complete = !piece.has_flag(MORE);
         if let Some(payload) = assembly.push(piece.payload, is_complete).ok()? {

@@ -19,9 +19,9 @@ pub use serve::{PeerParts, PeerService};
 use crate::bus::BusError;
 use crate::clock::millis;
 use crate::cluster_protocol::{self, PROTOCOL, REPORT_BYTES, Subjects, WAITING_INTERVAL};
-use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
+use crate::exchange::{ACCEPT_TIMEOUT, RequestExchange};
 use crate::replica::OpenRequest;
-use crate::replica::{Replica, Shared, member_id};
+use crate::replica::{Replica, ReplicaState, member_id};
 
 /// How often a running request is reported to its sender.
 const RUNNING_INTERVAL: Duration = WAITING_INTERVAL;
@@ -72,7 +72,7 @@ enum PeerMessage {
     },
     /// The sender does not wait any more.
     Cancel { id: String },
-    /// See [`cluster_protocol::Waiting`].
+    /// See [`cluster_protocol::AwaitedRequests`].
     Waiting { ids: Vec<String> },
     /// What the sender has taken of the answer altogether, as the sum of [`cluster_protocol::window_cost`].
     Taken { id: String, cost: u64 },
@@ -97,7 +97,7 @@ enum PeerReply {
 /// The other replicas of the cluster. Clones share the connection.
 #[derive(Clone)]
 pub struct Peers {
-    shared: Arc<Shared>,
+    shared: Arc<ReplicaState>,
     own: ReplicaId,
 }
 
@@ -152,7 +152,7 @@ impl Peers {
         };
         match shared.bus.request(&answer.open.subject, message).await {
             Ok(replies) => {
-                answer.exchange = Some(Exchange::of(replies, &answer.open, &shared.liveness, &member));
+                answer.exchange = Some(RequestExchange::of(replies, &answer.open, &shared.liveness, &member));
             }
             Err(error) => {
                 answer.is_over = true;
@@ -165,9 +165,9 @@ impl Peers {
 
 /// The answer to a request. Dropping it before its end cancels the request.
 pub struct PeerAnswer {
-    shared: Arc<Shared>,
+    shared: Arc<ReplicaState>,
     open: OpenRequest,
-    exchange: Option<Exchange>,
+    exchange: Option<RequestExchange>,
     /// Bytes of the parts so far, and those that were reported to the sender of the parts.
     taken: u64,
     reported: u64,

@@ -14,13 +14,13 @@ use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_client::remote::{RemoteEvents, RemoteFailure, RemoteInbox, RemoteLink, RemoteRequest};
 use toolhub_mcp_wire::McpError;
 
-use super::{OpenRequest, Shared, bus_error, json};
+use super::{OpenRequest, ReplicaState, bus_error, json};
 use crate::bus::{BusError, Replies};
 use crate::clock::millis;
 use crate::cluster_protocol::{
-    self, Action, AnswerError, CallHead, Control, PROTOCOL, Refusal, Reply, Subjects,
+    self, AnswerError, CallHead, CallReply, PROTOCOL, PlacementAction, Subjects, WorkerMessage, WorkerRefusal,
 };
-use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
+use crate::exchange::{ACCEPT_TIMEOUT, RequestExchange};
 
 /// How long delivering the answer of a client may take.
 const ANSWER_DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,8 +28,8 @@ const ANSWER_DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_QUESTIONS: usize = 64;
 
 /// A connection to an instance.
-pub(crate) struct Link {
-    shared: Arc<Shared>,
+pub(crate) struct InstanceLink {
+    shared: Arc<ReplicaState>,
     key: InstanceKey,
     worker: String,
     pub(super) epoch: i64,
@@ -38,9 +38,9 @@ pub(crate) struct Link {
     open: AtomicBool,
 }
 
-impl Link {
+impl InstanceLink {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ReplicaState>,
         placement: &Placement,
         connection: u64,
         inbox: RemoteInbox,
@@ -86,7 +86,7 @@ impl Link {
             epoch: self.epoch,
             renewed: true,
             begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
-            action: Action::Request {
+            action: PlacementAction::Request {
                 connection: self.connection,
                 principal: principal.map(str::to_owned),
                 client,
@@ -98,7 +98,7 @@ impl Link {
         events.on_send();
         let control = Subjects(&self.shared.bus).control(&self.worker);
         let open = OpenRequest::new(&self.shared, control, &id);
-        let mut running = Running { link: self, open, is_over: false };
+        let mut running = CancelOnDrop { link: self, open, is_over: false };
         self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
         let result = match self.shared.bus.request(&subject, message).await {
             Ok(replies) => self.receive(replies, &running.open, events).await,
@@ -125,11 +125,11 @@ impl Link {
         events: &dyn RemoteEvents,
     ) -> Result<RawJson, RemoteFailure> {
         let id = &*open.id;
-        let mut exchange = Exchange::of(replies, open, &self.shared.liveness, &self.worker);
+        let mut exchange = RequestExchange::of(replies, open, &self.shared.liveness, &self.worker);
         let mut questions = FuturesUnordered::new();
         loop {
             let reply = tokio::select! {
-                reply = exchange.next::<Reply>() => reply,
+                reply = exchange.next::<CallReply>() => reply,
                 Some(()) = questions.next() => continue,
             };
             let (reply, body) = match reply {
@@ -138,18 +138,20 @@ impl Link {
                 Err(error) => return Err(self.lost(&error)),
             };
             match reply {
-                Reply::Refused { why: Refusal::NotHeld | Refusal::Late } if !exchange.is_accepted() => {
+                CallReply::Refused { why: WorkerRefusal::NotHeld | WorkerRefusal::Late }
+                    if !exchange.is_accepted() =>
+                {
                     return Err(self.gone());
                 }
-                Reply::Refused { why: Refusal::CannotTake { why } } if !exchange.is_accepted() => {
+                CallReply::Refused { why: WorkerRefusal::CannotTake { why } } if !exchange.is_accepted() => {
                     return Err(RemoteFailure::Error(McpError::connect(why)));
                 }
-                Reply::Refused { .. } | Reply::Opened { .. } => {
+                CallReply::Refused { .. } | CallReply::Opened { .. } => {
                     return Err(self.lost(&BusError::Unexpected));
                 }
-                Reply::Accepted | Reply::Running => exchange.accept(),
-                Reply::Notification { method } => events.notification(&method, json(&body).as_ref()),
-                Reply::Question { number, method } => {
+                CallReply::Accepted | CallReply::Running => exchange.accept(),
+                CallReply::Notification { method } => events.notification(&method, json(&body).as_ref()),
+                CallReply::Question { number, method } => {
                     if questions.len() >= MAX_QUESTIONS {
                         let refusal = Err((-32000, "too many concurrent requests".to_owned()));
                         self.answer(id, number, refusal).await;
@@ -158,11 +160,11 @@ impl Link {
                         questions.push(async move { self.answer(id, number, asking.await).await });
                     }
                 }
-                Reply::Result => {
+                CallReply::Result => {
                     return json(&body)
                         .ok_or_else(|| RemoteFailure::Error(McpError::unreadable("the result is not JSON")));
                 }
-                Reply::Failed => {
+                CallReply::Failed => {
                     let unreadable = || self.lost(&BusError::Unreadable);
                     return Err(json(&body).map_or_else(unreadable, RemoteFailure::Reported));
                 }
@@ -176,7 +178,7 @@ impl Link {
             Ok(result) => (false, result),
             Err((code, message)) => (true, RawJson::of(&AnswerError { code, message })),
         };
-        let head = Control::Answer { id: id.to_owned(), number, is_error };
+        let head = WorkerMessage::Answer { id: id.to_owned(), number, is_error };
         let message = cluster_protocol::write(&head, body.get().as_bytes());
         // If it cannot be delivered, the worker is lost, and so is the request.
         let _ =
@@ -185,13 +187,13 @@ impl Link {
 }
 
 /// Cancels a request whose future is dropped.
-struct Running<'a> {
-    link: &'a Link,
+struct CancelOnDrop<'a> {
+    link: &'a InstanceLink,
     open: OpenRequest,
     is_over: bool,
 }
 
-impl Drop for Running<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         self.link.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
         if !self.is_over {
@@ -200,7 +202,7 @@ impl Drop for Running<'_> {
     }
 }
 
-impl RemoteLink for Link {
+impl RemoteLink for InstanceLink {
     fn request<'a>(
         &'a self,
         request: RemoteRequest<'a>,

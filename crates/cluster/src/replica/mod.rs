@@ -58,7 +58,7 @@ impl std::fmt::Debug for JoinOptions {
 
 /// A replica of a cluster. Its tasks end when it is dropped.
 pub struct Replica {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ReplicaState>,
     pub(crate) own: ReplicaId,
     tasks: JoinSet<()>,
 }
@@ -70,9 +70,9 @@ impl std::fmt::Debug for Replica {
 }
 
 /// The links to each placement, by its instance and epoch.
-type LinksByPlacement = HashMap<(InstanceKey, i64), Vec<Weak<link::Link>>>;
+type LinksByPlacement = HashMap<(InstanceKey, i64), Vec<Weak<link::InstanceLink>>>;
 
-pub(crate) struct Shared {
+pub(crate) struct ReplicaState {
     pub(crate) member: Membership,
     pub(crate) bus: Bus,
     pub(crate) liveness: Arc<Liveness>,
@@ -108,7 +108,7 @@ impl Replica {
     pub fn join(options: JoinOptions, own: ReplicaId) -> Self {
         let JoinOptions { bus, store, address, lease: _ } = options;
         let (queued, to_send) = mpsc::channel(MAX_QUEUED_MESSAGES);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ReplicaState {
             member: Membership {
                 id: member_id(&own.to_string()),
                 kind: MemberKind::Replica,
@@ -181,7 +181,7 @@ impl Replica {
     }
 }
 
-impl Shared {
+impl ReplicaState {
     fn problems(&self) -> Vec<LocalizedText> {
         let mut problems = Vec::new();
         if !self.bus.is_connected() {
@@ -206,7 +206,8 @@ impl Shared {
     }
 
     fn cancel(&self, worker: &str, id: &str) {
-        let message = cluster_protocol::write(&cluster_protocol::Control::Cancel { id: id.to_owned() }, b"");
+        let message =
+            cluster_protocol::write(&cluster_protocol::WorkerMessage::Cancel { id: id.to_owned() }, b"");
         self.send_later(Subjects(&self.bus).control(worker), message);
     }
 
@@ -216,7 +217,7 @@ impl Shared {
         let _ = self.queued.try_send(QueuedMessage { subject, message });
     }
 
-    fn register(&self, key: InstanceKey, link: &Arc<link::Link>) {
+    fn register(&self, key: InstanceKey, link: &Arc<link::InstanceLink>) {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|_, links| {
             links.retain(|link| link.strong_count() > 0);
@@ -226,7 +227,7 @@ impl Shared {
     }
 
     /// The links to a placement. None of another epoch: notifications of a former holder are dropped.
-    fn links(&self, key: &InstanceKey, epoch: i64) -> Vec<Arc<link::Link>> {
+    fn links(&self, key: &InstanceKey, epoch: i64) -> Vec<Arc<link::InstanceLink>> {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         let found = links.get(&(key.clone(), epoch));
         found.map(|links| links.iter().filter_map(Weak::upgrade).collect()).unwrap_or_default()
@@ -239,7 +240,7 @@ impl Shared {
     }
 }
 
-async fn store_signs_of_life(shared: Weak<Shared>) {
+async fn store_signs_of_life(shared: Weak<ReplicaState>) {
     while let Some(shared) = shared.upgrade() {
         shared.store_sign_of_life().await;
         drop(shared);
@@ -254,7 +255,7 @@ async fn send_queued(bus: Bus, mut to_send: mpsc::Receiver<QueuedMessage>) {
     }
 }
 
-async fn receive_events(bus: Bus, shared: Weak<Shared>) {
+async fn receive_events(bus: Bus, shared: Weak<ReplicaState>) {
     let Ok(mut events) = bus.subscribe(&Subjects(&bus).events()).await else { return };
     while let Some(event) = events.next().await {
         let Some(shared) = shared.upgrade() else { return };
@@ -280,7 +281,7 @@ fn json(body: &Bytes) -> Option<RawJson> {
 }
 
 /// The servers that workers run.
-struct WorkerServers(Arc<Shared>);
+struct WorkerServers(Arc<ReplicaState>);
 
 impl RemoteServers for WorkerServers {
     fn runs(&self, spec: &ServerSpec) -> bool {

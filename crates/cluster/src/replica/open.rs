@@ -11,14 +11,15 @@ use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox};
 use toolhub_mcp_wire::McpError;
 
-use super::link::Link;
-use super::{Shared, bus_error, json};
+use super::link::InstanceLink;
+use super::{ReplicaState, bus_error, json};
 use crate::bus::BusError;
 use crate::clock::millis;
 use crate::cluster_protocol::{
-    self, Action, CallHead, Control, ControlReply, PROTOCOL, Refusal, Reply, Subjects,
+    self, CallHead, CallReply, ControlReply, PROTOCOL, PlacementAction, Subjects, WorkerMessage,
+    WorkerRefusal,
 };
-use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
+use crate::exchange::{ACCEPT_TIMEOUT, RequestExchange};
 
 /// Pause before a placement is looked up again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -31,7 +32,7 @@ const NO_WORKER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Connects to an instance. The caller applies the connect timeout.
 pub(super) async fn open(
-    shared: &Arc<Shared>,
+    shared: &Arc<ReplicaState>,
     spec: &ServerSpec,
     owner: Option<&str>,
     inbox: RemoteInbox,
@@ -88,7 +89,7 @@ enum PlacementError {
 
 /// Lets a worker take the instance: the one with the most room first.
 async fn place(
-    shared: &Arc<Shared>,
+    shared: &Arc<ReplicaState>,
     spec: &ServerSpec,
     key: &InstanceKey,
 ) -> Result<Placement, PlacementError> {
@@ -106,7 +107,7 @@ async fn place(
     for worker in workers {
         shared.recent_placements.add(&worker.id);
         let begin_by = shared.member.clock.now().unwrap_or_default().saturating_add(millis(PLACE_TIMEOUT));
-        let request = Control::Place { key: key.into(), entry: spec.cluster_digest(), begin_by };
+        let request = WorkerMessage::Place { key: key.into(), entry: spec.cluster_digest(), begin_by };
         match cluster_protocol::control(
             &shared.bus,
             &worker.id,
@@ -175,7 +176,7 @@ enum ConnectError {
 
 /// Connects to the instance of a placement.
 async fn connect(
-    shared: &Arc<Shared>,
+    shared: &Arc<ReplicaState>,
     spec: &ServerSpec,
     placement: &Placement,
     inbox: RemoteInbox,
@@ -189,7 +190,7 @@ async fn connect(
         epoch: placement.epoch,
         renewed: false,
         begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
-        action: Action::Open,
+        action: PlacementAction::Open,
         forwarding: None,
     };
     let subject = Subjects(&shared.bus).call(&placement.key, placement.epoch);
@@ -198,31 +199,31 @@ async fn connect(
         Err(BusError::NoResponders) => return Err(ConnectError::NotThere),
         Err(error) => return Err(failed(&error)),
     };
-    let mut exchange = Exchange::new(replies, &shared.liveness, &placement.worker);
+    let mut exchange = RequestExchange::new(replies, &shared.liveness, &placement.worker);
     loop {
-        let (reply, body) = match exchange.next::<Reply>().await {
+        let (reply, body) = match exchange.next::<CallReply>().await {
             Ok(reply) => reply,
             Err(error @ (BusError::Disconnected | BusError::Client(_))) => return Err(failed(&error)),
             // A connection has no effect: it is opened again, here or at another worker.
             Err(_) => return Err(ConnectError::NotThere),
         };
         match reply {
-            Reply::Accepted | Reply::Running => exchange.accept(),
-            Reply::Opened { connection } => {
+            CallReply::Accepted | CallReply::Running => exchange.accept(),
+            CallReply::Opened { connection } => {
                 let Some(description) = json(&body) else { return Err(ConnectError::NotThere) };
-                let link = Link::new(Arc::clone(shared), placement, connection, inbox);
+                let link = InstanceLink::new(Arc::clone(shared), placement, connection, inbox);
                 shared.register(placement.key.clone(), &link);
                 return Ok(RemoteConnection { description, link });
             }
-            Reply::Failed => {
+            CallReply::Failed => {
                 let Some(failure) = json(&body) else { return Err(ConnectError::NotThere) };
                 return Err(ConnectError::Failed(toolhub_mcp_client::remote::reported(&failure, &spec.id)));
             }
-            Reply::Refused { why: Refusal::CannotTake { why } } => {
+            CallReply::Refused { why: WorkerRefusal::CannotTake { why } } => {
                 return Err(ConnectError::Failed(McpError::permanent(why)));
             }
-            Reply::Refused { .. } => return Err(ConnectError::NotThere),
-            Reply::Notification { .. } | Reply::Question { .. } | Reply::Result => {}
+            CallReply::Refused { .. } => return Err(ConnectError::NotThere),
+            CallReply::Notification { .. } | CallReply::Question { .. } | CallReply::Result => {}
         }
     }
 }

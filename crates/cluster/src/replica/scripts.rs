@@ -13,13 +13,13 @@ use toolhub_core::script_host::{
 };
 
 use super::waiting::OpenRequest;
-use super::{Replica, Shared};
+use super::{Replica, ReplicaState};
 use crate::bus::BusError;
 use crate::clock::millis;
 use crate::cluster_protocol::{
-    self, Control, ControlReply, PROTOCOL, REPORT_BYTES, ScriptHead, ScriptReply, Subjects,
+    self, ControlReply, PROTOCOL, REPORT_BYTES, ScriptHead, ScriptReply, Subjects, WorkerMessage,
 };
-use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
+use crate::exchange::{ACCEPT_TIMEOUT, RequestExchange};
 use crate::liveness::BEAT_INTERVAL;
 
 /// How long a worker may take to acknowledge messages for a script.
@@ -45,7 +45,7 @@ impl Replica {
 
 /// The workers that take scripts.
 struct ScriptWorkers {
-    shared: Arc<Shared>,
+    shared: Arc<ReplicaState>,
     version: u32,
     waits: bool,
     since: Instant,
@@ -130,7 +130,7 @@ impl ScriptWorkers {
         let mut script = RemoteScript::new(Arc::clone(shared), worker, open);
         let sent = shared.bus.request(&subjects.scripts(worker), cluster_protocol::write(&head, first)).await;
         let replies = sent.map_err(|error| NotBegun::from(&error))?;
-        let mut exchange = Exchange::of(replies, &script.open, &shared.liveness, worker);
+        let mut exchange = RequestExchange::of(replies, &script.open, &shared.liveness, worker);
         loop {
             match exchange.next::<ScriptReply>().await {
                 Ok((ScriptReply::Accepted | ScriptReply::Running { .. }, _)) => exchange.accept(),
@@ -158,10 +158,10 @@ impl ScriptWorkers {
 
 /// A script that a worker's host runs.
 struct RemoteScript {
-    shared: Arc<Shared>,
+    shared: Arc<ReplicaState>,
     worker: String,
     open: OpenRequest,
-    exchange: Option<Exchange>,
+    exchange: Option<RequestExchange>,
     /// Lines of the host that were not read yet. The worker sends no more than a window.
     incoming: VecDeque<Bytes>,
     /// What was read of the lines, as the sum of [`cluster_protocol::window_cost`], and what of it was reported to the worker.
@@ -181,7 +181,7 @@ struct RemoteScript {
 }
 
 impl RemoteScript {
-    fn new(shared: Arc<Shared>, worker: &str, open: OpenRequest) -> Self {
+    fn new(shared: Arc<ReplicaState>, worker: &str, open: OpenRequest) -> Self {
         Self {
             shared,
             worker: worker.to_owned(),
@@ -212,7 +212,7 @@ impl RemoteScript {
     /// Reports how much was read, so that further lines are sent.
     fn report(&mut self) {
         self.reported = self.taken;
-        let message = Control::ScriptTaken { id: self.open.id.to_string(), cost: self.taken };
+        let message = WorkerMessage::ScriptTaken { id: self.open.id.to_string(), cost: self.taken };
         self.shared.send_later(self.open.subject.clone(), cluster_protocol::write(&message, b""));
     }
 
@@ -222,7 +222,7 @@ impl RemoteScript {
             return;
         }
         let lines = self.outgoing.split_to(self.outgoing.len().min(MAX_INPUT_BYTES));
-        let head = Control::ScriptInput { id: self.open.id.to_string() };
+        let head = WorkerMessage::ScriptInput { id: self.open.id.to_string() };
         let (bus, worker, message) =
             (self.shared.bus.clone(), self.worker.clone(), cluster_protocol::write(&head, &lines));
         self.delivery =

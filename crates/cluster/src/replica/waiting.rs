@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::Shared;
-use crate::cluster_protocol::{self, EndedRequests, WAITING_INTERVAL, Waiting};
+use super::ReplicaState;
+use crate::cluster_protocol::{self, AwaitedRequests, EndedRequests, WAITING_INTERVAL};
 
 /// Maximum number of ids in one message.
 const MAX_REPORTED_IDS: usize = 2000;
@@ -44,7 +44,7 @@ impl OpenRequests {
 
 /// A request that this replica waits for. Dropping it ends that.
 pub(crate) struct OpenRequest {
-    shared: Arc<Shared>,
+    shared: Arc<ReplicaState>,
     pub(crate) subject: String,
     pub(crate) id: Arc<str>,
     /// Whether the member that processes it has reported its end.
@@ -53,7 +53,7 @@ pub(crate) struct OpenRequest {
 
 impl OpenRequest {
     /// A request that is about to be sent. Its cancellation goes to `subject`.
-    pub(crate) fn new(shared: &Arc<Shared>, subject: String, id: &str) -> Self {
+    pub(crate) fn new(shared: &Arc<ReplicaState>, subject: String, id: &str) -> Self {
         let (id, has_ended): (Arc<str>, Arc<AtomicBool>) = (id.into(), Arc::default());
         let mut table = shared.open_requests.table();
         table.entry(subject.clone()).or_default().insert(Arc::clone(&id), Arc::clone(&has_ended));
@@ -75,7 +75,7 @@ impl Drop for OpenRequest {
 }
 
 /// Reports at intervals which requests are waited for.
-pub(super) async fn report_waiting(shared: Weak<Shared>) {
+pub(super) async fn report_waiting(shared: Weak<ReplicaState>) {
     let Some(mut connections) = shared.upgrade().map(|shared| shared.bus.connections()) else { return };
     connections.mark_unchanged();
     let mut reconnected: Option<Instant> = None;
@@ -97,7 +97,7 @@ pub(super) async fn report_waiting(shared: Weak<Shared>) {
         for (subject, ids) in all {
             let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
             for ids in ids.chunks(MAX_REPORTED_IDS) {
-                let message = cluster_protocol::write(&Waiting::Waiting { ids }, b"");
+                let message = cluster_protocol::write(&AwaitedRequests::Waiting { ids }, b"");
                 reports.spawn(report(Arc::clone(&shared), subject.clone(), message));
             }
         }
@@ -106,7 +106,7 @@ pub(super) async fn report_waiting(shared: Weak<Shared>) {
 }
 
 /// Sends one report. It is repeated; one that is lost has no effect.
-async fn report(shared: Arc<Shared>, subject: String, message: Bytes) {
+async fn report(shared: Arc<ReplicaState>, subject: String, message: Bytes) {
     let Ok(mut replies) = shared.bus.request(&subject, message).await else { return };
     let Ok(Some(answer)) = replies.next(MEMBER_ANSWER_TIMEOUT).await else { return };
     if let Some((EndedRequests { ended }, _)) = cluster_protocol::read(&answer) {

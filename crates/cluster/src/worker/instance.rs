@@ -16,11 +16,11 @@ use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::remote::{RemoteClient, ServedRequest, ServedServer, cut_off};
 
-use super::Shared;
+use super::WorkerState;
 use super::questions::Questions;
 use crate::bus::{IncomingRequest, ReplyWriter, Requests};
 use crate::calls::HandledRequest;
-use crate::cluster_protocol::{self, Action, CallHead, PROTOCOL, Refusal, Reply};
+use crate::cluster_protocol::{self, CallHead, CallReply, PROTOCOL, PlacementAction, WorkerRefusal};
 
 /// How often a running request is reported to its replica.
 pub(super) const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
@@ -98,7 +98,7 @@ impl Instance {
     }
 }
 
-impl Shared {
+impl WorkerState {
     /// Processes the requests for an instance until it is given up or lost.
     pub(super) async fn serve(self: Arc<Self>, instance: Arc<Instance>, mut requests: Requests) {
         let mut running = JoinSet::new();
@@ -124,12 +124,12 @@ impl Shared {
         loop {
             tokio::select! {
                 () = &mut closing => break,
-                Some(request) = requests.next() => refuse(request.reply, Refusal::NotHeld).await,
+                Some(request) = requests.next() => refuse(request.reply, WorkerRefusal::NotHeld).await,
             }
         }
         let refusing = async {
             while let Some(request) = requests.next().await {
-                refuse(request.reply, Refusal::NotHeld).await;
+                refuse(request.reply, WorkerRefusal::NotHeld).await;
             }
         };
         let _ = tokio::time::timeout(REFUSE_TIMEOUT, refusing).await;
@@ -161,7 +161,7 @@ impl Shared {
         let IncomingRequest { payload, mut reply } = request;
         let Some((head, body)) = cluster_protocol::read::<CallHead>(&payload) else { return };
         if head.protocol != PROTOCOL {
-            let why = Refusal::CannotTake {
+            let why = WorkerRefusal::CannotTake {
                 why: LocalizedText::new(
                     "the worker is another version of toolhub: run the same version on all machines",
                     "该工作进程是另一个版本的 toolhub：请在所有机器上运行相同的版本",
@@ -172,15 +172,15 @@ impl Shared {
         // A copy of a request gets no answer: the first one does.
         let Some(running) = self.calls.begin(&head.id) else { return };
         if self.member.clock.now().is_none_or(|now| now > head.begin_by) {
-            return refuse(reply, Refusal::Late).await;
+            return refuse(reply, WorkerRefusal::Late).await;
         }
         // After a pause of this process, the lease may have ended. A request that comes after the drain began may run elsewhere.
         let is_taken = !instance.draining.is_cancelled() && instance.is_valid();
         if head.epoch != instance.epoch || !is_taken {
-            return refuse(reply, Refusal::NotHeld).await;
+            return refuse(reply, WorkerRefusal::NotHeld).await;
         }
         instance.touch();
-        if reply.send(&cluster_protocol::write(&Reply::Accepted, b"")).await.is_err() {
+        if reply.send(&cluster_protocol::write(&CallReply::Accepted, b"")).await.is_err() {
             return;
         }
         let (out, queued) = mpsc::channel(MAX_QUEUED_MESSAGES);
@@ -194,14 +194,14 @@ impl Shared {
             is_renewed: head.renewed,
         };
         match head.action {
-            Action::Open => {
+            PlacementAction::Open => {
                 let work = async {
                     let opened = instance.served.open().await;
-                    opened.map(|(connection, description)| (Reply::Opened { connection }, description))
+                    opened.map(|(connection, description)| (CallReply::Opened { connection }, description))
                 };
                 running_request.run(reply, queued, work).await;
             }
-            Action::Request { connection, principal, client: number } => {
+            PlacementAction::Request { connection, principal, client: number } => {
                 let forwarding = head.forwarding.unwrap_or_else(RawJson::empty_object);
                 let number = number.map(|number| number_in_cluster(&from, number));
                 let is_stream = is_stream(&body);
@@ -214,7 +214,7 @@ impl Shared {
                         // A stream has no end of its own. The replica opens it again at the next holder.
                         () = instance.draining.cancelled(), if is_stream => Err(cut_off(released())),
                     };
-                    result.map(|result| (Reply::Result, result))
+                    result.map(|result| (CallReply::Result, result))
                 };
                 running_request.run(reply, queued, work).await;
             }
@@ -246,13 +246,13 @@ fn released() -> LocalizedText {
     LocalizedText::new("its worker released the server", "工作进程已释放该服务器")
 }
 
-async fn refuse(reply: ReplyWriter, why: Refusal) {
-    let _ = reply.finish(&cluster_protocol::write(&Reply::Refused { why }, b"")).await;
+async fn refuse(reply: ReplyWriter, why: WorkerRefusal) {
+    let _ = reply.finish(&cluster_protocol::write(&CallReply::Refused { why }, b"")).await;
 }
 
 /// A request that this worker processes for a replica.
 struct RunningRequest<'a> {
-    shared: &'a Shared,
+    shared: &'a WorkerState,
     instance: &'a Instance,
     call: &'a HandledRequest<Questions>,
     from: &'a str,
@@ -266,7 +266,7 @@ impl RunningRequest<'_> {
         &self,
         mut reply: ReplyWriter,
         mut queued: mpsc::Receiver<Bytes>,
-        work: impl Future<Output = Result<(Reply, RawJson), RawJson>>,
+        work: impl Future<Output = Result<(CallReply, RawJson), RawJson>>,
     ) {
         tokio::pin!(work);
         let began = Instant::now();
@@ -287,14 +287,14 @@ impl RunningRequest<'_> {
                     if is_lost || (self.is_renewed && !self.call.is_waited_for()) {
                         return;
                     }
-                    let _ = reply.send(&cluster_protocol::write(&Reply::Running, b"")).await;
+                    let _ = reply.send(&cluster_protocol::write(&CallReply::Running, b"")).await;
                 }
             }
         };
         while let Ok(message) = queued.try_recv() {
             let _ = reply.send(&message).await;
         }
-        let (head, body) = outcome.unwrap_or_else(|failure| (Reply::Failed, failure));
+        let (head, body) = outcome.unwrap_or_else(|failure| (CallReply::Failed, failure));
         let _ = reply.finish(&cluster_protocol::write(&head, body.get().as_bytes())).await;
     }
 }
@@ -308,7 +308,7 @@ struct CallClient {
 
 impl RemoteClient for CallClient {
     fn notify(&self, method: &str, params: &RawObject) {
-        let head = Reply::Notification { method: method.to_owned() };
+        let head = CallReply::Notification { method: method.to_owned() };
         let params = params.clone().into_raw();
         let _ = self.out.try_send(cluster_protocol::write(&head, params.get().as_bytes()));
     }
@@ -318,7 +318,7 @@ impl RemoteClient for CallClient {
             let unavailable = |why: &str| Err((-32000, why.to_owned()));
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let answer = self.call.state.expect_answer(number);
-            let head = Reply::Question { number, method: method.to_owned() };
+            let head = CallReply::Question { number, method: method.to_owned() };
             let body = params.map(RawJson::get).unwrap_or_default();
             if self.out.send(cluster_protocol::write(&head, body.as_bytes())).await.is_err() {
                 return unavailable("the client is gone");

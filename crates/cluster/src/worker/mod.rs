@@ -24,7 +24,7 @@ use toolhub_mcp_client::{ClientHandler, Server};
 use crate::bus::{Bus, BusError, IncomingRequest, Requests};
 use crate::calls::HandledRequests;
 use crate::clock::DatabaseClock;
-use crate::cluster_protocol::{self, Control, ControlReply, EndedRequests, Subjects};
+use crate::cluster_protocol::{self, ControlReply, EndedRequests, Subjects, WorkerMessage};
 use crate::liveness::Liveness;
 use crate::membership::{MemberState, Membership};
 use crate::replica::{JoinOptions, new_id};
@@ -75,7 +75,7 @@ pub struct WorkerOptions {
 
 /// A worker.
 pub struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<WorkerState>,
     control: Requests,
     /// `None` if the worker takes no scripts.
     scripts: Option<Requests>,
@@ -96,7 +96,7 @@ struct WorkerParts {
     events: mpsc::Sender<QueuedEvent>,
 }
 
-struct Shared {
+struct WorkerState {
     member: Membership,
     bus: Bus,
     lease: Duration,
@@ -130,7 +130,7 @@ impl Worker {
         };
         let member =
             Membership { id, kind: MemberKind::Worker, address, store, clock: DatabaseClock::default() };
-        let shared = Shared::new(member, bus, WorkerParts { lease, options, servers, events: sender });
+        let shared = WorkerState::new(member, bus, WorkerParts { lease, options, servers, events: sender });
         Ok(Self { shared: Arc::new(shared), control, scripts, events })
     }
 
@@ -174,7 +174,7 @@ impl Worker {
     }
 }
 
-impl Shared {
+impl WorkerState {
     fn new(member: Membership, bus: Bus, parts: WorkerParts) -> Self {
         let WorkerParts { lease, options, servers, events } = parts;
         Self {
@@ -223,33 +223,33 @@ impl Shared {
     /// Answers a message to this worker.
     async fn control(self: Arc<Self>, request: IncomingRequest) {
         let IncomingRequest { payload, reply } = request;
-        let Some((control, body)) = cluster_protocol::read::<Control>(&payload) else { return };
+        let Some((control, body)) = cluster_protocol::read::<WorkerMessage>(&payload) else { return };
         let answer = match control {
-            Control::Place { key, entry, begin_by } => self
+            WorkerMessage::Place { key, entry, begin_by } => self
                 .place(key.into(), &entry, begin_by)
                 .await
                 .unwrap_or_else(|why| ControlReply::Refused { why }),
-            Control::Cancel { id } => {
+            WorkerMessage::Cancel { id } => {
                 self.calls.cancel(&id);
                 self.scripts.cancel(&id);
                 ControlReply::Done
             }
-            Control::Waiting { ids } => {
+            WorkerMessage::Waiting { ids } => {
                 let mut ended = self.calls.renew_interest(&ids);
                 ended.extend(self.scripts.renew_interest(&ids));
                 ControlReply::Waiting(EndedRequests { ended })
             }
-            Control::ScriptInput { id } => match self.scripts.input(&id, body) {
+            WorkerMessage::ScriptInput { id } => match self.scripts.input(&id, body) {
                 true => ControlReply::Done,
                 false => ControlReply::Refused {
                     why: LocalizedText::new("the script does not run here", "该脚本不在此处运行"),
                 },
             },
-            Control::ScriptTaken { id, cost } => {
+            WorkerMessage::ScriptTaken { id, cost } => {
                 self.scripts.note_taken(&id, cost);
                 ControlReply::Done
             }
-            Control::Answer { id, number, is_error } => {
+            WorkerMessage::Answer { id, number, is_error } => {
                 if let Some(call) = self.calls.find(&id) {
                     call.state.answer(number, read_answer(is_error, &body));
                 }
@@ -406,12 +406,12 @@ impl Shared {
 
 /// An instance that is being taken counts towards the capacity.
 struct Claim<'a> {
-    shared: &'a Shared,
+    shared: &'a WorkerState,
     key: InstanceKey,
 }
 
 impl<'a> Claim<'a> {
-    fn begin(shared: &'a Shared, key: &InstanceKey) -> Option<Self> {
+    fn begin(shared: &'a WorkerState, key: &InstanceKey) -> Option<Self> {
         let instances = shared.instances();
         let mut claiming = shared.claiming();
         if instances.contains_key(key)

@@ -12,7 +12,7 @@ use toolhub_core::script_host::{
     ScriptHost, ScriptHostEnd, ScriptHostEndCause, ScriptHostEvent, ScriptHosts,
 };
 
-use super::Shared;
+use super::WorkerState;
 use super::instance::{REPLICA_TIMEOUT, RUNNING_INTERVAL};
 use crate::bus::{BusError, IncomingRequest, ReplyWriter, Requests};
 use crate::calls::{HandledRequest, HandledRequests};
@@ -129,7 +129,7 @@ impl Scripts {
     }
 }
 
-impl Shared {
+impl WorkerState {
     /// Receives scripts.
     pub(super) async fn serve_scripts(self: &Arc<Self>, mut requests: Requests) {
         while let Some(request) = requests.next().await {
@@ -172,7 +172,7 @@ impl Shared {
 
 /// A script that this worker runs for a replica.
 struct ScriptRun<'a> {
-    shared: &'a Shared,
+    shared: &'a WorkerState,
     offer: &'a ScriptOffer,
     call: &'a HandledRequest<Streams>,
     from: &'a str,

@@ -41,7 +41,7 @@ async fn placement_whose_requests_cannot_be_received_is_released() {
         WorkerOptions { labels: Vec::new(), capacity: 1, scripts: None, drain: Duration::from_secs(1) };
     let (events, _queued) = mpsc::channel(1);
     let parts = WorkerParts { lease: Duration::from_secs(6), options, servers: Arc::new(NoServers), events };
-    let shared = Shared::new(member, bus.clone(), parts);
+    let shared = WorkerState::new(member, bus.clone(), parts);
     let key = InstanceKey { server: "excel".to_owned(), instance: "0".to_owned() };
     let held = HeldPlacement { key, epoch: 7 };
     assert!(shared.receive_requests(&held).await.is_ok());

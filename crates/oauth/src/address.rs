@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 /// The kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Network {
+pub(crate) enum NetworkKind {
     /// The internet.
     Public,
     /// A private network: RFC 1918, unique local addresses, carrier-grade NAT.
@@ -17,7 +17,7 @@ pub(crate) enum Network {
     Special,
 }
 
-impl Network {
+impl NetworkKind {
     /// The network of an address, whatever its notation.
     pub(crate) fn of(address: IpAddr) -> Self {
         match address {
@@ -52,45 +52,45 @@ impl Network {
 }
 
 /// IANA IPv4 special-purpose address registry (RFC 6890).
-fn of_v4(address: Ipv4Addr) -> Network {
+fn of_v4(address: Ipv4Addr) -> NetworkKind {
     match address.octets() {
         // `0.0.0.0` reaches this machine on most systems.
-        [0 | 127, ..] => Network::Loopback,
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Network::Private,
+        [0 | 127, ..] => NetworkKind::Loopback,
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => NetworkKind::Private,
         [169, 254, ..]
         | [192, 0, 0 | 2, _]
         | [192, 88, 99, _]
         | [198, 18..=19, ..]
         | [198, 51, 100, _]
         | [203, 0, 113, _]
-        | [224..=255, ..] => Network::Special,
-        _ => Network::Public,
+        | [224..=255, ..] => NetworkKind::Special,
+        _ => NetworkKind::Public,
     }
 }
 
 /// IANA IPv6 special-purpose address registry. An address that embeds an IPv4 address is classified as that address.
-fn of_v6(address: Ipv6Addr) -> Network {
+fn of_v6(address: Ipv6Addr) -> NetworkKind {
     let part = address.segments();
     let v4 = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         of_v4(Ipv4Addr::new(a, b, c, d))
     };
     match part {
-        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Network::Loopback,
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => NetworkKind::Loopback,
         // Compatible, mapped, translated (RFC 4291, RFC 6052), NAT64 (RFC 6052) and 6to4 (RFC 3056).
         [0, 0, 0, 0, 0, 0, high, low]
         | [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => v4(high, low),
-        [0x64, 0xff9b, 1, ..] => Network::Private,
+        [0x64, 0xff9b, 1, ..] => NetworkKind::Private,
         // ISATAP (RFC 5214).
         [.., 0 | 0x200, 0x5efe, high, low] => v4(high, low),
-        [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Network::Private,
+        [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => NetworkKind::Private,
         // Teredo, ORCHID, benchmarking and others (2001::/23); documentation.
-        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Network::Special,
-        [0x2000..=0x3fff, ..] => Network::Public,
-        _ => Network::Special,
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => NetworkKind::Special,
+        [0x2000..=0x3fff, ..] => NetworkKind::Public,
+        _ => NetworkKind::Special,
     }
 }
 
@@ -100,8 +100,8 @@ mod tests {
 
     use super::*;
 
-    fn named(host: &str) -> Option<Network> {
-        Network::of_url(&Url::parse(&format!("https://{host}/")).unwrap())
+    fn named(host: &str) -> Option<NetworkKind> {
+        NetworkKind::of_url(&Url::parse(&format!("https://{host}/")).unwrap())
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             "127%2e0.0.1",
             "[2001:470::5efe:7f00:1]",
         ] {
-            assert_eq!(named(host), Some(Network::Loopback), "{host}");
+            assert_eq!(named(host), Some(NetworkKind::Loopback), "{host}");
         }
         for host in [
             "10.0.0.1",
@@ -149,7 +149,7 @@ mod tests {
             "[64:ff9b:1::1]",
             "167772161",
         ] {
-            assert_eq!(named(host), Some(Network::Private), "{host}");
+            assert_eq!(named(host), Some(NetworkKind::Private), "{host}");
         }
         for host in [
             "169.254.169.254",
@@ -163,10 +163,10 @@ mod tests {
             "[2002:a9fe:a9fe::]",
             "2852039166",
         ] {
-            assert_eq!(named(host), Some(Network::Special), "{host}");
+            assert_eq!(named(host), Some(NetworkKind::Special), "{host}");
         }
         for host in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "[2606:4700::1111]", "[::ffff:1.1.1.1]"] {
-            assert_eq!(named(host), Some(Network::Public), "{host}");
+            assert_eq!(named(host), Some(NetworkKind::Public), "{host}");
         }
         for host in ["example.com", "localhost.example.com", "notlocalhost"] {
             assert_eq!(named(host), None, "{host}");
@@ -184,7 +184,7 @@ mod tests {
                 Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low),
                 Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1),
             ] {
-                prop_assert_eq!(Network::of(wrapped.into()), Network::of(plain.into()), "{}", wrapped);
+                prop_assert_eq!(NetworkKind::of(wrapped.into()), NetworkKind::of(plain.into()), "{}", wrapped);
             }
         }
     }

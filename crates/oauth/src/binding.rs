@@ -6,7 +6,7 @@ use crate::fetch::sanitize;
 use crate::issuer::Issuer;
 use crate::lock::hash_of;
 use crate::login_context::LoginContext;
-use crate::record::{Binding, Record};
+use crate::record::{IssuerBinding, LoginRecord};
 use crate::store::TokenStore;
 
 /// The authorization servers that a login may use.
@@ -15,7 +15,7 @@ pub(crate) struct IssuerPolicy {
     server: String,
     /// The issuer in the configuration.
     pub(crate) configured: Option<String>,
-    bound: Option<Binding>,
+    bound: Option<IssuerBinding>,
 }
 
 impl IssuerPolicy {
@@ -24,12 +24,14 @@ impl IssuerPolicy {
     pub(crate) async fn of(
         context: &LoginContext,
         store: &TokenStore,
-        before: Option<&Record>,
+        before: Option<&LoginRecord>,
     ) -> Result<Self, OAuthError> {
         let (server, configured) = (context.server.to_string(), context.spec.issuer.clone());
         let bound = match context.rebind {
             true => None,
-            false => store.binding(&key_of(context)).await?.or_else(|| before.and_then(Binding::of_record)),
+            false => {
+                store.binding(&key_of(context)).await?.or_else(|| before.and_then(IssuerBinding::of_record))
+            }
         };
         Ok(Self { server, configured, bound })
     }
@@ -50,7 +52,7 @@ impl IssuerPolicy {
     /// Checks the metadata of the discovered authorization server against the binding.
     pub(crate) fn check(&self, issuer: &Issuer) -> Result<(), OAuthError> {
         let Some(bound) = &self.bound else { return Ok(()) };
-        let found = Binding::to(issuer);
+        let found = IssuerBinding::to(issuer);
         if bound.issuer != found.issuer {
             return Err(self.changed(&bound.issuer, &found.issuer, &found.issuer));
         }
@@ -76,7 +78,7 @@ pub(crate) async fn bind(
     store: &TokenStore,
     issuer: &Issuer,
 ) -> Result<(), OAuthError> {
-    let (key, binding) = (key_of(context), Binding::to(issuer));
+    let (key, binding) = (key_of(context), IssuerBinding::to(issuer));
     if store.binding(&key).await?.as_ref() == Some(&binding) {
         return Ok(());
     }
@@ -92,7 +94,7 @@ pub(crate) async fn release(context: &LoginContext, store: &TokenStore) -> Resul
 }
 
 /// Whether a stored login belongs to the configured issuer, if one is configured: the configured secret is sent to no other.
-pub(crate) fn matches_issuer(context: &LoginContext, record: &Record) -> bool {
+pub(crate) fn matches_issuer(context: &LoginContext, record: &LoginRecord) -> bool {
     context.spec.issuer.as_ref().is_none_or(|issuer| *issuer == record.issuer)
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Callback {
 
 /// The values that identify a valid response.
 #[derive(Debug)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedCallback {
     pub(crate) state: Secret,
     /// The required issuer (RFC 9207).
     pub(crate) issuer: String,
@@ -68,7 +68,7 @@ impl Callback {
     }
 
     /// Waits for the authorization code. The caller applies the timeout.
-    pub(crate) async fn wait_for_code(&self, expected: &Expected) -> Result<Secret, OAuthError> {
+    pub(crate) async fn wait_for_code(&self, expected: &ExpectedCallback) -> Result<Secret, OAuthError> {
         let mut connections = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -88,7 +88,10 @@ impl Callback {
 }
 
 /// Serves one connection. Returns the response of the login, if it was one.
-async fn serve_connection(mut stream: TcpStream, expected: &Expected) -> Option<Result<Secret, OAuthError>> {
+async fn serve_connection(
+    mut stream: TcpStream,
+    expected: &ExpectedCallback,
+) -> Option<Result<Secret, OAuthError>> {
     let head = read_head(&mut stream).await?;
     let validation = expected.validate(&head);
     let page = match &validation {
@@ -125,7 +128,7 @@ pub(crate) enum Validation {
     Unrelated,
 }
 
-impl Expected {
+impl ExpectedCallback {
     fn validate(&self, head: &str) -> Validation {
         let target = head.strip_prefix("GET ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
         let Ok(url) = Url::parse("http://127.0.0.1").and_then(|base| base.join(target)) else {
@@ -180,8 +183,11 @@ mod tests {
     #[test]
     fn validates_redirect_parameters() {
         let check = |sends_issuer: bool, target: &str, expect: &str| {
-            let expected =
-                Expected { state: Secret::new("s1"), issuer: "https://a.example/t".to_owned(), sends_issuer };
+            let expected = ExpectedCallback {
+                state: Secret::new("s1"),
+                issuer: "https://a.example/t".to_owned(),
+                sends_issuer,
+            };
             let validation = match expected.validate(&format!("GET {target} HTTP/1.1\r\n\r\n")) {
                 Validation::Unrelated => "stray".to_owned(),
                 Validation::Answer(Ok(code)) => code.expose().to_owned(),
@@ -219,7 +225,7 @@ mod tests {
     #[tokio::test]
     async fn unrelated_requests_do_not_end_the_wait() {
         let callback = Callback::open(None, None).await.unwrap();
-        let expected = Expected {
+        let expected = ExpectedCallback {
             state: Secret::new("s1"),
             issuer: "https://a.example".to_owned(),
             sends_issuer: false,

@@ -9,7 +9,7 @@ use crate::scopes::Scopes;
 
 /// The client authentication method at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Method {
+pub(crate) enum ClientAuthMethod {
     #[serde(rename = "none")]
     Public,
     #[serde(rename = "client_secret_basic")]
@@ -20,12 +20,12 @@ pub(crate) enum Method {
 
 /// The client registered at one authorization server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Client {
+pub(crate) struct RegisteredClient {
     pub(crate) id: String,
     /// Only a secret from dynamic registration; a configured one stays in the configuration.
     #[serde(default, serialize_with = "write_plain")]
     pub(crate) secret: Option<Secret>,
-    pub(crate) method: Method,
+    pub(crate) method: ClientAuthMethod,
     /// The details of a dynamic registration.
     #[serde(default)]
     pub(crate) registered: Option<DynamicRegistration>,
@@ -44,12 +44,12 @@ pub(crate) struct DynamicRegistration {
     pub(crate) secret_expires_at: u64,
 }
 
-impl Client {
+impl RegisteredClient {
     /// The configured client with its secret.
     pub(crate) fn configured(spec: &OAuthSpec, issuer: &Issuer) -> Option<Self> {
         let id = spec.client_id.clone()?;
         let secret = spec.client_secret.clone();
-        let method = if secret.is_some() { secret_method(issuer) } else { Method::Public };
+        let method = if secret.is_some() { secret_method(issuer) } else { ClientAuthMethod::Public };
         Some(Self { id, secret, method, registered: None })
     }
 
@@ -80,9 +80,9 @@ pub(crate) fn supports_method(issuer: &Issuer, method: &str) -> bool {
 }
 
 /// How to send a secret: in the header, which every server must support, unless it lists only `client_secret_post`.
-pub(crate) fn secret_method(issuer: &Issuer) -> Method {
+pub(crate) fn secret_method(issuer: &Issuer) -> ClientAuthMethod {
     match supports_method(issuer, "client_secret_post") && !supports_method(issuer, "client_secret_basic") {
-        true => Method::Post,
-        false => Method::Basic,
+        true => ClientAuthMethod::Post,
+        false => ClientAuthMethod::Basic,
     }
 }

@@ -11,12 +11,12 @@ use url::Url;
 
 use crate::binding::IssuerPolicy;
 use crate::challenge::Challenge;
-use crate::client::Client;
+use crate::client::RegisteredClient;
 use crate::error::OAuthError;
-use crate::fetch::{Fetch, sanitize, send};
+use crate::fetch::{LoginFetcher, sanitize, send};
 use crate::http_client::host_and_port;
 use crate::issuer::{Issuer, IssuerLookup};
-use crate::record::{Record, Tokens};
+use crate::record::{LoginRecord, Tokens};
 use crate::resource::{ProtectedResource, canonical};
 use crate::scopes::Scopes;
 
@@ -32,8 +32,8 @@ pub(crate) struct Discovery {
 
 impl Discovery {
     /// A new login at the authorization server that was found.
-    pub(crate) fn record(self, client: Client, tokens: Tokens, requested: Scopes) -> Record {
-        Record {
+    pub(crate) fn record(self, client: RegisteredClient, tokens: Tokens, requested: Scopes) -> LoginRecord {
+        LoginRecord {
             key_sha256: None,
             resource: self.resource,
             issuer: self.issuer.name,
@@ -49,7 +49,7 @@ impl Discovery {
 
 /// Sends a request without a token, to obtain the challenge. Uses a request without side effects.
 pub(crate) async fn fetch_challenge(
-    fetch: &Fetch,
+    fetch: &LoginFetcher,
     server: &Url,
     headers: HeaderMap,
 ) -> Result<Option<Challenge>, OAuthError> {
@@ -74,7 +74,7 @@ pub(crate) async fn fetch_challenge(
 
 /// Finds the authorization server of `server`.
 pub(crate) async fn discover(
-    fetch: &Fetch,
+    fetch: &LoginFetcher,
     server: &Url,
     allowed: &IssuerPolicy,
     challenge: Option<&Challenge>,

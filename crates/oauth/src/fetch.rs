@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use toolhub_core::{OAuthSpec, Secret};
 use url::{Origin, Url};
 
-use crate::address::Network;
+use crate::address::NetworkKind;
 use crate::error::OAuthError;
 use crate::http_client::{host_and_port, root_cause};
 use crate::resolver::{check_name, client};
@@ -23,21 +23,21 @@ const MAX_DESCRIPTION_CHARS: usize = 200;
 
 /// Makes the requests of one server's login. URLs that the server and its authorization server name are restricted to the
 /// server's own network class: a public server must not make us contact this machine or its local network (SSRF).
-pub(crate) struct Fetch {
+pub(crate) struct LoginFetcher {
     /// The network of the MCP server, according to its URL. A host name counts as public, since the server could change its DNS
     /// records.
-    server: Network,
+    server: NetworkKind,
     /// The origins of the server and of the issuer, which the owner has configured. They may be in any network.
     named: Vec<Origin>,
 }
 
-impl Fetch {
+impl LoginFetcher {
     /// For the login of the MCP server at `server`, with the configured issuer.
     pub(crate) fn new(server: &Url, spec: &OAuthSpec) -> Result<Self, OAuthError> {
-        let network = match Network::of_url(server) {
-            Some(network @ (Network::Loopback | Network::Private)) => network,
-            _ if spec.private_network => Network::Private,
-            _ => Network::Public,
+        let network = match NetworkKind::of_url(server) {
+            Some(network @ (NetworkKind::Loopback | NetworkKind::Private)) => network,
+            _ if spec.private_network => NetworkKind::Private,
+            _ => NetworkKind::Public,
         };
         let issuer = spec.issuer.as_deref().and_then(|issuer| Url::parse(issuer).ok());
         let named = [Some(server.origin()), issuer.map(|issuer| issuer.origin())];
@@ -66,7 +66,7 @@ impl Fetch {
 
     /// The client for requests to that URL.
     fn client(&self, url: &Url) -> Result<Client, OAuthError> {
-        client(if self.is_named(url) { Network::Loopback } else { self.server })
+        client(if self.is_named(url) { NetworkKind::Loopback } else { self.server })
     }
 
     /// Checks a URL for the browser, which resolves names itself.
@@ -85,11 +85,11 @@ impl Fetch {
     fn check(&self, url: &Url) -> Result<(), OAuthError> {
         let without_userinfo = url.username().is_empty() && url.password().is_none();
         // A host name is resolved and checked when the connection is opened.
-        let network = Network::of_url(url);
+        let network = NetworkKind::of_url(url);
         let within = self.is_named(url) || network.is_none_or(|network| self.server.may_point_to(network));
         let safe = match url.scheme() {
             "https" => within,
-            "http" => self.server == Network::Loopback && network == Some(Network::Loopback),
+            "http" => self.server == NetworkKind::Loopback && network == Some(NetworkKind::Loopback),
             _ => false,
         };
         if safe && without_userinfo {
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn rejects_unsafe_urls() {
         let check = |server: &str, allowed: &[&str], refused: &[&str]| {
-            let fetch = Fetch::new(&Url::parse(server).unwrap(), &OAuthSpec::default()).unwrap();
+            let fetch = LoginFetcher::new(&Url::parse(server).unwrap(), &OAuthSpec::default()).unwrap();
             allowed.iter().for_each(|url| assert!(fetch.allowed(url).is_ok(), "{server} {url}"));
             refused.iter().for_each(|url| assert!(fetch.allowed(url).is_err(), "{server} {url}"));
         };
@@ -250,11 +250,11 @@ mod tests {
             &["http://10.0.0.1/", "http://a.example"],
         );
         let spec = OAuthSpec::default();
-        assert!(Fetch::new(&Url::parse("http://mcp.example.com/mcp").unwrap(), &spec).is_err());
+        assert!(LoginFetcher::new(&Url::parse("http://mcp.example.com/mcp").unwrap(), &spec).is_err());
         // Configured origins may be in any network.
         let issuer = Some("https://10.0.0.1:8443/realm".to_owned());
         let spec = OAuthSpec { issuer, ..OAuthSpec::default() };
-        let fetch = Fetch::new(&Url::parse("https://mcp.example.com/mcp").unwrap(), &spec).unwrap();
+        let fetch = LoginFetcher::new(&Url::parse("https://mcp.example.com/mcp").unwrap(), &spec).unwrap();
         assert!(fetch.allowed("https://10.0.0.1:8443/token").is_ok());
         assert!(fetch.allowed("https://10.0.0.2/token").is_err());
     }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::error::OAuthError;
-use crate::fetch::Fetch;
+use crate::fetch::LoginFetcher;
 use crate::resource::at_path;
 
 /// A validated authorization server.
@@ -32,7 +32,7 @@ pub(crate) struct Issuer {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct IssuerMetadata {
     issuer: String,
     #[serde(default)]
     authorization_endpoint: Option<String>,
@@ -64,13 +64,16 @@ pub(crate) enum IssuerLookup<'a> {
 
 impl Issuer {
     /// Fetches and validates the metadata of an authorization server; `None` if it has none.
-    pub(crate) async fn find(fetch: &Fetch, lookup: IssuerLookup<'_>) -> Result<Option<Self>, OAuthError> {
+    pub(crate) async fn find(
+        fetch: &LoginFetcher,
+        lookup: IssuerLookup<'_>,
+    ) -> Result<Option<Self>, OAuthError> {
         let name = match lookup {
             IssuerLookup::Named(name) => name.to_owned(),
             IssuerLookup::AtServer(server) => server.origin().ascii_serialization(),
         };
         for location in well_known(&fetch.allowed(&name)?) {
-            let Some(document) = fetch.document::<Document>(&location).await? else { continue };
+            let Some(document) = fetch.document::<IssuerMetadata>(&location).await? else { continue };
             let slashed =
                 matches!(lookup, IssuerLookup::AtServer(_)) && document.issuer == format!("{name}/");
             // The identifier must match exactly (RFC 8414 §3.3).
@@ -83,7 +86,7 @@ impl Issuer {
         Ok(None)
     }
 
-    fn checked(fetch: &Fetch, document: Document) -> Result<Self, OAuthError> {
+    fn checked(fetch: &LoginFetcher, document: IssuerMetadata) -> Result<Self, OAuthError> {
         let endpoint = |text: &Option<String>| text.as_deref().map(|text| fetch.allowed(text)).transpose();
         Ok(Self {
             authorize: endpoint(&document.authorization_endpoint)?,

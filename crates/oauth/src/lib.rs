@@ -36,6 +36,6 @@ mod token_manager;
 pub use error::OAuthError;
 pub use login::Show;
 pub use pending_login::PendingLogin;
-pub use send::{Authorizer, Refusal, Repeat, ResponseTo, is_unprocessed, send, send_again};
+pub use send::{Authorizer, Repeat, RequestRefusal, ResponseTo, is_unprocessed, send, send_again};
 pub use store::TokenStore;
-pub use token_manager::{CredentialOwner, Endpoint, ResolveEndpoint, TokenManager, TokenManagerContext};
+pub use token_manager::{CredentialOwner, LoginEndpoint, ResolveEndpoint, TokenManager, TokenManagerContext};

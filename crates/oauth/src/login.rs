@@ -10,7 +10,7 @@ use crate::callback::Callback;
 use crate::error::OAuthError;
 use crate::login_context::LoginContext;
 use crate::pending_login::PendingLogin;
-use crate::record::Record;
+use crate::record::LoginRecord;
 use crate::registration::Redirect;
 use crate::renew::{Renewal, UserlessGrant};
 use crate::token::TokenEndpoint;
@@ -88,7 +88,7 @@ impl TokenManager {
     }
 }
 
-async fn revoke_token(context: &LoginContext, record: &Record) -> Result<(), OAuthError> {
+async fn revoke_token(context: &LoginContext, record: &LoginRecord) -> Result<(), OAuthError> {
     let Some(endpoint) = record.revocation_endpoint.as_ref().filter(|_| matches_issuer(context, record))
     else {
         return Ok(());
@@ -102,7 +102,7 @@ async fn revoke_token(context: &LoginContext, record: &Record) -> Result<(), OAu
 async fn login_in_browser(
     inner: &Arc<TokenManagerInner>,
     context: LoginContext,
-    before: Option<&Record>,
+    before: Option<&LoginRecord>,
     show: Show<'_>,
 ) -> Result<(), OAuthError> {
     let previous_port = before.and_then(|record| record.client.port());
@@ -121,7 +121,7 @@ impl TokenManagerInner {
     pub(crate) async fn save_login(
         &self,
         context: &LoginContext,
-        mut record: Record,
+        mut record: LoginRecord,
     ) -> Result<(), OAuthError> {
         record.key_sha256 = self.owner.key_sha256().map(str::to_owned);
         let _lock = self.store.lock_renewal(&context.name).await?;

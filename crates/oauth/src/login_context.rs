@@ -4,14 +4,14 @@ use reqwest::header::HeaderMap;
 use toolhub_core::{OAuthSpec, ServerId};
 use url::Url;
 
-use crate::fetch::Fetch;
+use crate::fetch::LoginFetcher;
 
 /// The configuration with expanded variables, and the HTTP client of the login.
 pub(super) struct LoginContext {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) spec: OAuthSpec,
-    pub(super) fetch: Fetch,
+    pub(super) fetch: LoginFetcher,
     /// The name of the stored login.
     pub(super) name: String,
     pub(super) server: ServerId,

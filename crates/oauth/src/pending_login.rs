@@ -6,17 +6,17 @@ use toolhub_core::Secret;
 use url::Url;
 
 use crate::binding::{IssuerPolicy, bind};
-use crate::callback::{Expected, Validation};
-use crate::client::Client;
+use crate::callback::{ExpectedCallback, Validation};
+use crate::client::RegisteredClient;
 use crate::discover::{Discovery, discover, fetch_challenge};
 use crate::error::OAuthError;
 use crate::login_context::LoginContext;
 use crate::pkce;
-use crate::record::{Record, Tokens};
+use crate::record::{LoginRecord, Tokens};
 use crate::registration::{ClientRequirements, Redirect, client_for};
 use crate::scopes::{OFFLINE, ScopeSelection, Scopes};
 use crate::store::TokenStore;
-use crate::token::{Field, TokenEndpoint};
+use crate::token::{FormField, TokenEndpoint};
 use crate::token_manager::TokenManagerInner;
 
 /// A login that waits for the response of the browser.
@@ -24,11 +24,11 @@ pub struct PendingLogin {
     inner: Arc<TokenManagerInner>,
     context: LoginContext,
     found: Discovery,
-    client: Client,
+    client: RegisteredClient,
     scopes: Scopes,
     redirect_uri: String,
     verifier: Secret,
-    expected: Expected,
+    expected: ExpectedCallback,
     url: Url,
 }
 
@@ -43,7 +43,7 @@ impl PendingLogin {
     pub(crate) async fn begin(
         inner: &Arc<TokenManagerInner>,
         context: LoginContext,
-        before: Option<&Record>,
+        before: Option<&LoginRecord>,
         redirect: Redirect<'_>,
     ) -> Result<Self, OAuthError> {
         let LoginContext { url, headers, spec, fetch, .. } = &context;
@@ -67,7 +67,8 @@ impl PendingLogin {
         let client = client_for(fetch, &found.issuer, &requirements).await?;
         let (state, verifier) = (pkce::random()?, pkce::random()?);
         let issuer = &found.issuer;
-        let expected = Expected { state, issuer: issuer.name.clone(), sends_issuer: issuer.sends_issuer };
+        let expected =
+            ExpectedCallback { state, issuer: issuer.name.clone(), sends_issuer: issuer.sends_issuer };
         let mut login = Self {
             inner: Arc::clone(inner),
             redirect_uri: redirect.uri.to_owned(),
@@ -93,7 +94,7 @@ impl PendingLogin {
         &self.expected.state
     }
 
-    pub(crate) fn expected(&self) -> &Expected {
+    pub(crate) fn expected(&self) -> &ExpectedCallback {
         &self.expected
     }
 
@@ -123,11 +124,11 @@ impl PendingLogin {
             TokenEndpoint { fetch: &context.fetch, endpoint: &found.issuer.token, client: &self.client };
         endpoint
             .request_tokens(&[
-                Field::Plain("grant_type", "authorization_code"),
-                Field::Hidden("code", code),
-                Field::Hidden("code_verifier", &self.verifier),
-                Field::Plain("redirect_uri", &self.redirect_uri),
-                Field::Plain("resource", &found.resource),
+                FormField::Plain("grant_type", "authorization_code"),
+                FormField::Hidden("code", code),
+                FormField::Hidden("code_verifier", &self.verifier),
+                FormField::Plain("redirect_uri", &self.redirect_uri),
+                FormField::Plain("resource", &found.resource),
             ])
             .await
     }

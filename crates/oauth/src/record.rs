@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toolhub_core::Secret;
 use url::Url;
 
-use crate::client::Client;
+use crate::client::RegisteredClient;
 use crate::issuer::Issuer;
 use crate::plain_text::write_plain;
 use crate::scopes::Scopes;
@@ -16,7 +16,7 @@ const RENEWAL_MARGIN: Duration = Duration::from_secs(60);
 
 /// The login of one server, as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct LoginRecord {
     /// The SHA-256 of the key of the principal that it belongs to, if that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key_sha256: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Record {
     #[serde(default)]
     pub(crate) revocation_endpoint: Option<String>,
     /// The client that requested the tokens.
-    pub(crate) client: Client,
+    pub(crate) client: RegisteredClient,
     #[serde(default)]
     pub(crate) tokens: Tokens,
     /// All requested scopes.
@@ -87,19 +87,19 @@ impl Tokens {
 
 /// An authorization server at the time when credentials were first used with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Binding {
+pub(crate) struct IssuerBinding {
     /// The exact issuer identifier.
     pub(crate) issuer: String,
     /// The origin that secrets and refresh tokens are sent to. It often differs from the issuer's.
     pub(crate) token_origin: String,
 }
 
-impl Binding {
+impl IssuerBinding {
     pub(crate) fn to(issuer: &Issuer) -> Self {
         Self { issuer: issuer.name.clone(), token_origin: issuer.token.origin().ascii_serialization() }
     }
 
-    pub(crate) fn of_record(record: &Record) -> Option<Self> {
+    pub(crate) fn of_record(record: &LoginRecord) -> Option<Self> {
         let token_origin = Url::parse(&record.token_endpoint).ok()?.origin().ascii_serialization();
         Some(Self { issuer: record.issuer.clone(), token_origin })
     }

@@ -8,18 +8,20 @@ use serde::Deserialize;
 use serde_json::json;
 use toolhub_core::{OAuthSpec, Secret};
 
-use crate::client::{Client, DynamicRegistration, Method, secret_method, supports_method};
+use crate::client::{
+    ClientAuthMethod, DynamicRegistration, RegisteredClient, secret_method, supports_method,
+};
 use crate::error::OAuthError;
-use crate::fetch::Fetch;
+use crate::fetch::LoginFetcher;
 use crate::issuer::Issuer;
-use crate::record::Record;
+use crate::record::LoginRecord;
 use crate::scopes::Scopes;
 
 /// The requirements for a client.
 pub(crate) struct ClientRequirements<'a> {
     pub(crate) spec: &'a OAuthSpec,
     /// The previous login, if any.
-    pub(crate) before: Option<&'a Record>,
+    pub(crate) before: Option<&'a LoginRecord>,
     pub(crate) redirect: Redirect<'a>,
     pub(crate) scopes: &'a Scopes,
 }
@@ -32,7 +34,7 @@ pub(crate) struct Redirect<'a> {
     pub(crate) port: Option<u16>,
 }
 
-impl Client {
+impl RegisteredClient {
     /// Whether an earlier registration can be reused.
     fn can_reuse(&self, requirements: &ClientRequirements<'_>) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -47,11 +49,11 @@ impl Client {
 
 /// The client for a login.
 pub(crate) async fn client_for(
-    fetch: &Fetch,
+    fetch: &LoginFetcher,
     issuer: &Issuer,
     requirements: &ClientRequirements<'_>,
-) -> Result<Client, OAuthError> {
-    if let Some(client) = Client::configured(requirements.spec, issuer) {
+) -> Result<RegisteredClient, OAuthError> {
+    if let Some(client) = RegisteredClient::configured(requirements.spec, issuer) {
         return Ok(client);
     }
     if let Some(url) =
@@ -62,11 +64,16 @@ pub(crate) async fn client_for(
             let wrong = format!("`client_metadata_url` `{url}` should be an https url with a path");
             return Err(OAuthError::Config(wrong));
         }
-        return Ok(Client { id: url.clone(), secret: None, method: Method::Public, registered: None });
+        return Ok(RegisteredClient {
+            id: url.clone(),
+            secret: None,
+            method: ClientAuthMethod::Public,
+            registered: None,
+        });
     }
     // A client of another authorization server is not valid here (2026-07-28, authorization server binding), and one whose
     // login has ended may have been deleted.
-    let alive = |record: &&Record| record.issuer == issuer.name && record.tokens.access.is_some();
+    let alive = |record: &&LoginRecord| record.issuer == issuer.name && record.tokens.access.is_some();
     let before = requirements.before.filter(alive).map(|record| &record.client);
     match (before.filter(|client| client.can_reuse(requirements)), &issuer.register) {
         (Some(client), _) => Ok(client.clone()),
@@ -87,11 +94,11 @@ struct RegistrationResponse {
 }
 
 async fn register(
-    fetch: &Fetch,
+    fetch: &LoginFetcher,
     endpoint: &url::Url,
     issuer: &Issuer,
     requirements: &ClientRequirements<'_>,
-) -> Result<Client, OAuthError> {
+) -> Result<RegisteredClient, OAuthError> {
     let mut metadata = json!({
         "client_name": "toolhub",
         "redirect_uris": [requirements.redirect.uri],
@@ -107,9 +114,9 @@ async fn register(
     let request = fetch.post(endpoint)?.header(CONTENT_TYPE, "application/json").body(metadata.to_string());
     let answer: RegistrationResponse = fetch.answer(request, endpoint, &[]).await?;
     let method = match (&answer.client_secret, answer.token_endpoint_auth_method.as_deref()) {
-        (None, _) | (_, Some("none")) => Method::Public,
-        (_, Some("client_secret_post")) => Method::Post,
-        (_, Some("client_secret_basic")) => Method::Basic,
+        (None, _) | (_, Some("none")) => ClientAuthMethod::Public,
+        (_, Some("client_secret_post")) => ClientAuthMethod::Post,
+        (_, Some("client_secret_basic")) => ClientAuthMethod::Basic,
         (Some(_), _) => secret_method(issuer),
     };
     let registered = Some(DynamicRegistration {
@@ -118,19 +125,19 @@ async fn register(
         scopes: requirements.scopes.clone(),
         secret_expires_at: answer.client_secret_expires_at.unwrap_or_default(),
     });
-    Ok(Client { id: answer.client_id, secret: answer.client_secret, method, registered })
+    Ok(RegisteredClient { id: answer.client_id, secret: answer.client_secret, method, registered })
 }
 
 /// A native application cannot keep a secret, so it requests a public client if possible.
-fn preferred_method(issuer: &Issuer) -> Method {
+fn preferred_method(issuer: &Issuer) -> ClientAuthMethod {
     let secret_only = issuer.client_methods.is_some() && !supports_method(issuer, "none");
-    if secret_only { secret_method(issuer) } else { Method::Public }
+    if secret_only { secret_method(issuer) } else { ClientAuthMethod::Public }
 }
 
-fn name_of(method: Method) -> &'static str {
+fn name_of(method: ClientAuthMethod) -> &'static str {
     match method {
-        Method::Public => "none",
-        Method::Basic => "client_secret_basic",
-        Method::Post => "client_secret_post",
+        ClientAuthMethod::Public => "none",
+        ClientAuthMethod::Basic => "client_secret_basic",
+        ClientAuthMethod::Post => "client_secret_post",
     }
 }

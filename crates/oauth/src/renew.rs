@@ -7,32 +7,32 @@ use toolhub_core::{GrantType, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
 
 use crate::binding::{IssuerPolicy, bind, matches_issuer};
-use crate::client::Client;
+use crate::client::RegisteredClient;
 use crate::discover::{discover, fetch_challenge};
 use crate::error::OAuthError;
-use crate::fetch::{Fetch, sanitize};
+use crate::fetch::{LoginFetcher, sanitize};
 use crate::lock::hash_of;
 use crate::login_context::LoginContext;
-use crate::record::Record;
+use crate::record::LoginRecord;
 use crate::resource::ProtectedResource;
 use crate::scopes::{ScopeSelection, Scopes};
 use crate::store::{LoginName, TokenStore};
-use crate::token::{Field, TokenEndpoint};
-use crate::token_manager::{CredentialOwner, Endpoint, RenewalReason, TokenManagerInner};
+use crate::token::{FormField, TokenEndpoint};
+use crate::token_manager::{CredentialOwner, LoginEndpoint, RenewalReason, TokenManagerInner};
 
 /// The type of an access token in an exchange (RFC 8693 §3).
 const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
 
 impl TokenManagerInner {
     pub(super) fn context(&self) -> Result<LoginContext, OAuthError> {
-        let Endpoint { url, headers, mut spec } = self.endpoint.resolve()?;
+        let LoginEndpoint { url, headers, mut spec } = self.endpoint.resolve()?;
         if matches!(self.owner, CredentialOwner::Principal { .. }) {
             // The client's own credentials would be those of the hub.
             spec.grant = GrantType::AuthorizationCode;
         }
         let (server, url_hash) = (self.server.as_str(), hash_of(url.as_str()));
         let name = LoginName { server, url_hash: &url_hash, principal: self.owner.principal() }.to_string();
-        let (fetch, server) = (Fetch::new(&url, &spec)?, self.server.clone());
+        let (fetch, server) = (LoginFetcher::new(&url, &spec)?, self.server.clone());
         Ok(LoginContext { fetch, url, headers, spec, name, server, rebind: false })
     }
 
@@ -45,19 +45,19 @@ impl TokenManagerInner {
             return Err(OAuthError::WrongIssuer { expected, found });
         }
         context.spec.issuer = Some(issuer.to_owned());
-        context.fetch = Fetch::new(&context.url, &context.spec)?;
+        context.fetch = LoginFetcher::new(&context.url, &context.spec)?;
         context.rebind = true;
         Ok(context)
     }
 
     /// The stored login of this owner. One of another key with the same name does not count.
-    pub(super) async fn load(&self, context: &LoginContext) -> Result<Option<Record>, OAuthError> {
+    pub(super) async fn load(&self, context: &LoginContext) -> Result<Option<LoginRecord>, OAuthError> {
         let stored = self.store.load(&context.name).await?;
         Ok(stored.filter(|record| record.key_sha256.as_deref() == self.owner.key_sha256()))
     }
 
     /// The stored login. A store that cannot be read counts as empty: the server may need no login.
-    async fn load_stored(&self, context: &LoginContext) -> Option<Record> {
+    async fn load_stored(&self, context: &LoginContext) -> Option<LoginRecord> {
         let stored = self.load(context).await;
         stored.inspect_err(|error| self.note(error.text())).ok().flatten()
     }
@@ -116,7 +116,7 @@ impl TokenManagerInner {
         &self,
         context: &LoginContext,
         why: &RenewalReason,
-    ) -> Result<Option<Record>, OAuthError> {
+    ) -> Result<Option<LoginRecord>, OAuthError> {
         if let CredentialOwner::Exchange { issuer, token, .. } = &self.owner {
             return self.exchange(context, CallerToken { issuer, token }, why).await.map(Some);
         }
@@ -176,8 +176,8 @@ impl TokenManagerInner {
         context: &LoginContext,
         CallerToken { issuer, token }: CallerToken<'_>,
         why: &RenewalReason,
-    ) -> Result<Record, OAuthError> {
-        let before = self.login().map(|record| Record::clone(&record));
+    ) -> Result<LoginRecord, OAuthError> {
+        let before = self.login().map(|record| LoginRecord::clone(&record));
         if let Some(before) = before.clone().filter(|record| satisfies(record, why)) {
             return Ok(before);
         }
@@ -204,8 +204,8 @@ impl TokenManagerInner {
     async fn use_refresh_token(
         &self,
         context: &LoginContext,
-        mut record: Record,
-    ) -> Result<Option<Record>, OAuthError> {
+        mut record: LoginRecord,
+    ) -> Result<Option<LoginRecord>, OAuthError> {
         let Some(refresh) = record.tokens.refresh.clone().filter(|_| matches_issuer(context, &record)) else {
             return Ok(None);
         };
@@ -214,9 +214,9 @@ impl TokenManagerInner {
         let token_endpoint = TokenEndpoint { fetch: &context.fetch, endpoint: &endpoint, client: &client };
         let answer = token_endpoint
             .request_tokens(&[
-                Field::Plain("grant_type", "refresh_token"),
-                Field::Hidden("refresh_token", &refresh),
-                Field::Plain("resource", &record.resource),
+                FormField::Plain("grant_type", "refresh_token"),
+                FormField::Hidden("refresh_token", &refresh),
+                FormField::Plain("resource", &record.resource),
             ])
             .await;
         record.tokens = match answer {
@@ -253,7 +253,7 @@ impl TokenManagerInner {
 }
 
 /// Whether a stored login already satisfies `why`.
-fn satisfies(record: &Record, why: &RenewalReason) -> bool {
+fn satisfies(record: &LoginRecord, why: &RenewalReason) -> bool {
     let Some(access) = &record.tokens.access else { return false };
     let refused = matches!(why, RenewalReason::Refused(Some(used)) if used == access);
     let has_scopes = match why {
@@ -271,7 +271,7 @@ struct CallerToken<'a> {
 
 /// The login to renew, and why.
 pub(super) struct Renewal<'a> {
-    pub(super) before: Option<Record>,
+    pub(super) before: Option<LoginRecord>,
     pub(super) why: &'a RenewalReason,
 }
 
@@ -291,7 +291,7 @@ impl UserlessGrant<'_> {
         context: &LoginContext,
         store: &TokenStore,
         Renewal { before, why }: Renewal<'_>,
-    ) -> Result<Record, OAuthError> {
+    ) -> Result<LoginRecord, OAuthError> {
         let LoginContext { url, headers, spec, fetch, .. } = context;
         let challenge = fetch_challenge(fetch, url, headers.clone()).await?;
         let allowed = IssuerPolicy::of(context, store, before.as_ref()).await?;
@@ -314,25 +314,25 @@ impl UserlessGrant<'_> {
             // No user consents, so that only the owner chooses.
             Self::Exchange(_) => Scopes::default().with(spec.scopes.iter().map(String::as_str)),
         };
-        let client = Client::configured(spec, &found.issuer)
+        let client = RegisteredClient::configured(spec, &found.issuer)
             .ok_or_else(|| OAuthError::NoRegistration { issuer: found.issuer.name.clone() })?;
         // Bind before the secret is sent. If the store is not writable, the binding is not stored, and the next run decides
         // again.
         let _ = bind(context, store, &found.issuer).await;
         let endpoint = TokenEndpoint { fetch, endpoint: &found.issuer.token, client: &client };
         let joined = scopes.to_string();
-        let mut fields = vec![Field::Plain("resource", &found.resource)];
+        let mut fields = vec![FormField::Plain("resource", &found.resource)];
         match self {
-            Self::ClientCredentials => fields.push(Field::Plain("grant_type", "client_credentials")),
+            Self::ClientCredentials => fields.push(FormField::Plain("grant_type", "client_credentials")),
             Self::Exchange(token) => fields.extend([
-                Field::Plain("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
-                Field::Hidden("subject_token", token),
-                Field::Plain("subject_token_type", ACCESS_TOKEN_TYPE),
-                Field::Plain("requested_token_type", ACCESS_TOKEN_TYPE),
+                FormField::Plain("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+                FormField::Hidden("subject_token", token),
+                FormField::Plain("subject_token_type", ACCESS_TOKEN_TYPE),
+                FormField::Plain("requested_token_type", ACCESS_TOKEN_TYPE),
             ]),
         }
         if !scopes.is_empty() {
-            fields.push(Field::Plain("scope", &joined));
+            fields.push(FormField::Plain("scope", &joined));
         }
         let tokens = endpoint.request_tokens(&fields).await?;
         Ok(found.record(client.without_secret_of(spec), tokens, scopes))

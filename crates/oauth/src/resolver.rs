@@ -9,7 +9,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use url::Url;
 
-use crate::address::Network;
+use crate::address::NetworkKind;
 use crate::error::OAuthError;
 use crate::http_client::{build, is_same_origin};
 
@@ -19,12 +19,12 @@ const PROXIES: [&str; 6] =
 
 /// Resolves only to addresses that a server of this network may point to.
 struct RestrictedResolver {
-    server: Network,
+    server: NetworkKind,
     proxies: Vec<String>,
 }
 
 impl RestrictedResolver {
-    fn new(server: Network) -> Self {
+    fn new(server: NetworkKind) -> Self {
         let host = |name: &str| {
             let text = std::env::var(name).ok()?;
             let url = Url::parse(&text).or_else(|_| Url::parse(&format!("http://{text}"))).ok()?;
@@ -54,18 +54,18 @@ impl Resolve for RestrictedResolver {
 
 /// The allowed addresses; `None` if there are addresses, but none is allowed.
 fn allowed_addresses(
-    server: Network,
+    server: NetworkKind,
     found: impl Iterator<Item = SocketAddr>,
     is_proxy: bool,
 ) -> Option<Vec<SocketAddr>> {
     let found: Vec<_> = found.collect();
-    let may = |address: &SocketAddr| is_proxy || server.may_point_to(Network::of(address.ip()));
+    let may = |address: &SocketAddr| is_proxy || server.may_point_to(NetworkKind::of(address.ip()));
     let allowed: Vec<_> = found.iter().copied().filter(may).collect();
     (found.is_empty() || !allowed.is_empty()).then_some(allowed)
 }
 
 /// The client for URLs that a server of this network names; for configured URLs, one without restriction.
-pub(super) fn client(server: Network) -> Result<Client, OAuthError> {
+pub(super) fn client(server: NetworkKind) -> Result<Client, OAuthError> {
     static UNRESTRICTED: OnceLock<Result<Client, String>> = OnceLock::new();
     static PRIVATE: OnceLock<Result<Client, String>> = OnceLock::new();
     static PUBLIC: OnceLock<Result<Client, String>> = OnceLock::new();
@@ -77,11 +77,11 @@ pub(super) fn client(server: Network) -> Result<Client, OAuthError> {
         })
     };
     let client = match server {
-        Network::Loopback => {
+        NetworkKind::Loopback => {
             UNRESTRICTED.get_or_init(|| build(|builder| builder.redirect(document_redirects())))
         }
-        Network::Private => PRIVATE.get_or_init(restricted),
-        Network::Public | Network::Special => PUBLIC.get_or_init(restricted),
+        NetworkKind::Private => PRIVATE.get_or_init(restricted),
+        NetworkKind::Public | NetworkKind::Special => PUBLIC.get_or_init(restricted),
     };
     client.clone().map_err(OAuthError::Config)
 }
@@ -95,8 +95,8 @@ fn document_redirects() -> Policy {
 }
 
 /// Checks the current addresses of a host name. Used for URLs that a browser opens, which resolves the name itself.
-pub(super) async fn check_name(server: Network, url: &Url) -> Result<(), OAuthError> {
-    let Some(host) = url.host_str().filter(|_| Network::of_url(url).is_none()) else { return Ok(()) };
+pub(super) async fn check_name(server: NetworkKind, url: &Url) -> Result<(), OAuthError> {
+    let Some(host) = url.host_str().filter(|_| NetworkKind::of_url(url).is_none()) else { return Ok(()) };
     // A name that cannot be resolved is harmless.
     let Ok(found) = tokio::net::lookup_host((host, 0)).await else { return Ok(()) };
     match allowed_addresses(server, found, false) {
@@ -111,21 +111,21 @@ mod tests {
 
     #[test]
     fn admits_only_addresses_of_allowed_networks() {
-        let check = |server: Network, found: &[&str], expect: Option<&[&str]>| {
+        let check = |server: NetworkKind, found: &[&str], expect: Option<&[&str]>| {
             let address = |text: &&str| SocketAddr::new(text.parse().unwrap(), 0);
             let allowed_addresses = allowed_addresses(server, found.iter().map(address), false);
             let expect = expect.map(|expect| expect.iter().map(address).collect::<Vec<_>>());
             assert_eq!(allowed_addresses, expect, "{server:?} {found:?}");
         };
-        check(Network::Public, &["1.1.1.1"], Some(&["1.1.1.1"]));
-        check(Network::Public, &["127.0.0.1", "::1"], None);
-        check(Network::Public, &["10.0.0.1", "1.1.1.1"], Some(&["1.1.1.1"]));
-        check(Network::Public, &["::ffff:169.254.169.254"], None);
-        check(Network::Private, &["10.0.0.1"], Some(&["10.0.0.1"]));
-        check(Network::Private, &["127.0.0.1"], None);
-        check(Network::Private, &["169.254.169.254"], None);
-        check(Network::Loopback, &["127.0.0.1"], Some(&["127.0.0.1"]));
-        check(Network::Public, &[], Some(&[]));
+        check(NetworkKind::Public, &["1.1.1.1"], Some(&["1.1.1.1"]));
+        check(NetworkKind::Public, &["127.0.0.1", "::1"], None);
+        check(NetworkKind::Public, &["10.0.0.1", "1.1.1.1"], Some(&["1.1.1.1"]));
+        check(NetworkKind::Public, &["::ffff:169.254.169.254"], None);
+        check(NetworkKind::Private, &["10.0.0.1"], Some(&["10.0.0.1"]));
+        check(NetworkKind::Private, &["127.0.0.1"], None);
+        check(NetworkKind::Private, &["169.254.169.254"], None);
+        check(NetworkKind::Loopback, &["127.0.0.1"], Some(&["127.0.0.1"]));
+        check(NetworkKind::Public, &[], Some(&[]));
     }
 
     /// The name resolves to this machine when the connection is opened, whatever was checked before.
@@ -134,12 +134,14 @@ mod tests {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         // Called directly, since `Fetch` rejects a URL with `localhost` before it is resolved.
-        let refused = RestrictedResolver::new(Network::Public).resolve("localhost".parse().unwrap()).await;
+        let refused =
+            RestrictedResolver::new(NetworkKind::Public).resolve("localhost".parse().unwrap()).await;
         let error = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("this machine"), "{error}");
-        let found = RestrictedResolver::new(Network::Loopback).resolve("localhost".parse().unwrap()).await;
+        let found =
+            RestrictedResolver::new(NetworkKind::Loopback).resolve("localhost".parse().unwrap()).await;
         assert!(found.is_ok_and(|mut found| found.any(|address| address.ip().is_loopback())));
-        let restricted = client(Network::Public).unwrap();
+        let restricted = client(NetworkKind::Public).unwrap();
         let sent = restricted.get(format!("http://localhost:{port}/")).send().await;
         assert!(sent.is_err_and(|error| error.is_connect()));
         let accepted = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept()).await;

@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::challenge::Challenge;
 use crate::error::OAuthError;
-use crate::fetch::Fetch;
+use crate::fetch::LoginFetcher;
 
 /// The well-known path of protected resource metadata.
 pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -23,7 +23,7 @@ pub(crate) struct ProtectedResource {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct ResourceMetadata {
     #[serde(default)]
     resource: Option<String>,
     #[serde(default)]
@@ -35,7 +35,7 @@ struct Document {
 impl ProtectedResource {
     /// Fetches the metadata of the server at `server`: from the URL in the challenge, otherwise from the well-known URLs.
     pub(crate) async fn find(
-        fetch: &Fetch,
+        fetch: &LoginFetcher,
         server: &Url,
         challenge: Option<&Challenge>,
     ) -> Result<Option<Self>, OAuthError> {
@@ -45,7 +45,7 @@ impl ProtectedResource {
             None => well_known(server),
         };
         for location in places {
-            if let Some(document) = fetch.document::<Document>(&location).await? {
+            if let Some(document) = fetch.document::<ResourceMetadata>(&location).await? {
                 return Self::checked(server, document).map(Some);
             }
         }
@@ -53,7 +53,7 @@ impl ProtectedResource {
     }
 
     /// The metadata is valid only for its own server, or for a parent path on the same origin (RFC 9728 §3.3).
-    fn checked(server: &Url, document: Document) -> Result<Self, OAuthError> {
+    fn checked(server: &Url, document: ResourceMetadata) -> Result<Self, OAuthError> {
         let name = document.resource.unwrap_or_else(|| canonical(server));
         if !covers(&name, server) {
             let found = super::fetch::sanitize(&name);

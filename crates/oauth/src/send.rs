@@ -21,12 +21,12 @@ pub trait Authorizer: Send + Sync {
 
     /// Handles a refusal. Returns a token for another attempt, `None` if the refusal has another reason, or the error if no
     /// token can be obtained.
-    fn on_refusal(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>>;
+    fn on_refusal(&self, refusal: RequestRefusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>>;
 }
 
 /// A server's refusal of one request.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct RequestRefusal {
     /// 401 or 403.
     pub(crate) status: u16,
     /// The challenge.
@@ -224,7 +224,7 @@ impl<'a, W: Fn(&reqwest::Error) -> McpError> Exchange<'a, W> {
         let again = self.repeat.allows(response);
         let challenge = Challenge::bearer(response.headers);
         let refused = used.clone();
-        let refusal = Refusal { status, challenge, used, count: self.refusals };
+        let refusal = RequestRefusal { status, challenge, used, count: self.refusals };
         let token = match authorizer.on_refusal(refusal).await {
             Ok(token) => token,
             Err(error) if again => return Err(error),

@@ -10,7 +10,7 @@ use toolhub_private_files::{SyncMode, create_private_parent, replace_private};
 use crate::error::OAuthError;
 use crate::keyring::Keyring;
 use crate::lock::{Lock, LockError, hash_of};
-use crate::record::{Binding, Record};
+use crate::record::{IssuerBinding, LoginRecord};
 use crate::token_key::{KeyPlace, TokenKey};
 
 /// How long to wait for another process that writes the file.
@@ -26,7 +26,7 @@ pub struct TokenStore {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Document {
+struct LoginFile {
     version: u32,
     /// Where the key of the encrypted entries is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ impl TokenStore {
     }
 
     /// Loads a login, if there is one.
-    pub(crate) async fn load(&self, name: &str) -> Result<Option<Record>, OAuthError> {
+    pub(crate) async fn load(&self, name: &str) -> Result<Option<LoginRecord>, OAuthError> {
         let file = self.file();
         let mut document = blocking(move || read(&file)).await?;
         let Some(entry) = document.servers.remove(name) else { return Ok(None) };
@@ -69,7 +69,7 @@ impl TokenStore {
                 self.keyring.read(name).await.and_then(|text| serde_json::from_str(&text).ok())
             }
             StoredEntry::Plain => {
-                let record = Record::deserialize(entry).ok();
+                let record = LoginRecord::deserialize(entry).ok();
                 if let Some(record) = &record {
                     // Versions before 0.1 did not encrypt. If the folder is not writable, the entry stays as it is.
                     let _ = self.update(name, record).await;
@@ -84,12 +84,12 @@ impl TokenStore {
     }
 
     /// Stores a login, replacing the previous one.
-    pub(crate) async fn save(&self, name: &str, record: &Record) -> Result<(), OAuthError> {
+    pub(crate) async fn save(&self, name: &str, record: &LoginRecord) -> Result<(), OAuthError> {
         self.write_entry(name, record, false).await.map(drop)
     }
 
     /// Replaces a stored login. Returns false if there is none: it was removed meanwhile.
-    pub(crate) async fn update(&self, name: &str, record: &Record) -> Result<bool, OAuthError> {
+    pub(crate) async fn update(&self, name: &str, record: &LoginRecord) -> Result<bool, OAuthError> {
         self.write_entry(name, record, true).await
     }
 
@@ -103,7 +103,12 @@ impl TokenStore {
         Some(StoreVersion { modified: metadata.modified().ok(), length: metadata.len(), inode })
     }
 
-    async fn write_entry(&self, name: &str, record: &Record, must_exist: bool) -> Result<bool, OAuthError> {
+    async fn write_entry(
+        &self,
+        name: &str,
+        record: &LoginRecord,
+        must_exist: bool,
+    ) -> Result<bool, OAuthError> {
         let failed = |_| OAuthError::Store("it cannot be written down".to_owned());
         let text = zeroize::Zeroizing::new(serde_json::to_string(record).map_err(failed)?);
         let _lock = self.lock_file().await?;
@@ -191,19 +196,20 @@ impl TokenStore {
     }
 
     /// The authorization server that credentials are bound to, if any.
-    pub(crate) async fn binding(&self, key: &str) -> Result<Option<Binding>, OAuthError> {
+    pub(crate) async fn binding(&self, key: &str) -> Result<Option<IssuerBinding>, OAuthError> {
         let file = self.file();
         let Some(entry) = blocking(move || read(&file)).await?.issuers.remove(key) else { return Ok(None) };
         // An invalid entry must not count as unbound.
         let invalid =
             |_| OAuthError::Store(format!("`{}` has an invalid entry in `issuers`", self.file().display()));
-        Binding::deserialize(entry).map(Some).map_err(invalid)
+        IssuerBinding::deserialize(entry).map(Some).map_err(invalid)
     }
 
     /// Replaces the authorization server that credentials are bound to, or removes the binding.
-    pub(crate) async fn bind(&self, key: &str, binding: Option<&Binding>) -> Result<(), OAuthError> {
-        let entry = binding
-            .map(|Binding { issuer, token_origin }| json!({"issuer": issuer, "token_origin": token_origin}));
+    pub(crate) async fn bind(&self, key: &str, binding: Option<&IssuerBinding>) -> Result<(), OAuthError> {
+        let entry = binding.map(
+            |IssuerBinding { issuer, token_origin }| json!({"issuer": issuer, "token_origin": token_origin}),
+        );
         let _lock = self.lock_file().await?;
         let (file, key) = (self.file(), key.to_owned());
         blocking(move || {
@@ -279,7 +285,7 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(shutting_down)
 }
 
-fn read(file: &Path) -> Result<Document, OAuthError> {
+fn read(file: &Path) -> Result<LoginFile, OAuthError> {
     let wrong = |what: String| OAuthError::Store(format!("`{}` {what}", file.display()));
     match std::fs::read(file) {
         // Never the parser's message, which quotes the input.
@@ -290,14 +296,14 @@ fn read(file: &Path) -> Result<Document, OAuthError> {
             ))
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Document { version: FORMAT_VERSION, key: None, servers: Map::new(), issuers: Map::new() })
+            Ok(LoginFile { version: FORMAT_VERSION, key: None, servers: Map::new(), issuers: Map::new() })
         }
         Err(error) => Err(wrong(format!("cannot be read: {error}"))),
     }
 }
 
 /// Replaces the file atomically by one that only the owner can read, whatever the mode of the old one.
-fn write(file: &Path, document: &Document) -> Result<(), OAuthError> {
+fn write(file: &Path, document: &LoginFile) -> Result<(), OAuthError> {
     let failed = |error: std::io::Error| OAuthError::Store(format!("`{}`: {error}", file.display()));
     let text = serde_json::to_vec_pretty(document).map_err(|error| failed(error.into()))?;
     create_private_parent(file).map_err(failed)?;
@@ -308,7 +314,7 @@ fn write(file: &Path, document: &Document) -> Result<(), OAuthError> {
 mod tests {
     use super::*;
 
-    fn record(access: &str) -> Record {
+    fn record(access: &str) -> LoginRecord {
         serde_json::from_value(json!({
             "resource": "https://a.example/mcp", "issuer": "https://b.example",
             "token_endpoint": "https://b.example/token", "client": {"id": "c", "method": "none"},

@@ -9,21 +9,21 @@ use toolhub_core::Secret;
 use url::Url;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
-use crate::client::{Client, Method};
+use crate::client::{ClientAuthMethod, RegisteredClient};
 use crate::error::OAuthError;
-use crate::fetch::Fetch;
+use crate::fetch::LoginFetcher;
 use crate::http_client::host_and_port;
 use crate::record::Tokens;
 
 /// A token endpoint and the client that uses it.
 pub(crate) struct TokenEndpoint<'a> {
-    pub(crate) fetch: &'a Fetch,
+    pub(crate) fetch: &'a LoginFetcher,
     pub(crate) endpoint: &'a Url,
-    pub(crate) client: &'a Client,
+    pub(crate) client: &'a RegisteredClient,
 }
 
 /// A form field; secret values are marked.
-pub(crate) enum Field<'a> {
+pub(crate) enum FormField<'a> {
     Plain(&'a str, &'a str),
     Hidden(&'a str, &'a Secret),
 }
@@ -59,7 +59,7 @@ impl Seconds {
 
 impl TokenEndpoint<'_> {
     /// Requests tokens.
-    pub(crate) async fn request_tokens(&self, fields: &[Field<'_>]) -> Result<Tokens, OAuthError> {
+    pub(crate) async fn request_tokens(&self, fields: &[FormField<'_>]) -> Result<Tokens, OAuthError> {
         let (request, secrets) = self.form(fields)?;
         let answer: TokenResponse = self.fetch.answer(request, self.endpoint, &secrets).await?;
         let kind = answer.token_type.unwrap_or_else(|| "bearer".to_owned());
@@ -73,19 +73,19 @@ impl TokenEndpoint<'_> {
 
     /// Revokes a token (RFC 7009). The response is ignored.
     pub(crate) async fn revoke_token(&self, token: &Secret) -> Result<(), OAuthError> {
-        let (request, _) = self.form(&[Field::Hidden("token", token)])?;
+        let (request, _) = self.form(&[FormField::Hidden("token", token)])?;
         super::fetch::send(request, self.endpoint).await.map(drop)
     }
 
     /// The form with the client authentication that the method requires, and the secrets in it.
-    fn form<'f>(&'f self, fields: &[Field<'f>]) -> Result<(RequestBuilder, Vec<&'f Secret>), OAuthError> {
-        let Client { id, secret, method, .. } = self.client;
+    fn form<'f>(&'f self, fields: &[FormField<'f>]) -> Result<(RequestBuilder, Vec<&'f Secret>), OAuthError> {
+        let RegisteredClient { id, secret, method, .. } = self.client;
         let mut secrets: Vec<&Secret> = secret.iter().collect();
         let mut form = Serializer::new(String::new());
         for field in fields {
             match field {
-                Field::Plain(name, value) => form.append_pair(name, value),
-                Field::Hidden(name, value) => {
+                FormField::Plain(name, value) => form.append_pair(name, value),
+                FormField::Hidden(name, value) => {
                     secrets.push(value);
                     form.append_pair(name, value.expose())
                 }
@@ -93,12 +93,12 @@ impl TokenEndpoint<'_> {
         }
         let mut request = self.fetch.post(self.endpoint)?;
         match (method, secret) {
-            (Method::Basic, Some(secret)) => {
+            (ClientAuthMethod::Basic, Some(secret)) => {
                 // Both are form-encoded before they are joined (RFC 6749 §2.3.1).
                 let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
                 request = request.basic_auth(encoded(id), Some(encoded(secret.expose())));
             }
-            (Method::Post, Some(secret)) => {
+            (ClientAuthMethod::Post, Some(secret)) => {
                 form.append_pair("client_id", id).append_pair("client_secret", secret.expose());
             }
             _ => {

@@ -13,9 +13,9 @@ use toolhub_mcp_wire::McpError;
 use url::Url;
 
 use crate::error::OAuthError;
-use crate::record::Record;
+use crate::record::LoginRecord;
 use crate::scopes::Scopes;
-use crate::send::{Authorizer, Refusal};
+use crate::send::{Authorizer, RequestRefusal};
 use crate::store::{StoreVersion, TokenStore};
 
 /// The login of one server.
@@ -54,7 +54,7 @@ enum CachedLogin {
     NotLoaded,
     /// There is no login.
     None,
-    Login(Arc<Record>),
+    Login(Arc<LoginRecord>),
 }
 
 impl std::fmt::Debug for TokenManager {
@@ -107,7 +107,7 @@ impl CredentialOwner {
 
 /// The server of a login, as the owner configured it, with expanded variables.
 #[derive(Debug)]
-pub struct Endpoint {
+pub struct LoginEndpoint {
     /// The URL.
     pub url: Url,
     /// Headers sent with every request.
@@ -119,7 +119,7 @@ pub struct Endpoint {
 /// Provides the endpoint of one server. Called before each login and renewal, since consent and variables may change.
 pub trait ResolveEndpoint: Send + Sync {
     /// The endpoint. Fails if the owner has not consented to contact it, or if its configuration is invalid.
-    fn resolve(&self) -> Result<Endpoint, OAuthError>;
+    fn resolve(&self) -> Result<LoginEndpoint, OAuthError>;
 }
 
 /// The dependencies of a [`TokenManager`].
@@ -183,14 +183,14 @@ impl TokenManagerInner {
     }
 
     /// The cached login.
-    pub(super) fn login(&self) -> Option<Arc<Record>> {
+    pub(super) fn login(&self) -> Option<Arc<LoginRecord>> {
         match &self.state().cached_login {
             CachedLogin::Login(record) => Some(Arc::clone(record)),
             CachedLogin::NotLoaded | CachedLogin::None => None,
         }
     }
 
-    pub(super) fn set_login(&self, record: Option<Record>) {
+    pub(super) fn set_login(&self, record: Option<LoginRecord>) {
         let version = self.store.version();
         let mut state = self.state();
         state.cached_login = record.map_or(CachedLogin::None, |record| CachedLogin::Login(Arc::new(record)));
@@ -274,8 +274,8 @@ impl TokenManagerInner {
         }
     }
 
-    async fn on_refusal(self: &Arc<Self>, refusal: Refusal) -> Result<Option<Secret>, McpError> {
-        let Refusal { status, challenge, used, count } = refusal;
+    async fn on_refusal(self: &Arc<Self>, refusal: RequestRefusal) -> Result<Option<Secret>, McpError> {
+        let RequestRefusal { status, challenge, used, count } = refusal;
         match (status, count) {
             (401, 1) => {
                 // Another request was refused earlier and has renewed the token already.
@@ -335,7 +335,7 @@ impl Authorizer for TokenManager {
         self.inner.needs_user() && matches!(self.inner.state().cached_login, CachedLogin::None)
     }
 
-    fn on_refusal(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
+    fn on_refusal(&self, refusal: RequestRefusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
         Box::pin(self.inner.on_refusal(refusal))
     }
 }

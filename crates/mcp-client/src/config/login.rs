@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolhub_client_config::{HttpSpec, TransportSpec, expand};
 use toolhub_core::{Consent, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
-use toolhub_oauth::{Endpoint, OAuthError, ResolveEndpoint, TokenManager, TokenManagerContext};
+use toolhub_oauth::{LoginEndpoint, OAuthError, ResolveEndpoint, TokenManager, TokenManagerContext};
 
 use super::permitted::NeedsConsent as _;
 use super::spec::ServerSpec;
@@ -30,7 +30,7 @@ struct ConfiguredEndpoint {
 }
 
 impl ResolveEndpoint for ConfiguredEndpoint {
-    fn resolve(&self) -> Result<Endpoint, OAuthError> {
+    fn resolve(&self) -> Result<LoginEndpoint, OAuthError> {
         let wrong = |error: McpError| OAuthError::Config(error.to_string());
         let http = self.http.permitted(&self.consent).map_err(wrong)?;
         let spec = expand_login(&self.oauth).map_err(|name| {
@@ -38,7 +38,7 @@ impl ResolveEndpoint for ConfiguredEndpoint {
         })?;
         let url = parse_url(&http.url).map_err(wrong)?;
         let headers = header_map(&http.headers).map_err(wrong)?;
-        Ok(Endpoint { url, headers, spec })
+        Ok(LoginEndpoint { url, headers, spec })
     }
 }
 

@@ -35,7 +35,7 @@ enum PublicKey {
 
 /// The members that are read. Certificates and private parts are ignored.
 #[derive(Deserialize)]
-struct Document {
+struct JwkMembers {
     kty: String,
     kid: Option<String>,
     alg: Option<String>,
@@ -52,7 +52,7 @@ struct Document {
 impl Jwk {
     /// The key, if it can verify tokens; `None` for other types, curves, purposes and algorithms, and for short RSA keys.
     pub(super) fn from_json(json: &Value) -> Option<Self> {
-        let document = Document::deserialize(json).ok()?;
+        let document = JwkMembers::deserialize(json).ok()?;
         let is_for_signatures = document.purpose.as_deref().is_none_or(|purpose| purpose == "sig");
         let may_verify =
             document.key_ops.as_ref().is_none_or(|operations| operations.iter().any(|name| name == "verify"));
@@ -117,7 +117,7 @@ impl Jwk {
     }
 }
 
-fn rsa(document: &Document) -> Option<PublicKey> {
+fn rsa(document: &JwkMembers) -> Option<PublicKey> {
     let (modulus, exponent) = (integer(document.n.as_deref())?, integer(document.e.as_deref())?);
     let bits = modulus.len() * 8 - modulus.first()?.leading_zeros() as usize;
     RSA_MODULUS_BITS.contains(&bits).then_some(PublicKey::Rsa { modulus, exponent })

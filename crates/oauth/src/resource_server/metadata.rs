@@ -7,7 +7,7 @@ use url::Url;
 
 use super::settings::ResourceServer;
 use super::www_authenticate::BearerChallenge;
-use crate::address::Network;
+use crate::address::NetworkKind;
 use crate::resource::{WELL_KNOWN, at_path};
 use crate::scopes::OFFLINE;
 
@@ -28,7 +28,7 @@ pub struct MetadataDetails<'a> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct MetadataDocument<'a> {
     resource: String,
     authorization_servers: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -44,7 +44,7 @@ impl ProtectedResource {
         let text = &settings.resource;
         let is_safe = |url: &Url| match url.scheme() {
             "https" => true,
-            "http" => Network::of_url(url) == Some(Network::Loopback),
+            "http" => NetworkKind::of_url(url) == Some(NetworkKind::Loopback),
             _ => false,
         };
         let is_plain = |url: &Url| {
@@ -88,7 +88,7 @@ impl ProtectedResource {
     pub fn metadata(&self, profile: Option<&str>, details: MetadataDetails<'_>) -> RawJson {
         // Clients decide themselves about refresh tokens; a resource does not need them.
         let scopes = details.scopes.iter().map(String::as_str).filter(|scope| *scope != OFFLINE);
-        RawJson::of(&Document {
+        RawJson::of(&MetadataDocument {
             resource: self.audience(profile),
             authorization_servers: &self.issuers,
             scopes_supported: scopes.collect(),

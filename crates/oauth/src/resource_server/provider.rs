@@ -13,7 +13,7 @@ use super::jwk::Jwk;
 use super::settings::TrustedIssuer;
 use super::token_error::TokenErrorKind;
 use crate::error::OAuthError;
-use crate::fetch::{Fetch, sanitize};
+use crate::fetch::{LoginFetcher, sanitize};
 use crate::http_client::host_and_port;
 use crate::issuer::well_known;
 
@@ -30,7 +30,7 @@ pub(super) struct Provider {
     pub(super) name: Arc<str>,
     pub(super) settings: TrustedIssuer,
     /// Limits size and time of responses, and the networks that metadata may point to.
-    pub(super) fetch: Fetch,
+    pub(super) fetch: LoginFetcher,
 }
 
 /// An endpoint in the metadata of an issuer.
@@ -42,7 +42,7 @@ pub(super) enum ProviderEndpoint {
 
 /// Metadata of an authorization server (RFC 8414) or an OpenID provider.
 #[derive(Deserialize)]
-struct Document {
+struct ProviderMetadata {
     issuer: String,
     #[serde(default)]
     jwks_uri: Option<String>,
@@ -88,9 +88,10 @@ impl Provider {
             Some(Ok(endpoint)) => Some(endpoint),
             None => None,
         };
-        let fetch = Fetch::of_issuer(&url, endpoint.as_ref(), settings.private_network).map_err(|_| {
-            invalid("https is needed, unless it is on this machine", "需要使用 https，除非签发方就在本机")
-        })?;
+        let fetch =
+            LoginFetcher::of_issuer(&url, endpoint.as_ref(), settings.private_network).map_err(|_| {
+                invalid("https is needed, unless it is on this machine", "需要使用 https，除非签发方就在本机")
+            })?;
         if settings.typ.is_empty() {
             return Err(invalid(
                 "`typ` is empty: no token would be accepted",
@@ -102,7 +103,7 @@ impl Provider {
 
     /// Finds an endpoint in the issuer's metadata.
     pub(super) async fn discover(&self, endpoint: ProviderEndpoint) -> Result<Url, OAuthError> {
-        let found = |document: Document| match endpoint {
+        let found = |document: ProviderMetadata| match endpoint {
             ProviderEndpoint::Keys => document.jwks_uri,
             ProviderEndpoint::Introspection => document.introspection_endpoint,
         };
@@ -116,7 +117,7 @@ impl Provider {
 
     /// Finds the endpoints for logins of people in the issuer's metadata.
     pub(super) async fn discover_login(&self) -> Result<LoginEndpoints, OAuthError> {
-        let found = |document: Document| {
+        let found = |document: ProviderMetadata| {
             let names_issuer = document.authorization_response_iss_parameter_supported;
             Some((document.authorization_endpoint?, document.token_endpoint?, names_issuer))
         };
@@ -131,12 +132,12 @@ impl Provider {
     /// (RFC 8414 §3.3).
     async fn find_in_metadata<T>(
         &self,
-        found: impl Fn(Document) -> Option<T>,
+        found: impl Fn(ProviderMetadata) -> Option<T>,
         member: &str,
     ) -> Result<T, OAuthError> {
         let issuer = self.fetch.allowed(&self.name)?;
         for location in well_known(&issuer) {
-            let Some(document) = self.fetch.document::<Document>(&location).await? else { continue };
+            let Some(document) = self.fetch.document::<ProviderMetadata>(&location).await? else { continue };
             if document.issuer != *self.name {
                 let found = sanitize(&document.issuer);
                 return Err(OAuthError::WrongIssuer { expected: self.name.to_string(), found });

@@ -25,7 +25,10 @@ impl Authorizer for NoToken {
         false
     }
 
-    fn on_refusal(&self, _: toolhub_oauth::Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
+    fn on_refusal(
+        &self,
+        _: toolhub_oauth::RequestRefusal,
+    ) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use toolhub_core::RawJson;
 use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel as _, OfferedTool, ReplyDelta};
 use toolhub_llm::ModelClient;
-use toolhub_llm::discover::{Address, ModelChoice, discover};
+use toolhub_llm::discover::{EndpointUrl, ModelChoice, discover};
 
 const VARIABLE: &str = "TOOLHUB_E2E_MODEL_URL";
 
@@ -23,7 +23,7 @@ async fn model() -> ModelClient {
     let url = std::env::var(VARIABLE)
         .unwrap_or_else(|_| panic!("`{VARIABLE}` is not set: run `cargo xtask e2e-model`"));
     let choice = ModelChoice {
-        url: Some(Address(url)),
+        url: Some(EndpointUrl(url)),
         timeout: Some(Duration::from_secs(300)),
         ..ModelChoice::default()
     };

@@ -4,7 +4,7 @@ use toolhub_core::CallId;
 use toolhub_core::model::{ChatReply, ModelCall, ReplyDelta, ReplyListener, StopReason, TokenUsage};
 
 use crate::arguments::read_arguments;
-use crate::names::Names;
+use crate::names::WireNames;
 
 /// A piece of a tool call.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ struct Draft {
 /// A response that is still incomplete.
 pub(crate) struct Assembly<'a> {
     listener: ReplyListener<'a>,
-    names: &'a Names,
+    names: &'a WireNames,
     /// The tool whose arguments are the answer itself, for structured output.
     answer_tool: Option<&'a str>,
     text: String,
@@ -44,7 +44,11 @@ pub(crate) struct Assembly<'a> {
 
 impl<'a> Assembly<'a> {
     /// Creates an empty response.
-    pub(crate) fn new(listener: ReplyListener<'a>, names: &'a Names, answer_tool: Option<&'a str>) -> Self {
+    pub(crate) fn new(
+        listener: ReplyListener<'a>,
+        names: &'a WireNames,
+        answer_tool: Option<&'a str>,
+    ) -> Self {
         Self {
             listener,
             names,

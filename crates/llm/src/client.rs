@@ -14,10 +14,10 @@ use url::Url;
 
 use crate::assembly::Assembly;
 use crate::compat::{CompatRules, SchemaRequest};
-use crate::endpoint::{Api, Endpoint};
-use crate::exchange::Exchange;
-use crate::failure::{Failure, root_cause};
-use crate::names::Names;
+use crate::endpoint::{Endpoint, WireFormat};
+use crate::exchange::EndpointExchange;
+use crate::failure::{AttemptFailure, root_cause};
+use crate::names::WireNames;
 use crate::retry::backoff;
 use crate::{anthropic, openai};
 
@@ -63,11 +63,11 @@ impl ModelClient {
     }
 
     /// The HTTP client, created at the first request, since loading certificates takes time.
-    pub(crate) fn http(&self) -> Result<&Client, Failure> {
+    pub(crate) fn http(&self) -> Result<&Client, AttemptFailure> {
         let made = self.http.get_or_init(|| http_client(&self.endpoint).map_err(|error| root_cause(&error)));
         made.as_ref().map_err(|cause| {
             let error = ModelError::Unreachable { model: self.name.clone(), cause: cause.clone() };
-            Failure { error, retry_advice: crate::retry::RetryAdvice::Never }
+            AttemptFailure { error, retry_advice: crate::retry::RetryAdvice::Never }
         })
     }
 
@@ -78,23 +78,23 @@ impl ModelClient {
         timeout: Duration,
     ) -> Result<ChatReply, ModelError> {
         let deadline = Instant::now() + timeout;
-        let names = Names::of(&request.tools);
+        let names = WireNames::of(&request.tools);
         let answer_tool = match self.endpoint.api {
-            Api::OpenAi => None,
-            Api::Anthropic => anthropic::answer_tool(request),
+            WireFormat::OpenAi => None,
+            WireFormat::Anthropic => anthropic::answer_tool(request),
         };
         let client = self.http().map_err(|failure| failure.error)?;
         let exchange =
-            Exchange { client, endpoint: &self.endpoint, idle_timeout: self.idle_timeout(timeout) };
+            EndpointExchange { client, endpoint: &self.endpoint, idle_timeout: self.idle_timeout(timeout) };
         let mut made = CompatRules(self.compat_rules.load(Ordering::Relaxed));
         let mut tries = 0;
         loop {
             let body = match self.endpoint.api {
-                Api::OpenAi => openai::body(request, &self.endpoint, made),
-                Api::Anthropic => anthropic::body(request, &self.endpoint),
+                WireFormat::OpenAi => openai::body(request, &self.endpoint, made),
+                WireFormat::Anthropic => anthropic::body(request, &self.endpoint),
             };
             let mut assembly = Assembly::new(listener, &names, answer_tool.as_deref());
-            let Err(Failure { error, retry_advice }) = exchange.run(&body, &mut assembly).await else {
+            let Err(AttemptFailure { error, retry_advice }) = exchange.run(&body, &mut assembly).await else {
                 // Keeps only the rules of a successful request.
                 self.compat_rules.fetch_or(made.0, Ordering::Relaxed);
                 return Ok(assembly.finish());
@@ -121,7 +121,7 @@ impl ModelClient {
         error: &ModelError,
         request: &ChatRequest,
     ) -> Option<CompatRules> {
-        if self.endpoint.api == Api::Anthropic {
+        if self.endpoint.api == WireFormat::Anthropic {
             return None;
         }
         let schema_request =

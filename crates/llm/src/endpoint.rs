@@ -14,14 +14,14 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 /// The wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Api {
+pub enum WireFormat {
     /// `POST {base}/chat/completions`: OpenAI and compatible servers.
     OpenAi,
     /// `POST {base}/v1/messages`.
     Anthropic,
 }
 
-impl Api {
+impl WireFormat {
     /// The name in the config.
     pub fn id(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ pub enum ToolCalls {
 #[derive(Clone)]
 pub struct Endpoint {
     /// The wire format.
-    pub api: Api,
+    pub api: WireFormat,
     /// The base URL, to which the paths of the wire format are appended.
     base: Url,
     /// The name of the model.
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Endpoint {
 
 impl Endpoint {
     /// Creates the endpoint of `url`, which may include the path of the chat request.
-    pub fn new(api: Api, url: &str, model: impl Into<String>) -> Result<Self, LocalizedText> {
+    pub fn new(api: WireFormat, url: &str, model: impl Into<String>) -> Result<Self, LocalizedText> {
         Ok(Self {
             api,
             base: base(api, url)?,
@@ -146,15 +146,15 @@ impl Endpoint {
     }
 }
 
-fn chat_path(api: Api) -> &'static str {
+fn chat_path(api: WireFormat) -> &'static str {
     match api {
-        Api::OpenAi => "chat/completions",
-        Api::Anthropic => "messages",
+        WireFormat::OpenAi => "chat/completions",
+        WireFormat::Anthropic => "messages",
     }
 }
 
 /// Returns the base URL. Adds `/v1` if the URL has no path.
-fn base(api: Api, text: &str) -> Result<Url, LocalizedText> {
+fn base(api: WireFormat, text: &str) -> Result<Url, LocalizedText> {
     // The message omits the URL, which may contain a password.
     let wrong = |en: &str, zh: &str| {
         LocalizedText::new(
@@ -172,8 +172,8 @@ fn base(api: Api, text: &str) -> Result<Url, LocalizedText> {
     let versioned = path.rsplit('/').next().is_some_and(is_version);
     match api {
         // Gateways serve Anthropic's paths below their own: `/anthropic` becomes `/anthropic/v1/messages`.
-        Api::Anthropic if !versioned => url.set_path(&format!("{path}/v1")),
-        Api::OpenAi if path.is_empty() => url.set_path("/v1"),
+        WireFormat::Anthropic if !versioned => url.set_path(&format!("{path}/v1")),
+        WireFormat::OpenAi if path.is_empty() => url.set_path("/v1"),
         _ => url.set_path(&path),
     }
     Ok(url)
@@ -189,31 +189,35 @@ mod tests {
 
     #[test]
     fn accepts_common_spellings_of_urls() {
-        let check = |api: Api, url: &str, expect: &str| {
+        let check = |api: WireFormat, url: &str, expect: &str| {
             let endpoint = Endpoint::new(api, url, "m").unwrap();
             assert_eq!(endpoint.chat_url().as_str(), expect, "{url}");
         };
-        check(Api::OpenAi, "http://localhost:11434", "http://localhost:11434/v1/chat/completions");
-        check(Api::OpenAi, "http://localhost:11434/v1/", "http://localhost:11434/v1/chat/completions");
-        check(Api::OpenAi, " https://a.b/x/v4 ", "https://a.b/x/v4/chat/completions");
-        check(Api::OpenAi, "https://a.b/openai", "https://a.b/openai/chat/completions");
-        check(Api::OpenAi, "https://a.b/v1/chat/completions?v=2", "https://a.b/v1/chat/completions?v=2");
-        check(Api::Anthropic, "https://a.b", "https://a.b/v1/messages");
-        check(Api::Anthropic, "https://a.b/v1/messages", "https://a.b/v1/messages");
-        check(Api::Anthropic, "https://a.b/anthropic", "https://a.b/anthropic/v1/messages");
+        check(WireFormat::OpenAi, "http://localhost:11434", "http://localhost:11434/v1/chat/completions");
+        check(WireFormat::OpenAi, "http://localhost:11434/v1/", "http://localhost:11434/v1/chat/completions");
+        check(WireFormat::OpenAi, " https://a.b/x/v4 ", "https://a.b/x/v4/chat/completions");
+        check(WireFormat::OpenAi, "https://a.b/openai", "https://a.b/openai/chat/completions");
+        check(
+            WireFormat::OpenAi,
+            "https://a.b/v1/chat/completions?v=2",
+            "https://a.b/v1/chat/completions?v=2",
+        );
+        check(WireFormat::Anthropic, "https://a.b", "https://a.b/v1/messages");
+        check(WireFormat::Anthropic, "https://a.b/v1/messages", "https://a.b/v1/messages");
+        check(WireFormat::Anthropic, "https://a.b/anthropic", "https://a.b/anthropic/v1/messages");
     }
 
     #[test]
     fn does_not_print_invalid_url() {
         for url in ["ftp://u:hunter2@host", "http://u:hunter2@", "hunter2"] {
-            let error = Endpoint::new(Api::OpenAi, url, "m").unwrap_err().to_string();
+            let error = Endpoint::new(WireFormat::OpenAi, url, "m").unwrap_err().to_string();
             assert!(!error.contains("hunter2") && error.contains("11434"), "{error}");
         }
     }
 
     #[test]
     fn does_not_print_secrets() {
-        let mut endpoint = Endpoint::new(Api::OpenAi, "http://u:hunter2@host:1/v1", "m").unwrap();
+        let mut endpoint = Endpoint::new(WireFormat::OpenAi, "http://u:hunter2@host:1/v1", "m").unwrap();
         endpoint.key = ApiKey::new("sk-hunter3");
         let rendered = format!("{endpoint:?} {:?} {}", endpoint.key, endpoint.name());
         assert!(!rendered.contains("hunter") && rendered.contains("host:1"), "{rendered}");

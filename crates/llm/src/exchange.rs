@@ -12,8 +12,8 @@ use toolhub_core::instance::{INSTANCE_HEADER, instance_id};
 use url::Url;
 
 use crate::assembly::Assembly;
-use crate::endpoint::{Api, Endpoint};
-use crate::failure::{EndpointError, Failure, root_cause};
+use crate::endpoint::{Endpoint, WireFormat};
+use crate::failure::{AttemptFailure, EndpointError, root_cause};
 use crate::retry::retry_after;
 use crate::{anthropic, openai};
 
@@ -46,10 +46,10 @@ pub(crate) enum ResponseError {
 }
 
 impl ResponseError {
-    fn at(self, endpoint: &Endpoint) -> Failure {
+    fn at(self, endpoint: &Endpoint) -> AttemptFailure {
         match self {
-            Self::Format(why) => Failure::unreadable(endpoint, &why),
-            Self::EndpointError(reported) => Failure::reported(endpoint, &reported),
+            Self::Format(why) => AttemptFailure::unreadable(endpoint, &why),
+            Self::EndpointError(reported) => AttemptFailure::reported(endpoint, &reported),
         }
     }
 }
@@ -61,10 +61,10 @@ enum Reader {
 }
 
 impl Reader {
-    fn of(api: Api) -> Self {
+    fn of(api: WireFormat) -> Self {
         match api {
-            Api::OpenAi => Self::OpenAi(openai::Reader),
-            Api::Anthropic => Self::Anthropic(anthropic::Reader),
+            WireFormat::OpenAi => Self::OpenAi(openai::Reader),
+            WireFormat::Anthropic => Self::Anthropic(anthropic::Reader),
         }
     }
 
@@ -85,36 +85,46 @@ impl Reader {
 
 /// The client, endpoint and idle timeout of a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Exchange<'a> {
+pub(crate) struct EndpointExchange<'a> {
     pub(crate) client: &'a Client,
     pub(crate) endpoint: &'a Endpoint,
     /// The idle timeout between two pieces.
     pub(crate) idle_timeout: Duration,
 }
 
-impl Exchange<'_> {
+impl EndpointExchange<'_> {
     /// Sends the request and reads the response to its end.
-    pub(crate) async fn run(self, body: &RawObject, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+    pub(crate) async fn run(
+        self,
+        body: &RawObject,
+        assembly: &mut Assembly<'_>,
+    ) -> Result<(), AttemptFailure> {
         let endpoint = self.endpoint;
-        let body =
-            serde_json::to_vec(body).map_err(|error| Failure::unreadable(endpoint, &error.to_string()))?;
+        let body = serde_json::to_vec(body)
+            .map_err(|error| AttemptFailure::unreadable(endpoint, &error.to_string()))?;
         let request = with_headers(self.client.post(endpoint.chat_url()), endpoint)
             .header(INSTANCE_HEADER, instance_id())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json")
             .body(body);
-        let response = request.send().await.map_err(|error| Failure::send(endpoint, &error))?;
+        let response = request.send().await.map_err(|error| AttemptFailure::send(endpoint, &error))?;
         if !response.status().is_success() {
             return Err(refused(endpoint, response).await);
         }
         match kind_of(&response) {
-            Kind::Page => Err(Failure::unreadable(endpoint, "it answered with a web page; check its `url`")),
-            Kind::Json => self.read_whole(response, assembly).await,
-            Kind::Events => self.read_events(response, assembly).await,
+            ContentKind::Page => {
+                Err(AttemptFailure::unreadable(endpoint, "it answered with a web page; check its `url`"))
+            }
+            ContentKind::Json => self.read_whole(response, assembly).await,
+            ContentKind::Events => self.read_events(response, assembly).await,
         }
     }
 
-    async fn read_events(&self, response: Response, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+    async fn read_events(
+        &self,
+        response: Response,
+        assembly: &mut Assembly<'_>,
+    ) -> Result<(), AttemptFailure> {
         let endpoint = self.endpoint;
         let (mut reader, mut parser) = (Reader::of(endpoint.api), SseParser::default());
         let mut stream = Box::pin(response.bytes_stream());
@@ -125,18 +135,18 @@ impl Exchange<'_> {
                 0 => stream.next().await,
                 _ => tokio::time::timeout(self.idle_timeout, stream.next())
                     .await
-                    .map_err(|_| Failure::timed_out(endpoint, self.idle_timeout))?,
+                    .map_err(|_| AttemptFailure::timed_out(endpoint, self.idle_timeout))?,
             };
             let piece: Bytes = match next {
                 Some(Ok(piece)) => piece,
                 // After a stop reason the response is complete, even if the connection fails.
                 Some(Err(_)) | None if assembly.stopped() => return Ok(()),
-                Some(Err(error)) => return Err(Failure::truncated(endpoint, &root_cause(&error))),
+                Some(Err(error)) => return Err(AttemptFailure::truncated(endpoint, &root_cause(&error))),
                 None => break,
             };
             taken += piece.len();
             if taken > MAX_RESPONSE_BYTES {
-                return Err(Failure::unreadable(endpoint, "it is too long"));
+                return Err(AttemptFailure::unreadable(endpoint, "it is too long"));
             }
             // Some endpoints send JSON with another content type.
             if full_body.is_none() && taken == piece.len() && piece.trim_ascii_start().starts_with(b"{") {
@@ -160,47 +170,53 @@ impl Exchange<'_> {
         }
         match full_body {
             Some(full_body) => self.take_whole(&full_body, assembly),
-            None => Err(Failure::truncated(endpoint, "it ended without a finish reason")),
+            None => Err(AttemptFailure::truncated(endpoint, "it ended without a finish reason")),
         }
     }
 
-    async fn read_whole(&self, mut response: Response, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+    async fn read_whole(
+        &self,
+        mut response: Response,
+        assembly: &mut Assembly<'_>,
+    ) -> Result<(), AttemptFailure> {
         let endpoint = self.endpoint;
         let mut full_body = Vec::new();
         loop {
             match response.chunk().await {
                 Ok(Some(piece)) => full_body.extend_from_slice(&piece),
                 Ok(None) => break,
-                Err(error) => return Err(Failure::truncated(endpoint, &root_cause(&error))),
+                Err(error) => return Err(AttemptFailure::truncated(endpoint, &root_cause(&error))),
             }
             if full_body.len() > MAX_RESPONSE_BYTES {
-                return Err(Failure::unreadable(endpoint, "it is too long"));
+                return Err(AttemptFailure::unreadable(endpoint, "it is too long"));
             }
         }
         self.take_whole(&full_body, assembly)
     }
 
-    fn take_whole(&self, full_body: &[u8], assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+    fn take_whole(&self, full_body: &[u8], assembly: &mut Assembly<'_>) -> Result<(), AttemptFailure> {
         let text = String::from_utf8_lossy(full_body);
         let read = Reader::of(self.endpoint.api).full_body(&text, assembly);
         read.map(|_| ()).map_err(|misread| misread.at(self.endpoint))
     }
 
     /// Sends a GET request and returns the body: the list of models.
-    pub(crate) async fn get(self, url: Url) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn get(self, url: Url) -> Result<Vec<u8>, AttemptFailure> {
         let endpoint = self.endpoint;
         let request = with_headers(self.client.get(url), endpoint).header(ACCEPT, "application/json");
-        let mut response = request.send().await.map_err(|error| Failure::send(endpoint, &error))?;
+        let mut response = request.send().await.map_err(|error| AttemptFailure::send(endpoint, &error))?;
         if !response.status().is_success() {
             return Err(refused(endpoint, response).await);
         }
         let mut body = Vec::new();
-        while let Some(piece) =
-            response.chunk().await.map_err(|error| Failure::truncated(endpoint, &root_cause(&error)))?
+        while let Some(piece) = response
+            .chunk()
+            .await
+            .map_err(|error| AttemptFailure::truncated(endpoint, &root_cause(&error)))?
         {
             body.extend_from_slice(&piece);
             if body.len() > MAX_RESPONSE_BYTES {
-                return Err(Failure::unreadable(endpoint, "it is too long"));
+                return Err(AttemptFailure::unreadable(endpoint, "it is too long"));
             }
         }
         Ok(body)
@@ -211,11 +227,11 @@ impl Exchange<'_> {
 fn with_headers(request: RequestBuilder, endpoint: &Endpoint) -> RequestBuilder {
     let key = |prefix: &str| endpoint.key.as_ref().and_then(|key| key.header(prefix));
     match endpoint.api {
-        Api::OpenAi => match key("Bearer ") {
+        WireFormat::OpenAi => match key("Bearer ") {
             Some(value) => request.header(AUTHORIZATION, value),
             None => request,
         },
-        Api::Anthropic => {
+        WireFormat::Anthropic => {
             let request = request.header("anthropic-version", ANTHROPIC_VERSION);
             match key("") {
                 Some(value) => request.header("x-api-key", value),
@@ -226,22 +242,22 @@ fn with_headers(request: RequestBuilder, endpoint: &Endpoint) -> RequestBuilder 
 }
 
 /// The kind of a response, by its content type.
-enum Kind {
+enum ContentKind {
     Events,
     Json,
     Page,
 }
 
-fn kind_of(response: &Response) -> Kind {
+fn kind_of(response: &Response) -> ContentKind {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     match kind.split(';').next().unwrap_or_default().trim() {
-        "text/html" => Kind::Page,
-        json if json.ends_with("json") => Kind::Json,
-        _ => Kind::Events,
+        "text/html" => ContentKind::Page,
+        json if json.ends_with("json") => ContentKind::Json,
+        _ => ContentKind::Events,
     }
 }
 
-async fn refused(endpoint: &Endpoint, mut response: Response) -> Failure {
+async fn refused(endpoint: &Endpoint, mut response: Response) -> AttemptFailure {
     let status = response.status();
     let retry_after = retry_after(response.headers());
     let mut body = Vec::new();
@@ -256,5 +272,5 @@ async fn refused(endpoint: &Endpoint, mut response: Response) -> Failure {
     // On timeout the status alone is reported.
     let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, read).await;
     let reported = EndpointError { retry_after, ..EndpointError::read(&String::from_utf8_lossy(&body)) };
-    Failure::status(endpoint, status, &reported)
+    AttemptFailure::status(endpoint, status, &reported)
 }

@@ -14,12 +14,12 @@ const MAX_SHOWN_CHARS: usize = 400;
 
 /// A failed attempt.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct AttemptFailure {
     pub(crate) error: ModelError,
     pub(crate) retry_advice: RetryAdvice,
 }
 
-impl Failure {
+impl AttemptFailure {
     /// The request could not be sent, or no response arrived.
     pub(crate) fn send(endpoint: &Endpoint, error: &reqwest::Error) -> Self {
         let (model, cause) = (endpoint.name(), endpoint.redact(&root_cause(error)));

@@ -20,6 +20,6 @@ mod synthesizer;
 pub mod text_model;
 
 pub use client::ModelClient;
-pub use endpoint::{Api, Endpoint, ToolCalls};
+pub use endpoint::{Endpoint, ToolCalls, WireFormat};
 pub use key::ApiKey;
 pub use synthesizer::merge;

@@ -33,9 +33,9 @@ fn hash(text: &str) -> u32 {
 
 /// Maps wire names back to tools.
 #[derive(Debug, Default)]
-pub(crate) struct Names(HashMap<String, ToolName>);
+pub(crate) struct WireNames(HashMap<String, ToolName>);
 
-impl Names {
+impl WireNames {
     /// Creates the map for these tools.
     pub(crate) fn of(tools: &[OfferedTool]) -> Self {
         Self(tools.iter().map(|tool| (wire_name(tool.name.as_str()), tool.name.clone())).collect())
@@ -74,7 +74,7 @@ mod tests {
                 description: String::new(),
                 schema: RawJson::empty_object(),
             };
-            let tool_name = Names::of(&[tool]).tool_name(&wire);
+            let tool_name = WireNames::of(&[tool]).tool_name(&wire);
             prop_assert_eq!(tool_name.as_str(), name);
         }
     }

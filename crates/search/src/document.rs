@@ -7,7 +7,7 @@ use toolhub_core::Tool;
 use crate::definition;
 use crate::dictionary::Dictionary;
 use crate::field::{FIELD_COUNT, Field};
-use crate::text::{Run, Script, Stemmer, Term, TermMap, is_stop_gram, runs};
+use crate::text::{Stemmer, Term, TermMap, TermScript, TextRun, is_stop_gram, runs};
 
 /// Maximum number of glosses per Chinese word.
 const MAX_TRANSLATIONS: usize = 3;
@@ -79,7 +79,7 @@ impl Analyzer {
         let Self { stemmer, counts, lengths, .. } = self;
         let index = Field::Translation.index();
         runs(text, |run| {
-            let Run::Han(han) = run else { return };
+            let TextRun::Han(han) = run else { return };
             for segment in Dictionary::get().segment(han) {
                 if is_stop_gram(segment.word) {
                     continue;
@@ -108,7 +108,7 @@ impl Analyzer {
             }
         };
         terms(text, stemmer, |term, script| {
-            *chinese |= script == Script::Han;
+            *chinese |= script == TermScript::Han;
             count(term);
         });
     }
@@ -116,13 +116,13 @@ impl Analyzer {
 
 /// Calls `sink` with every term of a text: stems of words, whole identifiers, Chinese characters and pairs of them.
 /// Stop words are omitted.
-pub(crate) fn terms(text: &str, stemmer: &mut Stemmer, mut sink: impl FnMut(Term, Script)) {
+pub(crate) fn terms(text: &str, stemmer: &mut Stemmer, mut sink: impl FnMut(Term, TermScript)) {
     runs(text, |run| match run {
-        Run::Word(word) => stemmer.term(word).into_iter().for_each(|term| sink(term, Script::Spaced)),
-        Run::Compound(compound) => sink(Term::of(compound), Script::Spaced),
-        Run::Han(han) => grams(han, |gram| {
+        TextRun::Word(word) => stemmer.term(word).into_iter().for_each(|term| sink(term, TermScript::Spaced)),
+        TextRun::Compound(compound) => sink(Term::of(compound), TermScript::Spaced),
+        TextRun::Han(han) => grams(han, |gram| {
             if !is_stop_gram(gram) {
-                sink(Term::of(gram), Script::Han);
+                sink(Term::of(gram), TermScript::Han);
             }
         }),
     });

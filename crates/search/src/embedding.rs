@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::document::Document;
-use crate::vector_cache::{Key, VectorCache};
+use crate::vector_cache::{TextHash, VectorCache};
 
 /// Maximum characters of a description that are embedded.
 const MAX_TEXT_CHARS: usize = 600;
@@ -91,7 +91,7 @@ impl Vectors {
             Some(vector_cache) if !texts.is_empty() => vector_cache.read(),
             _ => HashMap::new(),
         };
-        let keys: Vec<Key> = texts.iter().map(|text| Key::of(text)).collect();
+        let keys: Vec<TextHash> = texts.iter().map(|text| TextHash::of(text)).collect();
         let missing: Vec<&str> = texts
             .iter()
             .zip(&keys)
@@ -102,7 +102,7 @@ impl Vectors {
         let vectors: Vec<Arc<[f32]>> =
             keys.iter().filter_map(|key| known.get(key).cloned().or_else(|| computed.next())).collect();
         if let Some(vector_cache) = self.vector_cache.as_ref().filter(|_| !missing.is_empty()) {
-            let used: Vec<(Key, Arc<[f32]>)> = keys.into_iter().zip(vectors.iter().cloned()).collect();
+            let used: Vec<(TextHash, Arc<[f32]>)> = keys.into_iter().zip(vectors.iter().cloned()).collect();
             // A failure only costs the next run time.
             let _ = vector_cache.write(&used);
         }
@@ -132,7 +132,7 @@ impl Vectors {
 fn text_of(document: &Document) -> String {
     let mut text = String::new();
     crate::text::runs(document.tool.name().as_str(), |run| {
-        if let crate::text::Run::Word(word) | crate::text::Run::Han(word) = run {
+        if let crate::text::TextRun::Word(word) | crate::text::TextRun::Han(word) = run {
             text.push_str(word);
             text.push(' ');
         }

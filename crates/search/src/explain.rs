@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::field::Field;
-use crate::query::Origin;
+use crate::query::TermOrigin;
 
 /// The components of a score, which is their sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -52,16 +52,18 @@ impl ScoreComponents {
     }
 
     /// Adds the gain of a term of this origin in this field.
-    pub(crate) fn add(&mut self, origin: Origin, field: Field, gain: f32) {
+    pub(crate) fn add(&mut self, origin: TermOrigin, field: Field, gain: f32) {
         let part = match (origin, field) {
-            (Origin::Translated, _) | (Origin::Literal, Field::Translation) => &mut self.cross_language,
-            (Origin::Related, _) => &mut self.related,
-            (Origin::Literal, Field::Name | Field::Title) => &mut self.name,
-            (Origin::Literal, Field::Description) => &mut self.description,
-            (Origin::Literal, Field::ParameterName | Field::ParameterText) => &mut self.parameters,
-            (Origin::Literal, Field::Tag) => &mut self.tags,
-            (Origin::Literal, Field::Source) => &mut self.source,
-            (Origin::Literal, Field::Example) => &mut self.examples,
+            (TermOrigin::Translated, _) | (TermOrigin::Literal, Field::Translation) => {
+                &mut self.cross_language
+            }
+            (TermOrigin::Related, _) => &mut self.related,
+            (TermOrigin::Literal, Field::Name | Field::Title) => &mut self.name,
+            (TermOrigin::Literal, Field::Description) => &mut self.description,
+            (TermOrigin::Literal, Field::ParameterName | Field::ParameterText) => &mut self.parameters,
+            (TermOrigin::Literal, Field::Tag) => &mut self.tags,
+            (TermOrigin::Literal, Field::Source) => &mut self.source,
+            (TermOrigin::Literal, Field::Example) => &mut self.examples,
         };
         *part += gain;
     }

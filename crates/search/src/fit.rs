@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::document::Document;
 use crate::explain::ScoreComponents;
 use crate::field::Field;
-use crate::index::Index;
+use crate::index::ToolIndex;
 use crate::null_model::{NullModel, best_word_match};
 use crate::query::Query;
 
@@ -21,7 +21,7 @@ const FEATURES: usize = 5;
 
 /// Evidence for and against the best tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Evidence {
+pub struct FitEvidence {
     /// The negative logarithm of the chance that a tool matches this much of the request at random.
     pub surprise: f32,
     /// The logarithm of the number of tools: the best of many matches more by chance.
@@ -43,12 +43,12 @@ pub struct Evidence {
 /// Coefficients of a logistic regression over requests with and without a matching tool. `cargo xtask bench search
 /// --calibrate` fits them again; `docs/explanation/search.md` documents their accuracy.
 const CONSTANT: f32 = 1.678;
-/// In the order of [`Evidence::features`].
+/// In the order of [`FitEvidence::features`].
 const WEIGHTS: [f32; FEATURES] = [1.042, 1.153, 2.716, -2.082, -0.651];
 
-impl Evidence {
+impl FitEvidence {
     /// The evidence of the best documents, which are sorted best first.
-    pub(crate) fn of(index: &Index, query: &Query, best: &[(&Document, ScoreComponents)]) -> Self {
+    pub(crate) fn of(index: &ToolIndex, query: &Query, best: &[(&Document, ScoreComponents)]) -> Self {
         let tools = (index.documents.len().max(1) as f32).ln();
         let words = query.concepts.len() as f32;
         let Some((document, first)) = best.first() else {
@@ -91,7 +91,7 @@ impl Evidence {
 }
 
 /// The share of a document's words in these fields that the request contains, weighted by rarity.
-fn covered_share(index: &Index, query: &Query, document: &Document, fields: &[Field]) -> f32 {
+fn covered_share(index: &ToolIndex, query: &Query, document: &Document, fields: &[Field]) -> f32 {
     let (mut requested, mut all) = (0.0, 0.0);
     let stands_there =
         |counts: &[u8]| fields.iter().any(|field| counts.get(field.index()).is_some_and(|count| *count > 0));

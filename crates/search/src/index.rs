@@ -7,29 +7,29 @@ use toolhub_core::{Source, Tool};
 
 use crate::document::{Analyzer, Document};
 use crate::embedding::{Embedder, EmbeddingError, Vectors};
-use crate::settings::Settings;
+use crate::settings::RankingSettings;
 use crate::tables::Tables;
 use crate::vector_cache::VectorCache;
 
 /// The searchable tools. Clones share all data.
 #[derive(Debug, Clone)]
-pub struct Index {
+pub struct ToolIndex {
     /// Sorted by source and name, independent of the order in which sources were added.
     pub(crate) documents: Arc<[Arc<Document>]>,
     pub(crate) tables: Arc<Tables>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<RankingSettings>,
     pub(crate) vectors: Option<Vectors>,
 }
 
-impl Index {
+impl ToolIndex {
     /// Creates an index of these tools.
-    pub fn new(tools: impl IntoIterator<Item = Tool>, settings: Settings) -> Self {
+    pub fn new(tools: impl IntoIterator<Item = Tool>, settings: RankingSettings) -> Self {
         let mut analyzer = Analyzer::default();
         let documents = tools.into_iter().map(|tool| Arc::new(analyzer.document(tool))).collect();
         Self::of(documents, Arc::new(settings))
     }
 
-    fn of(mut documents: Vec<Arc<Document>>, settings: Arc<Settings>) -> Self {
+    fn of(mut documents: Vec<Arc<Document>>, settings: Arc<RankingSettings>) -> Self {
         documents.sort_by(|a, b| (&a.tool.source, a.tool.name()).cmp(&(&b.tool.source, b.tool.name())));
         let tables = Arc::new(Tables::build(&documents, &settings));
         Self { documents: documents.into(), tables, settings, vectors: None }
@@ -85,7 +85,7 @@ impl Index {
     }
 
     /// The ranking settings.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &RankingSettings {
         &self.settings
     }
 }

@@ -36,11 +36,11 @@ pub use embedding::{Embedder, EmbeddingError};
 pub use encoder::SentenceEncoder;
 pub use explain::ScoreComponents;
 pub use field::Field;
-pub use fit::Evidence;
+pub use fit::FitEvidence;
 pub use history::ToolHistory;
-pub use index::Index;
-pub use rank::{Hit, Ranking, Request};
-pub use settings::Settings;
+pub use index::ToolIndex;
+pub use rank::{RankedTool, Ranking, SearchRequest};
+pub use settings::RankingSettings;
 pub use vector_cache::{Fingerprint, VectorCache};
 #[cfg(not(feature = "encoder"))]
 pub use without_encoder::SentenceEncoder;

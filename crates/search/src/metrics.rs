@@ -9,7 +9,7 @@ const DEPTH: usize = 10;
 
 /// Accumulates the results of requests.
 #[derive(Debug, Default, Clone)]
-pub struct Tally {
+pub struct SearchTally {
     queries: usize,
     recall: [f64; 3],
     ndcg: f64,
@@ -21,7 +21,7 @@ pub struct Tally {
 
 /// The metrics of a set of requests. Shares are from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct SearchReport {
     /// The number of requests.
     pub queries: usize,
     /// The share of relevant tools that are first.
@@ -73,7 +73,7 @@ pub struct Latencies {
     pub p99: f64,
 }
 
-impl Tally {
+impl SearchTally {
     /// Adds one request: the found tools, best first, the relevant ones, and the latency. A request without a
     /// relevant tool says nothing about the ranking and is ignored here; see [`Self::add_unanswerable`].
     pub fn add<T: PartialEq>(&mut self, found: &[T], relevant: &[T], took: Duration) {
@@ -103,7 +103,7 @@ impl Tally {
     }
 
     /// The means over all requests so far.
-    pub fn report(&self, index: Duration) -> Report {
+    pub fn report(&self, index: Duration) -> SearchReport {
         let share = |sum: f64| if self.queries == 0 { 0.0 } else { sum / self.queries as f64 };
         let [recall_1, recall_5, recall_10] = self.recall.map(share);
         let mut latencies = self.latencies.clone();
@@ -112,7 +112,7 @@ impl Tally {
             let rank = (part * latencies.len() as f64).ceil() as usize;
             latencies.get(rank.saturating_sub(1)).map_or(0.0, |took| milliseconds(*took))
         };
-        Report {
+        SearchReport {
             queries: self.queries,
             recall_1,
             recall_5,
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn averages_over_requests() {
-        let mut tally = Tally::default();
+        let mut tally = SearchTally::default();
         tally.add(&["a", "b", "c"], &["a"], Duration::from_millis(1));
         tally.add(&["x", "b", "c"], &["c", "z"], Duration::from_millis(3));
         let report = tally.report(Duration::from_millis(7));
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn report_without_queries_is_zero() {
-        let mut tally = Tally::default();
+        let mut tally = SearchTally::default();
         tally.add(&["a"], &[], Duration::from_millis(1));
         let report = tally.report(Duration::ZERO);
         assert_eq!(report.queries, 0);
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn counts_unanswerable_requests_separately() {
-        let mut tally = Tally::default();
+        let mut tally = SearchTally::default();
         tally.add(&["a"], &["a"], Duration::from_millis(1));
         for result in [
             UnanswerableResult::Refused,
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn report_serializes_to_published_json() {
-        let report = serde_json::to_value(Tally::default().report(Duration::ZERO)).unwrap();
+        let report = serde_json::to_value(SearchTally::default().report(Duration::ZERO)).unwrap();
         let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(
             keys,

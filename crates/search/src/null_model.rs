@@ -2,7 +2,7 @@
 //! at random.
 
 use crate::document::Document;
-use crate::index::Index;
+use crate::index::ToolIndex;
 use crate::query::{Concept, Query};
 
 /// Maximum number of words; bounds the time.
@@ -26,7 +26,7 @@ pub(crate) struct NullModel {
 
 impl NullModel {
     /// The chances of a request's words among the tools of an index, for a tool of this source.
-    fn of(index: &Index, query: &Query, document: &Document) -> Self {
+    fn of(index: &ToolIndex, query: &Query, document: &Document) -> Self {
         let siblings = index.of_source(&document.tool.source);
         let own = siblings.len() as f32;
         let others = index.documents.len() as f32 - own;
@@ -51,7 +51,7 @@ impl NullModel {
 
     /// How unlikely it is to match as much of the request as this document: the negative logarithm of an upper bound
     /// on the chance (Chernoff bound for a sum of independent words).
-    pub(crate) fn surprise(index: &Index, query: &Query, document: &Document) -> f32 {
+    pub(crate) fn surprise(index: &ToolIndex, query: &Query, document: &Document) -> f32 {
         let chance = Self::of(index, query, document);
         let weight = query.concepts.iter().zip(&chance.words);
         chance.beyond(weight.map(|(concept, (_, weight))| presence(concept, document) * weight).sum())

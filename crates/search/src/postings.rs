@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::document::{Document, Occurrence};
 use crate::field::FIELD_COUNT;
-use crate::settings::Settings;
-use crate::text::{Script, Term, TermMap};
+use crate::settings::RankingSettings;
+use crate::text::{Term, TermMap, TermScript};
 
 /// A document that contains a term.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,7 +28,7 @@ pub(crate) struct Postings {
 
 impl Postings {
     /// Builds the index of these documents.
-    pub(crate) fn build(documents: &[Arc<Document>], settings: &Settings) -> Self {
+    pub(crate) fn build(documents: &[Arc<Document>], settings: &RankingSettings) -> Self {
         let average = average_lengths(documents);
         let mut slots: TermMap<u32> = TermMap::default();
         let mut sizes: Vec<u32> = Vec::new();
@@ -84,10 +84,10 @@ impl Postings {
 
     /// The rarity of a term with `having` documents: 0 if every document has it. For Chinese terms only documents
     /// with Chinese text count, or a single Chinese word among English tools would outweigh everything else.
-    pub(crate) fn rarity(&self, having: usize, script: Script) -> f32 {
+    pub(crate) fn rarity(&self, having: usize, script: TermScript) -> f32 {
         let all = match script {
-            Script::Han => self.chinese,
-            Script::Spaced => self.documents,
+            TermScript::Han => self.chinese,
+            TermScript::Spaced => self.documents,
         };
         let (having, all) = (having.min(all) as f32, all as f32);
         (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
@@ -95,7 +95,7 @@ impl Postings {
 
     /// The rarity of a term of a name.
     pub(crate) fn rarity_of(&self, term: Term) -> f32 {
-        self.rarity(self.of(term).len(), Script::Spaced)
+        self.rarity(self.of(term).len(), TermScript::Spaced)
     }
 
     /// The mean length of each field.
@@ -127,7 +127,7 @@ fn average_lengths(documents: &[Arc<Document>]) -> [f32; FIELD_COUNT] {
 pub(crate) fn norms(
     document: &Document,
     average: &[f32; FIELD_COUNT],
-    settings: &Settings,
+    settings: &RankingSettings,
 ) -> [f32; FIELD_COUNT] {
     let mut norms = [0.0; FIELD_COUNT];
     for (index, norm) in norms.iter_mut().enumerate() {
@@ -140,7 +140,7 @@ pub(crate) fn norms(
     norms
 }
 
-fn impact(occurrence: &Occurrence, norms: &[f32; FIELD_COUNT], settings: &Settings) -> f32 {
+fn impact(occurrence: &Occurrence, norms: &[f32; FIELD_COUNT], settings: &RankingSettings) -> f32 {
     let frequency: f32 =
         occurrence.counts.iter().zip(norms).map(|(count, norm)| f32::from(*count) * norm).sum();
     frequency / (settings.saturation + frequency)

@@ -8,11 +8,11 @@ use crate::dictionary::{Dictionary, Segment};
 use crate::document::grams;
 use crate::quotes;
 use crate::related::Related;
-use crate::settings::Settings;
+use crate::settings::RankingSettings;
 use crate::synonyms::Synonyms;
 use crate::tables::Tables;
 use crate::text::{
-    Run, Script, Stemmer, Term, TermMap, is_han, is_measure_word, is_request_word, is_stop_gram,
+    Stemmer, Term, TermMap, TermScript, TextRun, is_han, is_measure_word, is_request_word, is_stop_gram,
     is_stop_word, runs,
 };
 
@@ -43,7 +43,7 @@ const POSTPOSITIONS: [char; 5] = ['里', '中', '上', '下', '内'];
 
 /// The origin of a term in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Origin {
+pub(crate) enum TermOrigin {
     /// Contained in the request.
     Literal,
     /// A translation of a word in the request.
@@ -57,8 +57,8 @@ pub(crate) enum Origin {
 pub(crate) struct QueryTerm {
     pub(crate) term: Term,
     pub(crate) weight: f32,
-    pub(crate) origin: Origin,
-    pub(crate) script: Script,
+    pub(crate) origin: TermOrigin,
+    pub(crate) script: TermScript,
     /// The sentences that contain it, one bit each.
     pub(crate) sentences: u32,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Query {
 
 impl Query {
     /// Parses a request that `cut` has limited.
-    pub(crate) fn read(text: &str, tables: &Tables, settings: &Settings) -> Self {
+    pub(crate) fn read(text: &str, tables: &Tables, settings: &RankingSettings) -> Self {
         let mut reader = Reader {
             settings,
             tables,
@@ -135,7 +135,7 @@ fn without_postposition(han: &str) -> &str {
 }
 
 struct Reader<'a> {
-    settings: &'a Settings,
+    settings: &'a RankingSettings,
     tables: &'a Tables,
     stemmer: Stemmer,
     /// The index of each term in `wanted`.
@@ -152,13 +152,13 @@ impl Reader<'_> {
         // An identifier follows its parts, so that words are buffered until it is clear that none follows.
         let mut waiting: Vec<String> = Vec::new();
         runs(sentence, |run| match run {
-            Run::Word(word) => waiting.push(word.to_owned()),
-            Run::Compound(compound) => {
+            TextRun::Word(word) => waiting.push(word.to_owned()),
+            TextRun::Compound(compound) => {
                 let parts = waiting.split_off(start_of_parts(&waiting, compound));
                 self.words(&mem::take(&mut waiting), share);
                 self.compound(compound, &parts, share);
             }
-            Run::Han(han) => {
+            TextRun::Han(han) => {
                 self.words(&waiting, share);
                 self.han(&waiting.pop().unwrap_or_default(), han, share);
                 waiting.clear();
@@ -174,7 +174,7 @@ impl Reader<'_> {
     /// A name such as `PowerPoint` is one word if any tool has it. Its parts ("point") then have little weight,
     /// because they mean something else on their own.
     fn compound(&mut self, compound: &str, parts: &[String], share: f32) {
-        self.add_term(compound, share, Origin::Literal);
+        self.add_term(compound, share, TermOrigin::Literal);
         let term = Term::of(compound);
         if self.tables.postings.of(term).is_empty() {
             return self.words(parts, share);
@@ -182,7 +182,7 @@ impl Reader<'_> {
         self.concept(share, self.alternatives(term), Vec::new());
         for part in parts.iter().filter(|part| !is_stop_word(part)) {
             let stem = self.stemmer.stem(part);
-            self.add_term(&stem, self.settings.compound_part * share, Origin::Literal);
+            self.add_term(&stem, self.settings.compound_part * share, TermOrigin::Literal);
         }
     }
 
@@ -199,11 +199,11 @@ impl Reader<'_> {
             return;
         }
         if word.bytes().all(|byte| byte.is_ascii_digit()) {
-            return self.add_term(word, self.settings.number * share, Origin::Literal);
+            return self.add_term(word, self.settings.number * share, TermOrigin::Literal);
         }
         let weight = share * if is_request_word(word) { self.settings.request_word } else { 1.0 };
         let stem = self.stemmer.stem(word);
-        self.add_term(&stem, weight, Origin::Literal);
+        self.add_term(&stem, weight, TermOrigin::Literal);
         // A word that occurs neither in the language nor in any tool may be a misspelled word of a name.
         let term = Term::of(&stem);
         if self.tables.postings.of(term).is_empty()
@@ -211,7 +211,7 @@ impl Reader<'_> {
             && let Some(meant) = self.tables.vocabulary.similar(word)
         {
             let meant = self.stemmer.stem(meant);
-            self.add_term(&meant, weight * self.settings.typo, Origin::Literal);
+            self.add_term(&meant, weight * self.settings.typo, TermOrigin::Literal);
             return self.concept(weight, vec![(Term::of(&meant), 1.0)], Vec::new());
         }
         self.concept(weight, self.alternatives(term), Vec::new());
@@ -225,7 +225,7 @@ impl Reader<'_> {
                 self.add_term(
                     gram,
                     if single { self.settings.character } else { 1.0 } * share,
-                    Origin::Literal,
+                    TermOrigin::Literal,
                 );
             }
         });
@@ -253,7 +253,7 @@ impl Reader<'_> {
             let each = weight / (words().count().max(1) as f32).powf(self.settings.gloss_split);
             for word in words() {
                 let stem = self.stemmer.stem(word);
-                self.add_term(&stem, each, Origin::Translated);
+                self.add_term(&stem, each, TermOrigin::Translated);
                 any.push((Term::of(&stem), each / own));
             }
             weight *= self.settings.gloss_decay;
@@ -285,7 +285,7 @@ impl Reader<'_> {
         let mut remaining = MAX_RELATED;
         for index in 0..self.wanted.len() {
             let Some(wanted) = self.wanted.get(index) else { continue };
-            if wanted.script == Script::Han || wanted.weight < MIN_RELATED_WEIGHT || remaining == 0 {
+            if wanted.script == TermScript::Han || wanted.weight < MIN_RELATED_WEIGHT || remaining == 0 {
                 continue;
             }
             remaining -= 1;
@@ -295,8 +295,8 @@ impl Reader<'_> {
                 self.add(QueryTerm {
                     term: *other,
                     weight: own * self.settings.synonym,
-                    origin: Origin::Related,
-                    script: Script::Spaced,
+                    origin: TermOrigin::Related,
+                    script: TermScript::Spaced,
                     sentences,
                 });
             }
@@ -309,16 +309,16 @@ impl Reader<'_> {
                 self.add(QueryTerm {
                     term: Term::of(stem),
                     weight,
-                    origin: Origin::Related,
-                    script: Script::Spaced,
+                    origin: TermOrigin::Related,
+                    script: TermScript::Spaced,
                     sentences,
                 });
             }
         }
     }
 
-    fn add_term(&mut self, text: &str, weight: f32, origin: Origin) {
-        let script = if text.starts_with(is_han) { Script::Han } else { Script::Spaced };
+    fn add_term(&mut self, text: &str, weight: f32, origin: TermOrigin) {
+        let script = if text.starts_with(is_han) { TermScript::Han } else { TermScript::Spaced };
         self.add(QueryTerm { term: Term::of(text), weight, origin, script, sentences: 1 << self.sentence });
     }
 

@@ -2,13 +2,13 @@
 
 /// A part of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Part<'a> {
+pub(crate) struct QuotedPart<'a> {
     pub(crate) text: &'a str,
     pub(crate) quoted: bool,
 }
 
 /// The parts of a request, in order.
-pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
+pub(crate) fn parts(text: &str) -> Vec<QuotedPart<'_>> {
     let mut parts = Vec::new();
     let mut before = None;
     let (mut from, mut at) = (0, 0);
@@ -20,12 +20,12 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
             at = inner;
             continue;
         };
-        parts.push(Part { text: text.get(from..at).unwrap_or_default(), quoted: false });
-        parts.push(Part { text: text.get(inner..end).unwrap_or_default(), quoted: true });
+        parts.push(QuotedPart { text: text.get(from..at).unwrap_or_default(), quoted: false });
+        parts.push(QuotedPart { text: text.get(inner..end).unwrap_or_default(), quoted: true });
         at = end + text.get(end..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
         from = at;
     }
-    parts.push(Part { text: text.get(from..).unwrap_or_default(), quoted: false });
+    parts.push(QuotedPart { text: text.get(from..).unwrap_or_default(), quoted: false });
     parts.retain(|part| !part.text.is_empty());
     parts
 }

@@ -7,9 +7,9 @@ use toolhub_core::Tool;
 
 use crate::document::Document;
 use crate::explain::ScoreComponents;
-use crate::fit::Evidence;
+use crate::fit::FitEvidence;
 use crate::history::ToolHistory;
-use crate::index::Index;
+use crate::index::ToolIndex;
 use crate::names::NameMatch;
 use crate::query::{self, Query};
 use crate::text::is_han;
@@ -20,7 +20,7 @@ const MAX_SCORED_DOCUMENTS: usize = 64;
 
 /// A search request.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct SearchRequest<'a> {
     /// The text, in English or Chinese.
     pub text: &'a str,
     /// Maximum number of hits.
@@ -29,7 +29,7 @@ pub struct Request<'a> {
     pub past: &'a [ToolHistory],
 }
 
-impl<'a> Request<'a> {
+impl<'a> SearchRequest<'a> {
     /// A request for the ten best tools.
     pub fn new(text: &'a str) -> Self {
         Self { text, limit: 10, past: &[] }
@@ -52,7 +52,7 @@ impl<'a> Request<'a> {
 
 /// A hit.
 #[derive(Debug, Clone, Copy)]
-pub struct Hit<'a> {
+pub struct RankedTool<'a> {
     /// The tool.
     pub tool: &'a Tool,
     /// Relevance, comparable only within one request.
@@ -65,18 +65,18 @@ pub struct Hit<'a> {
 #[derive(Debug, Clone)]
 pub struct Ranking<'a> {
     /// The best tools, relevant or not, best first.
-    pub hits: Vec<Hit<'a>>,
+    pub hits: Vec<RankedTool<'a>>,
     /// The confidence that the best tool is relevant, from 0 to 1.
     pub confidence: f32,
     /// Whether the confidence is sufficient; otherwise no hit should be shown.
     pub fits: bool,
     /// The evidence for the confidence.
-    pub evidence: Evidence,
+    pub evidence: FitEvidence,
 }
 
 impl<'a> Ranking<'a> {
     /// The hits to show; empty if none is relevant.
-    pub fn fitting(&self) -> &[Hit<'a>] {
+    pub fn fitting(&self) -> &[RankedTool<'a>] {
         if self.fits { &self.hits } else { &[] }
     }
 }
@@ -89,14 +89,14 @@ struct Candidate {
     success_rate: f32,
 }
 
-impl Index {
+impl ToolIndex {
     /// The best tools for a request, and whether any is relevant.
-    pub fn rank(&self, request: &Request<'_>) -> Ranking<'_> {
+    pub fn rank(&self, request: &SearchRequest<'_>) -> Ranking<'_> {
         rank(self, request)
     }
 }
 
-fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
+fn rank<'a>(index: &'a ToolIndex, request: &SearchRequest<'_>) -> Ranking<'a> {
     let text = query::used_part(request.text);
     let query = Query::read(text, &index.tables, &index.settings);
     let weights = term_weights(index, &query);
@@ -145,7 +145,7 @@ fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
     answer(index, &query, &candidates, request.limit)
 }
 
-fn answer<'a>(index: &'a Index, query: &Query, candidates: &[Candidate], limit: usize) -> Ranking<'a> {
+fn answer<'a>(index: &'a ToolIndex, query: &Query, candidates: &[Candidate], limit: usize) -> Ranking<'a> {
     let best: Vec<(&'a Document, ScoreComponents)> = candidates
         .iter()
         .filter_map(|candidate| Some((&**index.documents.get(candidate.number)?, candidate.parts)))
@@ -153,12 +153,13 @@ fn answer<'a>(index: &'a Index, query: &Query, candidates: &[Candidate], limit: 
     // A tool whose name is written out is certainly relevant.
     let named =
         candidates.first().and_then(|first| first.named).is_some_and(|named| named > NameMatch::Words);
-    let evidence = Evidence { named, ..Evidence::of(index, query, &best) };
+    let evidence = FitEvidence { named, ..FitEvidence::of(index, query, &best) };
     let confidence = if named { 1.0 } else { evidence.confidence() };
     let fits = confidence >= index.settings.min_confidence && !best.is_empty();
     let hits = best.into_iter().take(limit);
-    let hits =
-        hits.map(|(document, parts)| Hit { tool: &document.tool, score: parts.sum(), parts }).collect();
+    let hits = hits
+        .map(|(document, parts)| RankedTool { tool: &document.tool, score: parts.sum(), parts })
+        .collect();
     Ranking { hits, confidence, fits, evidence }
 }
 
@@ -197,7 +198,7 @@ fn best_of(scores: &[f32], count: usize) -> Vec<usize> {
     found
 }
 
-fn past_of<'a>(index: &Index, past: &'a [ToolHistory]) -> HashMap<usize, &'a ToolHistory> {
+fn past_of<'a>(index: &ToolIndex, past: &'a [ToolHistory]) -> HashMap<usize, &'a ToolHistory> {
     let place = |past: &ToolHistory| {
         let documents = &index.documents;
         documents.binary_search_by(|document| {

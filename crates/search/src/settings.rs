@@ -8,7 +8,7 @@ use crate::field::FIELD_COUNT;
 /// documents the effect of each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct RankingSettings {
     /// The weight of each field, in the order of [`crate::Field::ALL`].
     pub field_weights: [f32; FIELD_COUNT],
     /// Length normalisation of each field, from 0 (none) to 1 (full).
@@ -57,7 +57,7 @@ pub struct Settings {
     pub min_confidence: f32,
 }
 
-impl Default for Settings {
+impl Default for RankingSettings {
     fn default() -> Self {
         Self {
             //             name title descr. p.name p.text tags source examples translation

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::document::Document;
 use crate::names::Names;
 use crate::postings::Postings;
-use crate::settings::Settings;
+use crate::settings::RankingSettings;
 use crate::vocabulary::Vocabulary;
 
 /// The tables over one list of documents.
@@ -18,7 +18,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Builds the tables of these documents.
-    pub(crate) fn build(documents: &[Arc<Document>], settings: &Settings) -> Self {
+    pub(crate) fn build(documents: &[Arc<Document>], settings: &RankingSettings) -> Self {
         Self {
             postings: Postings::build(documents, settings),
             names: Names::build(documents),

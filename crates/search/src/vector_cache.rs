@@ -39,9 +39,9 @@ impl Fingerprint {
 
 /// The hash of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Key([u8; KEY_BYTES]);
+pub(crate) struct TextHash([u8; KEY_BYTES]);
 
-impl Key {
+impl TextHash {
     pub(crate) fn of(text: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
         Self(digest.first_chunk().copied().unwrap_or_default())
@@ -57,7 +57,7 @@ pub struct VectorCache {
 }
 
 /// Keys with their vectors, most recently used first.
-type Entries = Vec<(Key, Arc<[f32]>)>;
+type Entries = Vec<(TextHash, Arc<[f32]>)>;
 
 impl VectorCache {
     /// The cache of this model in `file`, which need not exist.
@@ -66,19 +66,19 @@ impl VectorCache {
     }
 
     /// All cached vectors; none if the file belongs to another model, is damaged or does not exist.
-    pub(crate) fn read(&self) -> HashMap<Key, Arc<[f32]>> {
+    pub(crate) fn read(&self) -> HashMap<TextHash, Arc<[f32]>> {
         self.entries().into_iter().collect()
     }
 
     /// Writes vectors as the most recently used ones; evicts the least recently used beyond the maximum.
-    pub(crate) fn write(&self, used: &[(Key, Arc<[f32]>)]) -> io::Result<()> {
+    pub(crate) fn write(&self, used: &[(TextHash, Arc<[f32]>)]) -> io::Result<()> {
         // Read again, because another hub may have written in the meantime.
         let before = self.entries();
         let size = used.first().map_or(0, |(_, vector)| vector.len());
         let mut seen = HashSet::new();
         let all =
             used.iter().chain(&before).filter(|(key, vector)| vector.len() == size && seen.insert(*key));
-        let all: Vec<&(Key, Arc<[f32]>)> = all.take(MAX_VECTORS).collect();
+        let all: Vec<&(TextHash, Arc<[f32]>)> = all.take(MAX_VECTORS).collect();
         let mut bytes =
             Vec::with_capacity(HEADER_BYTES + all.len() * (KEY_BYTES + size * 4) + CHECKSUM_BYTES);
         bytes.extend(MAGIC);
@@ -123,7 +123,7 @@ fn parse(bytes: &[u8], model: Fingerprint) -> Option<Entries> {
     let entry = |bytes: &[u8]| {
         let (key, numbers) = bytes.split_first_chunk::<KEY_BYTES>()?;
         let (numbers, _) = numbers.as_chunks::<4>();
-        Some((Key(*key), numbers.iter().map(|number| f32::from_le_bytes(*number)).collect()))
+        Some((TextHash(*key), numbers.iter().map(|number| f32::from_le_bytes(*number)).collect()))
     };
     rest.chunks_exact(each).map(entry).collect()
 }
@@ -147,11 +147,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path(), "a");
         assert!(cache.read().is_empty());
-        cache.write(&[(Key::of("one"), vector(1.0)), (Key::of("two"), vector(2.0))]).unwrap();
-        cache.write(&[(Key::of("three"), vector(3.0)), (Key::of("one"), vector(1.0))]).unwrap();
+        cache.write(&[(TextHash::of("one"), vector(1.0)), (TextHash::of("two"), vector(2.0))]).unwrap();
+        cache.write(&[(TextHash::of("three"), vector(3.0)), (TextHash::of("one"), vector(1.0))]).unwrap();
         let found = cache.read();
         assert_eq!(found.len(), 3);
-        assert_eq!(found.get(&Key::of("two")), Some(&vector(2.0)));
+        assert_eq!(found.get(&TextHash::of("two")), Some(&vector(2.0)));
         let files: Vec<_> = std::fs::read_dir(folder.path().join("inner")).unwrap().collect();
         assert_eq!(files.len(), 1, "no file is left over: {files:?}");
     }
@@ -159,10 +159,10 @@ mod tests {
     #[test]
     fn ignores_and_replaces_vectors_of_another_model() {
         let folder = tempfile::tempdir().unwrap();
-        cache(folder.path(), "a").write(&[(Key::of("one"), vector(1.0))]).unwrap();
+        cache(folder.path(), "a").write(&[(TextHash::of("one"), vector(1.0))]).unwrap();
         assert!(cache(folder.path(), "b").read().is_empty());
-        cache(folder.path(), "b").write(&[(Key::of("one"), vector(9.0))]).unwrap();
-        assert_eq!(cache(folder.path(), "b").read().get(&Key::of("one")), Some(&vector(9.0)));
+        cache(folder.path(), "b").write(&[(TextHash::of("one"), vector(9.0))]).unwrap();
+        assert_eq!(cache(folder.path(), "b").read().get(&TextHash::of("one")), Some(&vector(9.0)));
         assert!(cache(folder.path(), "a").read().is_empty());
     }
 
@@ -170,7 +170,7 @@ mod tests {
     fn ignores_and_rewrites_damaged_cache_file() {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path(), "a");
-        cache.write(&[(Key::of("one"), vector(1.0)), (Key::of("two"), vector(2.0))]).unwrap();
+        cache.write(&[(TextHash::of("one"), vector(1.0)), (TextHash::of("two"), vector(2.0))]).unwrap();
         let bytes = std::fs::read(&cache.file).unwrap();
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
@@ -180,7 +180,7 @@ mod tests {
             std::fs::write(&cache.file, &bytes[..at]).unwrap();
             assert!(cache.read().is_empty(), "cut at {at}");
         }
-        cache.write(&[(Key::of("one"), vector(1.0))]).unwrap();
+        cache.write(&[(TextHash::of("one"), vector(1.0))]).unwrap();
         assert_eq!(cache.read().len(), 1);
     }
 
@@ -189,12 +189,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = cache(folder.path(), "a");
         let many: Entries =
-            (0..MAX_VECTORS).map(|number| (Key::of(&format!("old {number}")), vector(0.0))).collect();
+            (0..MAX_VECTORS).map(|number| (TextHash::of(&format!("old {number}")), vector(0.0))).collect();
         cache.write(&many).unwrap();
-        cache.write(&[(Key::of("new"), vector(1.0))]).unwrap();
+        cache.write(&[(TextHash::of("new"), vector(1.0))]).unwrap();
         let found = cache.read();
         assert_eq!(found.len(), MAX_VECTORS);
-        assert!(found.contains_key(&Key::of("new")) && found.contains_key(&Key::of("old 0")));
-        assert!(!found.contains_key(&Key::of(&format!("old {}", MAX_VECTORS - 1))));
+        assert!(found.contains_key(&TextHash::of("new")) && found.contains_key(&TextHash::of("old 0")));
+        assert!(!found.contains_key(&TextHash::of(&format!("old {}", MAX_VECTORS - 1))));
     }
 }

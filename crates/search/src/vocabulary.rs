@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::document::Document;
-use crate::text::{Run, letters_of, runs};
+use crate::text::{TextRun, letters_of, runs};
 
 /// Minimum length: in shorter words a typo yields another word.
 const MIN_WORD_CHARS: usize = 5;
@@ -29,7 +29,7 @@ impl Vocabulary {
         let mut seen: HashSet<Box<str>> = HashSet::new();
         for document in documents {
             runs(document.tool.name().as_str(), |run| {
-                if let Run::Word(word) = run
+                if let TextRun::Word(word) = run
                     && (MIN_WORD_CHARS..=MAX_WORD_CHARS).contains(&word.len())
                     && word.is_ascii()
                     && !seen.contains(word)

@@ -3,19 +3,19 @@
 use crate::document::Document;
 use crate::explain::ScoreComponents;
 use crate::field::{FIELD_COUNT, Field};
-use crate::index::Index;
+use crate::index::ToolIndex;
 use crate::postings::norms;
 use crate::query::{MAX_SENTENCES, Query, QueryTerm};
 
 /// The contribution of each wanted term to the score of a document that fully contains it.
-pub(crate) fn term_weights(index: &Index, query: &Query) -> Vec<f32> {
+pub(crate) fn term_weights(index: &ToolIndex, query: &Query) -> Vec<f32> {
     let postings = &index.tables.postings;
     let weights =
         |wanted: &QueryTerm| wanted.weight * postings.rarity(postings.of(wanted.term).len(), wanted.script);
     query.wanted.iter().map(weights).collect()
 }
 
-pub(crate) fn scores_by_words(index: &Index, query: &Query, weights: &[f32]) -> Vec<f32> {
+pub(crate) fn scores_by_words(index: &ToolIndex, query: &Query, weights: &[f32]) -> Vec<f32> {
     let mut scores = vec![0.0_f32; index.documents.len()];
     for (wanted, weights) in query.wanted.iter().zip(weights) {
         for posting in index.tables.postings.of(wanted.term) {
@@ -29,7 +29,7 @@ pub(crate) fn scores_by_words(index: &Index, query: &Query, weights: &[f32]) -> 
 
 /// The score components of a document for the words of the request. Both lists are sorted by term and merged.
 pub(crate) fn components_by_words(
-    index: &Index,
+    index: &ToolIndex,
     document: &Document,
     wanted: &[QueryTerm],
     weights: &[f32],

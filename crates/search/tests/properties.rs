@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition};
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::{RankingSettings, SearchRequest, ToolIndex};
 
 #[derive(Debug, Clone)]
 struct ToolCase {
@@ -49,8 +49,8 @@ fn tool_case() -> impl Strategy<Value = ToolCase> {
     })
 }
 
-fn order(index: &Index, request: &str) -> Vec<(String, String, u32)> {
-    let ranking = index.rank(&Request::new(request).limit(50));
+fn order(index: &ToolIndex, request: &str) -> Vec<(String, String, u32)> {
+    let ranking = index.rank(&SearchRequest::new(request).limit(50));
     assert!(ranking.confidence.is_finite());
     ranking
         .hits
@@ -70,28 +70,28 @@ proptest! {
         request in text(),
     ) {
         let after: Vec<ToolCase> = after.into_iter().map(|tool_case| ToolCase { server: changed, ..tool_case }).collect();
-        let old = Index::new(before.iter().map(tool), Settings::default());
+        let old = ToolIndex::new(before.iter().map(tool), RankingSettings::default());
         let replaced = old.replace_source(&server(changed), after.iter().map(tool)).unwrap();
         let unchanged = before.iter().filter(|tool_case| tool_case.server != changed);
-        let rebuilt = Index::new(unchanged.chain(&after).map(tool), Settings::default());
+        let rebuilt = ToolIndex::new(unchanged.chain(&after).map(tool), RankingSettings::default());
         prop_assert_eq!(replaced.len(), rebuilt.len());
         prop_assert_eq!(order(&replaced, &request), order(&rebuilt, &request));
     }
 
     #[test]
     fn ranking_is_independent_of_source_order(tool_case in prop::collection::vec(tool_case(), 0..12), request in text()) {
-        let forward = Index::new(tool_case.iter().map(tool), Settings::default());
+        let forward = ToolIndex::new(tool_case.iter().map(tool), RankingSettings::default());
         let mut by_server = tool_case;
         by_server.sort_by_key(|tool_case| std::cmp::Reverse(tool_case.server));
-        let other = Index::new(by_server.iter().map(tool), Settings::default());
+        let other = ToolIndex::new(by_server.iter().map(tool), RankingSettings::default());
         prop_assert_eq!(order(&forward, &request), order(&other, &request));
         prop_assert_eq!(order(&forward, &request), order(&forward, &request));
     }
 
     #[test]
     fn returns_hits_sorted_with_score_components(tool_case in prop::collection::vec(tool_case(), 0..12), request in text()) {
-        let index = Index::new(tool_case.iter().map(tool), Settings::default());
-        let hits = index.rank(&Request::new(&request).limit(50)).hits;
+        let index = ToolIndex::new(tool_case.iter().map(tool), RankingSettings::default());
+        let hits = index.rank(&SearchRequest::new(&request).limit(50)).hits;
         for pair in hits.windows(2) {
             prop_assert!(pair[0].score + 1e-2 >= pair[1].score);
         }

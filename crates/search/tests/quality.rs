@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition};
-use toolhub_search::metrics::Tally;
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::metrics::SearchTally;
+use toolhub_search::{RankingSettings, SearchRequest, ToolIndex};
 
 fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_else(|_| {
@@ -57,14 +57,14 @@ fn project_requests_meet_minimum_quality() {
     ];
     for (tools, requests, floors) in sets {
         let file = |name: &str| folder.join(name).with_extension("jsonl");
-        let index = Index::new(lines(&file(tools)).iter().map(tool), Settings::default());
+        let index = ToolIndex::new(lines(&file(tools)).iter().map(tool), RankingSettings::default());
         let (mut total, mut first, mut among_five) = (0, 0, 0);
         for line in lines(&file(requests)) {
             let calls = line["expected"].as_array().unwrap();
             if calls.is_empty() {
                 continue;
             }
-            let ranking = index.rank(&Request::new(line["request"].as_str().unwrap()).limit(5));
+            let ranking = index.rank(&SearchRequest::new(line["request"].as_str().unwrap()).limit(5));
             let found: Vec<&str> = ranking.hits.iter().map(|hit| hit.tool.name().as_str()).collect();
             // Each call lists the tools that are equally suitable for it.
             let serves =
@@ -111,17 +111,17 @@ fn public_benchmarks_meet_minimum_quality() {
             ids.push(line["id"].as_str().unwrap().to_owned());
             tools.push(Tool::new(Source::Native, ToolDefinition::parse(RawJson::of(&definition)).unwrap()));
         }
-        let index = Index::new(tools.iter().cloned(), Settings::default());
+        let index = ToolIndex::new(tools.iter().cloned(), RankingSettings::default());
         let id_of = |found: &Tool| {
             let position =
                 tools.iter().position(|own| std::sync::Arc::ptr_eq(&own.definition, &found.definition));
             ids[position.unwrap()].as_str()
         };
         let queries = lines(&folder.join("queries.jsonl"));
-        let mut tally = Tally::default();
+        let mut tally = SearchTally::default();
         for number in 0..SAMPLE {
             let query = &queries[number * queries.len() / SAMPLE];
-            let ranking = index.rank(&Request::new(query["query"].as_str().unwrap()));
+            let ranking = index.rank(&SearchRequest::new(query["query"].as_str().unwrap()));
             let found: Vec<&str> = ranking.hits.iter().map(|hit| id_of(hit.tool)).collect();
             let right: Vec<&str> =
                 query["relevant"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition, ToolName};
 use toolhub_search::{
-    Embedder, EmbeddingError, Fingerprint, Index, Request, Settings, ToolHistory, VectorCache,
+    Embedder, EmbeddingError, Fingerprint, RankingSettings, SearchRequest, ToolHistory, ToolIndex,
+    VectorCache,
 };
 
 fn tool(source: &str, name: &str, description: &str) -> Tool {
@@ -36,12 +37,12 @@ fn office() -> Vec<Tool> {
     ]
 }
 
-fn index() -> Index {
-    Index::new(office(), Settings::default())
+fn index() -> ToolIndex {
+    ToolIndex::new(office(), RankingSettings::default())
 }
 
-fn first(index: &Index, request: &str) -> String {
-    let ranking = index.rank(&Request::new(request));
+fn first(index: &ToolIndex, request: &str) -> String {
+    let ranking = index.rank(&SearchRequest::new(request));
     ranking.hits.first().map(|hit| hit.tool.name().to_string()).unwrap_or_default()
 }
 
@@ -91,8 +92,10 @@ fn finds_english_tools_for_chinese_requests() {
 #[test]
 fn finds_chinese_tools_for_english_requests() {
     check("summary of a document", "summarize_doc");
-    let only_chinese =
-        Index::new([tool("a", "t1", "查询天气预报"), tool("a", "t2", "预订酒店房间")], Settings::default());
+    let only_chinese = ToolIndex::new(
+        [tool("a", "t1", "查询天气预报"), tool("a", "t2", "预订酒店房间")],
+        RankingSettings::default(),
+    );
     assert_eq!(first(&only_chinese, "weather forecast for Paris"), "t1");
     assert_eq!(first(&only_chinese, "reserve a hotel room"), "t2");
 }
@@ -113,7 +116,7 @@ fn searches_parameters_tags_and_examples() {
         "a",
         &serde_json::json!({"name": "three", "description": "Does a thing", "examples": ["chess opening"]}),
     );
-    let index = Index::new([tagged, paying, shown], Settings::default());
+    let index = ToolIndex::new([tagged, paying, shown], RankingSettings::default());
     assert_eq!(first(&index, "astronomy"), "one");
     assert_eq!(first(&index, "which IBAN to debit"), "two");
     assert_eq!(first(&index, "urgent"), "two");
@@ -143,9 +146,9 @@ fn finds_spreadsheet_tool_by_few_words() {
     ];
     let tools = sheet.map(|(name, text)| tool("excel", name, text));
     let tools = tools.into_iter().chain(own.map(|(name, text)| tool("native", name, text)));
-    let index = Index::new(tools, Settings::default());
+    let index = ToolIndex::new(tools, RankingSettings::default());
     let check = |request: &str, expect: Option<&str>| {
-        let ranking = index.rank(&Request::new(request));
+        let ranking = index.rank(&SearchRequest::new(request));
         let first = ranking.fitting().first().map(|hit| hit.tool.name().as_str());
         assert_eq!(first, expect, "{request}: {} {:?}", ranking.confidence, ranking.evidence);
     };
@@ -216,9 +219,9 @@ fn hub_tools() -> Vec<Tool> {
 /// `PowerPoint` does not match "point", and 里加 after 在 PPT is not translated as the city of Riga.
 #[test]
 fn treats_product_name_as_one_word() {
-    let index = Index::new([presentations(), papers(), hub_tools()].concat(), Settings::default());
+    let index = ToolIndex::new([presentations(), papers(), hub_tools()].concat(), RankingSettings::default());
     let check = |request: &str, expect: &str| {
-        let ranking = index.rank(&Request::new(request));
+        let ranking = index.rank(&SearchRequest::new(request));
         let first = ranking.fitting().first().map(|hit| hit.tool.name().as_str());
         assert_eq!(first, Some(expect), "{request}: {} {:?}", ranking.confidence, ranking.evidence);
     };
@@ -239,11 +242,12 @@ fn matches_unknown_identifier_by_its_parts() {
 /// Words that occur in every tool of a server are still evidence that the server is relevant.
 #[test]
 fn request_fits_server_of_its_domain() {
-    let beside_hub = Index::new([papers(), hub_tools()].concat(), Settings::default());
-    let beside_more = Index::new([papers(), presentations(), hub_tools()].concat(), Settings::default());
+    let beside_hub = ToolIndex::new([papers(), hub_tools()].concat(), RankingSettings::default());
+    let beside_more =
+        ToolIndex::new([papers(), presentations(), hub_tools()].concat(), RankingSettings::default());
     for index in [beside_hub, beside_more] {
         let shown = |request: &str| -> Vec<String> {
-            let ranking = index.rank(&Request::new(request));
+            let ranking = index.rank(&SearchRequest::new(request));
             ranking.fitting().iter().take(3).map(|hit| hit.tool.name().to_string()).collect()
         };
         for request in [
@@ -264,8 +268,9 @@ fn request_fits_server_of_its_domain() {
 /// A word that occurs in all tools of one server is not a common word.
 #[test]
 fn counts_words_of_a_server_once() {
-    let request = Request::new("find academic papers about transformers");
-    let surprise = |tools: Vec<Tool>| Index::new(tools, Settings::default()).rank(&request).evidence.surprise;
+    let request = SearchRequest::new("find academic papers about transformers");
+    let surprise =
+        |tools: Vec<Tool>| ToolIndex::new(tools, RankingSettings::default()).rank(&request).evidence.surprise;
     let as_of_one = |tool: &Tool| Tool { source: Source::Native, ..tool.clone() };
     let apart = [papers(), hub_tools()].concat();
     let together: Vec<Tool> = apart.iter().map(as_of_one).collect();
@@ -284,7 +289,7 @@ fn reports_that_no_tool_fits() {
     let foreign =
         ["sing me a lullaby about dragons", "factorise the polynomial over a finite field", "给我讲个笑话"];
     for request in foreign {
-        let ranking = index.rank(&Request::new(request));
+        let ranking = index.rank(&SearchRequest::new(request));
         assert!(ranking.fitting().is_empty(), "{request}: {} {:?}", ranking.confidence, ranking.evidence);
     }
     let served = [
@@ -295,7 +300,7 @@ fn reports_that_no_tool_fits() {
         "delete the file a.txt",
     ];
     for request in served {
-        let ranking = index.rank(&Request::new(request));
+        let ranking = index.rank(&SearchRequest::new(request));
         assert!(!ranking.fitting().is_empty(), "{request}: {} {:?}", ranking.confidence, ranking.evidence);
     }
 }
@@ -304,11 +309,11 @@ fn reports_that_no_tool_fits() {
 fn finds_nothing_for_empty_request() {
     for request in ["", "   ", "🙂", "the of and", "\u{0}\u{202e}"] {
         let index = index();
-        let ranking = index.rank(&Request::new(request));
+        let ranking = index.rank(&SearchRequest::new(request));
         assert!(ranking.hits.is_empty() && !ranking.fits, "{request:?}");
     }
-    let empty = Index::new([], Settings::default());
-    assert!(empty.is_empty() && empty.rank(&Request::new("weather")).hits.is_empty());
+    let empty = ToolIndex::new([], RankingSettings::default());
+    assert!(empty.is_empty() && empty.rank(&SearchRequest::new("weather")).hits.is_empty());
 }
 
 #[test]
@@ -316,15 +321,15 @@ fn score_is_the_sum_of_its_components() {
     let index = index();
     let past = [past("get_forecast", 3.0, Some(1.0))];
     for request in ["weather forecast", "明天天气", "get_forecast", "an apartment"] {
-        for hit in index.rank(&Request::new(request).past(&past)).hits {
+        for hit in index.rank(&SearchRequest::new(request).past(&past)).hits {
             assert!((hit.parts.sum() - hit.score).abs() < 1e-3, "{request}: {hit:?}");
         }
     }
-    let by_name = index.rank(&Request::new("get_forecast"));
+    let by_name = index.rank(&SearchRequest::new("get_forecast"));
     assert!(by_name.hits[0].parts.named > 0.0);
-    let by_dictionary = index.rank(&Request::new("天气"));
+    let by_dictionary = index.rank(&SearchRequest::new("天气"));
     assert!(by_dictionary.hits[0].parts.cross_language > 0.0);
-    assert!(index.rank(&Request::new("apartment")).hits[0].parts.related > 0.0);
+    assert!(index.rank(&SearchRequest::new("apartment")).hits[0].parts.related > 0.0);
 }
 
 fn past(name: &str, similar_successes: f32, success_rate: Option<f32>) -> ToolHistory {
@@ -340,9 +345,9 @@ fn past(name: &str, similar_successes: f32, success_rate: Option<f32>) -> ToolHi
 fn history_raises_score_and_breaks_ties() {
     let twins =
         || ["alpha", "beta", "gamma"].map(|name| tool("weather", name, "Weather forecast for a city"));
-    let index = Index::new(twins(), Settings::default());
+    let index = ToolIndex::new(twins(), RankingSettings::default());
     let order = |past: &[ToolHistory]| -> Vec<String> {
-        let ranking = index.rank(&Request::new("weather forecast").past(past));
+        let ranking = index.rank(&SearchRequest::new("weather forecast").past(past));
         ranking.hits.iter().map(|hit| hit.tool.name().to_string()).collect()
     };
     assert_eq!(order(&[]), ["alpha", "beta", "gamma"]);
@@ -376,8 +381,8 @@ impl Embedder for LetterEmbedder {
 #[test]
 fn similarity_is_a_score_component_and_follows_updates() {
     let index = index().with_embedder(Arc::new(LetterEmbedder)).unwrap();
-    let meaning = |index: &Index, name: &str| {
-        let ranking = index.rank(&Request::new("zyzzyva quiz jazz").limit(100));
+    let meaning = |index: &ToolIndex, name: &str| {
+        let ranking = index.rank(&SearchRequest::new("zyzzyva quiz jazz").limit(100));
         ranking.hits.iter().find(|hit| hit.tool.name().as_str() == name).map(|hit| hit.parts.meaning)
     };
     assert!(meaning(&index, "hotel_search").is_some_and(|part| part > 0.0));
@@ -421,10 +426,10 @@ fn does_not_recompute_cached_vectors() {
     let run = |model: &str, tools: Vec<Tool>| {
         let counting = Arc::new(CountingEmbedder::default());
         let cache = VectorCache::new(&file, Fingerprint::of([model]));
-        let plain = Index::new(tools, Settings::default());
+        let plain = ToolIndex::new(tools, RankingSettings::default());
         let index = plain.with_cached_embedder(Arc::<CountingEmbedder>::clone(&counting), cache).unwrap();
         let calls = counting.0.load(Ordering::Relaxed);
-        let ranking = index.rank(&Request::new("zyzzyva quiz jazz weather"));
+        let ranking = index.rank(&SearchRequest::new("zyzzyva quiz jazz weather"));
         let order: Vec<(String, u32)> =
             ranking.hits.iter().map(|hit| (hit.tool.name().to_string(), hit.score.to_bits())).collect();
         (calls, order)

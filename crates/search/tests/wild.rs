@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition};
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::{RankingSettings, SearchRequest, ToolIndex};
 
 /// Texts that real servers send, and some that only a hostile server would send.
 fn odd_texts() -> Vec<String> {
@@ -114,12 +114,12 @@ fn unusual_tools() -> Vec<Tool> {
 #[test]
 fn finds_every_definition_by_name() {
     let tools = unusual_tools();
-    let index = Index::new(tools.iter().cloned(), Settings::default());
+    let index = ToolIndex::new(tools.iter().cloned(), RankingSettings::default());
     assert_eq!(index.len(), tools.len());
     for tool in &tools {
         let name = tool.name().as_str();
         for request in [name.to_owned(), format!("please call {name} for me"), format!("用 {name} 处理")] {
-            let ranking = index.rank(&Request::new(&request));
+            let ranking = index.rank(&SearchRequest::new(&request));
             let first = ranking.hits.first().map(|hit| hit.tool.name().as_str());
             assert_eq!(first, Some(name), "{request}");
             assert!(ranking.fits, "{request}: {:?}", ranking.evidence);
@@ -129,18 +129,18 @@ fn finds_every_definition_by_name() {
 
 #[test]
 fn accepts_unusual_request_texts() {
-    let index = Index::new(unusual_tools(), Settings::default());
+    let index = ToolIndex::new(unusual_tools(), RankingSettings::default());
     for text in odd_texts() {
         for request in [text.clone(), format!("get {text} 天气"), format!("\"{text}\"")] {
-            let ranking = index.rank(&Request::new(&request).limit(1_000));
+            let ranking = index.rank(&SearchRequest::new(&request).limit(1_000));
             assert!((0.0..=1.0).contains(&ranking.confidence), "{request}: {}", ranking.confidence);
             assert!(ranking.hits.iter().all(|hit| hit.score.is_finite()), "{request}");
             let order = |ranking: &toolhub_search::Ranking<'_>| -> Vec<(String, u32)> {
                 let shown =
-                    |hit: &toolhub_search::Hit<'_>| (hit.tool.name().to_string(), hit.score.to_bits());
+                    |hit: &toolhub_search::RankedTool<'_>| (hit.tool.name().to_string(), hit.score.to_bits());
                 ranking.hits.iter().map(shown).collect()
             };
-            let repeated = index.rank(&Request::new(&request).limit(1_000));
+            let repeated = index.rank(&SearchRequest::new(&request).limit(1_000));
             assert_eq!(order(&ranking), order(&repeated), "{request}");
         }
     }
@@ -171,16 +171,16 @@ fn fastest(work: impl Fn()) -> Duration {
 #[test]
 fn takes_linear_time() {
     let request = |count: usize| "read 一份文件 and sendMail_now. ".repeat(count);
-    let index = Index::new(unusual_tools(), Settings::default());
-    let _ = index.rank(&Request::new(&request(1)));
-    let short = fastest(|| drop(index.rank(&Request::new(&request(40)))));
-    let long = fastest(|| drop(index.rank(&Request::new(&request(40_000)))));
+    let index = ToolIndex::new(unusual_tools(), RankingSettings::default());
+    let _ = index.rank(&SearchRequest::new(&request(1)));
+    let short = fastest(|| drop(index.rank(&SearchRequest::new(&request(40)))));
+    let long = fastest(|| drop(index.rank(&SearchRequest::new(&request(40_000)))));
     assert!(long < short * 60 + Duration::from_millis(20), "{short:?} for 1 kB, {long:?} for 1 MB");
 
     let described = |count: usize| {
         tool("large", json!({"description": "read 一份文件 and sendMail_now. ".repeat(count)}))
     };
-    let build = |tool: &Tool| fastest(|| drop(Index::new([tool.clone()], Settings::default())));
+    let build = |tool: &Tool| fastest(|| drop(ToolIndex::new([tool.clone()], RankingSettings::default())));
     let (short, long) = (build(&described(100)), build(&described(100_000)));
     assert!(long < short * 60 + Duration::from_millis(20), "{short:?} for 3 kB, {long:?} for 3 MB");
 }
@@ -225,11 +225,11 @@ proptest! {
             Some((name, Tool::new(Source::Native, definition)))
         });
         let (names, tools): (Vec<String>, Vec<Tool>) = definitions.unzip();
-        let index = Index::new(tools, Settings::default());
+        let index = ToolIndex::new(tools, RankingSettings::default());
         prop_assert_eq!(index.len(), names.len());
-        prop_assert!(index.rank(&Request::new(&request)).confidence.is_finite());
+        prop_assert!(index.rank(&SearchRequest::new(&request)).confidence.is_finite());
         for name in &names {
-            let ranking = index.rank(&Request::new(name));
+            let ranking = index.rank(&SearchRequest::new(name));
             prop_assert_eq!(ranking.hits.first().map(|hit| hit.tool.name().as_str()), Some(name.as_str()));
         }
     }

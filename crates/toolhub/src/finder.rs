@@ -11,7 +11,9 @@ use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{BoxFuture, Event, EventKind, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
 use toolhub_engine::{Catalog, CatalogEntry, Engine, MAX_SUGGESTIONS, RouteRequest, similar_names};
-use toolhub_search::{Hit, Index, Request, SentenceEncoder, Settings, ToolHistory, VectorCache};
+use toolhub_search::{
+    RankedTool, RankingSettings, SearchRequest, SentenceEncoder, ToolHistory, ToolIndex, VectorCache,
+};
 
 /// The number of recent calls that are compared with a request.
 const MAX_RECENT_CALLS: usize = 1_000;
@@ -38,7 +40,7 @@ pub(crate) struct EncoderFiles {
 /// The index and its inputs. Used on blocking threads.
 struct IndexCache {
     engine: Arc<Engine>,
-    settings: Settings,
+    settings: RankingSettings,
     encoder: Option<EncoderFiles>,
     cached: Mutex<Option<CachedIndex>>,
     /// Indexes of parts of the catalog, the last used one last.
@@ -49,7 +51,7 @@ struct IndexCache {
 #[derive(Clone)]
 struct CachedIndex {
     catalog: Arc<Catalog>,
-    index: Index,
+    index: ToolIndex,
 }
 
 impl IndexCache {
@@ -65,7 +67,7 @@ impl IndexCache {
             Some(part) => self.partial_index(part),
             None => self.index().index,
         };
-        let ranking = index.rank(&Request::new(request).limit(limit).past(past));
+        let ranking = index.rank(&SearchRequest::new(request).limit(limit).past(past));
         SearchResult {
             hits: ranking.hits.iter().map(search_hit).collect(),
             fits: ranking.fits,
@@ -89,7 +91,7 @@ impl IndexCache {
 
     /// The index of a part of the catalog. Scores and confidence depend on all tools of an index, so that tools outside of
     /// the part must not be in it.
-    fn partial_index(&self, part: &Arc<Catalog>) -> Index {
+    fn partial_index(&self, part: &Arc<Catalog>) -> ToolIndex {
         let is_same = |cached: &CachedIndex| changed(&cached.catalog, part).is_empty();
         let mut partial = self.partial.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = partial.iter().position(is_same) {
@@ -107,9 +109,9 @@ impl IndexCache {
         index
     }
 
-    fn full_index(&self, catalog: &Catalog) -> Index {
+    fn full_index(&self, catalog: &Catalog) -> ToolIndex {
         let tools = catalog.iter().filter(|entry| is_visible(entry)).map(|entry| tagged(entry));
-        let index = Index::new(tools, self.settings.clone());
+        let index = ToolIndex::new(tools, self.settings.clone());
         let Some(encoder) = &self.encoder else { return index };
         let with_model = SentenceEncoder::open(&encoder.model).and_then(|model| {
             let cache = VectorCache::new(&encoder.vectors, model.fingerprint());
@@ -129,7 +131,7 @@ impl IndexCache {
         self.engine.events().emit(Event::now(None, EventKind::InternalError { detail }));
     }
 
-    fn updated_index(&self, cached: &CachedIndex, catalog: &Catalog) -> Index {
+    fn updated_index(&self, cached: &CachedIndex, catalog: &Catalog) -> ToolIndex {
         let mut index = cached.index.clone();
         for source in changed(&cached.catalog, catalog) {
             let source_tools =
@@ -153,7 +155,7 @@ impl CatalogFinder {
     ) -> Self {
         let index_cache = IndexCache {
             engine: Arc::clone(&engine),
-            settings: Settings::default(),
+            settings: RankingSettings::default(),
             encoder,
             cached: Mutex::new(None),
             partial: Mutex::default(),
@@ -233,7 +235,7 @@ fn tagged(entry: &CatalogEntry) -> Tool {
     Tool { tags: entry.tags().to_vec(), ..entry.tool.clone() }
 }
 
-fn search_hit(hit: &Hit<'_>) -> SearchHit {
+fn search_hit(hit: &RankedTool<'_>) -> SearchHit {
     let parts = &hit.parts;
     let parts = [
         ("named", parts.named),

@@ -3,7 +3,7 @@
 use toolhub_core::lang::LocalizedText;
 
 use super::{DiscoveredModel, ModelChoice};
-use crate::endpoint::{Api, Endpoint};
+use crate::endpoint::{Endpoint, WireFormat};
 use crate::key::ApiKey;
 
 /// Base URLs and default models of OpenAI and Anthropic.
@@ -30,7 +30,7 @@ pub enum ModelDecision {
 
 /// The environment variables of a wire format.
 struct Variables {
-    api: Api,
+    api: WireFormat,
     key: &'static str,
     url: &'static str,
     model: &'static str,
@@ -39,14 +39,14 @@ struct Variables {
 
 const VARIABLES: [Variables; 2] = [
     Variables {
-        api: Api::Anthropic,
+        api: WireFormat::Anthropic,
         key: "ANTHROPIC_API_KEY",
         url: "ANTHROPIC_BASE_URL",
         model: "ANTHROPIC_MODEL",
         home: ANTHROPIC,
     },
     Variables {
-        api: Api::OpenAi,
+        api: WireFormat::OpenAi,
         key: "OPENAI_API_KEY",
         url: "OPENAI_BASE_URL",
         model: "OPENAI_MODEL",
@@ -54,10 +54,10 @@ const VARIABLES: [Variables; 2] = [
     },
 ];
 
-fn variables_of(api: Api) -> &'static Variables {
+fn variables_of(api: WireFormat) -> &'static Variables {
     match api {
-        Api::Anthropic => &VARIABLES[0],
-        Api::OpenAi => &VARIABLES[1],
+        WireFormat::Anthropic => &VARIABLES[0],
+        WireFormat::OpenAi => &VARIABLES[1],
     }
 }
 
@@ -80,7 +80,7 @@ pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + S
         let name = match (set(variables.key), set(variables.url), variables.api) {
             (Some(_), _, _) => variables.key,
             // Local servers often need no key.
-            (None, Some(_), Api::OpenAi) => variables.url,
+            (None, Some(_), WireFormat::OpenAi) => variables.url,
             _ => continue,
         };
         let url = set(variables.url).unwrap_or_else(|| variables.home.0.to_owned());
@@ -91,14 +91,14 @@ pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + S
 }
 
 /// The default wire format of a URL.
-fn api_of(url: &str) -> Api {
+fn api_of(url: &str) -> WireFormat {
     let is_anthropic = url.contains("anthropic") || url.trim_end_matches('/').ends_with("/messages");
-    if is_anthropic { Api::Anthropic } else { Api::OpenAi }
+    if is_anthropic { WireFormat::Anthropic } else { WireFormat::OpenAi }
 }
 
 /// A selected endpoint.
 struct EndpointChoice {
-    api: Api,
+    api: WireFormat,
     url: String,
     variables: &'static Variables,
     why: LocalizedText,
@@ -131,7 +131,7 @@ impl EndpointChoice {
     }
 }
 
-fn is_at(endpoint: &Endpoint, api: Api, url: &str) -> bool {
+fn is_at(endpoint: &Endpoint, api: WireFormat, url: &str) -> bool {
     Endpoint::new(api, url, String::new()).is_ok_and(|other| other.origin() == endpoint.origin())
 }
 

@@ -7,7 +7,7 @@ use toolhub_core::lang::LocalizedText;
 
 use super::{DiscoveredModel, NoModel};
 use crate::client::ModelClient;
-use crate::endpoint::{Api, Endpoint};
+use crate::endpoint::{Endpoint, WireFormat};
 
 /// Timeout of a probe; a running local server responds well within it.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -63,7 +63,7 @@ pub(super) async fn probe(
     requested: Option<&str>,
 ) -> Result<DiscoveredModel, NoModel> {
     let ask = |local: &LocalServer| {
-        let endpoint = Endpoint::new(Api::OpenAi, &local.url, String::new());
+        let endpoint = Endpoint::new(WireFormat::OpenAi, &local.url, String::new());
         async move {
             let endpoint = endpoint.ok()?;
             let listed = ModelClient::new(endpoint.clone()).models(PROBE_TIMEOUT).await.ok()?;

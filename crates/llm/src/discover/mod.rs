@@ -9,7 +9,7 @@ use std::time::Duration;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use crate::client::ModelClient;
-use crate::endpoint::{Api, Endpoint, ToolCalls};
+use crate::endpoint::{Endpoint, ToolCalls, WireFormat};
 use crate::key::ApiKey;
 
 #[cfg(test)]
@@ -25,11 +25,11 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Default)]
 pub struct ModelChoice {
     /// The URL of the endpoint.
-    pub url: Option<Address>,
+    pub url: Option<EndpointUrl>,
     /// The name of the model.
     pub model: Option<String>,
     /// The wire format.
-    pub api: Option<Api>,
+    pub api: Option<WireFormat>,
     /// The API key.
     pub key: Option<ApiKey>,
     /// How the model calls tools.
@@ -44,9 +44,9 @@ pub struct ModelChoice {
 
 /// A URL that may contain a password, and is therefore not printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address(pub String);
+pub struct EndpointUrl(pub String);
 
-impl std::fmt::Debug for Address {
+impl std::fmt::Debug for EndpointUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Address(…)")
     }

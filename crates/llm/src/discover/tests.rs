@@ -30,7 +30,7 @@ fn check(case: &Case<'_>) {
 }
 
 fn at(url: &str) -> ModelChoice {
-    ModelChoice { url: Some(Address(url.to_owned())), ..ModelChoice::default() }
+    ModelChoice { url: Some(EndpointUrl(url.to_owned())), ..ModelChoice::default() }
 }
 
 fn named(model: &str) -> ModelChoice {
@@ -70,7 +70,7 @@ fn prefers_config_over_environment_over_local_servers() {
         expect: "use openai m at http://10.0.0.1:8000, no key: `OPENAI_BASE_URL` in the environment",
     });
     check(&Case {
-        choice: ModelChoice { api: Some(Api::OpenAi), ..none() },
+        choice: ModelChoice { api: Some(WireFormat::OpenAi), ..none() },
         environment: &both,
         expect: "use openai gpt-5-mini at https://api.openai.com, key: `[llm] api` in the config",
     });
@@ -99,7 +99,7 @@ fn sends_key_only_to_its_own_provider() {
 #[test]
 fn reports_configuration_errors() {
     check(&Case {
-        choice: ModelChoice { api: Some(Api::Anthropic), ..ModelChoice::default() },
+        choice: ModelChoice { api: Some(WireFormat::Anthropic), ..ModelChoice::default() },
         environment: &[],
         expect: "wrong: https://api.anthropic.com needs a key: set `ANTHROPIC_API_KEY`, or write `key = \"${ANTHROPIC_API_KEY}\"` in `[llm]`",
     });

@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::scanner::{Kind, Piece};
+use super::scanner::{PieceKind, TextPiece};
 use crate::repair::Repair;
 
 /// Number of equal calls that count as a loop. Fewer may be intended: three dice are three calls.
 const MIN_REPEATS: usize = 4;
 
 /// If a call is repeated `MIN_REPEATS` times, keeps only the first of each.
-pub(super) fn remove_duplicates(pieces: &mut [Piece]) {
+pub(super) fn remove_duplicates(pieces: &mut [TextPiece]) {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     for call in pieces.iter().filter_map(calls_of).flatten() {
         *counts.entry((&call.tool, call.arguments.get())).or_default() += 1;
@@ -19,7 +19,7 @@ pub(super) fn remove_duplicates(pieces: &mut [Piece]) {
     }
     let mut seen: HashSet<(String, String)> = HashSet::new();
     for piece in pieces {
-        let Kind::Calls(calls) = &mut piece.kind else { continue };
+        let PieceKind::Calls(calls) = &mut piece.kind else { continue };
         calls.retain(|call| seen.insert((call.tool.clone(), call.arguments.get().to_owned())));
         for call in calls {
             call.repairs.add(Repair::Repeated);
@@ -27,9 +27,9 @@ pub(super) fn remove_duplicates(pieces: &mut [Piece]) {
     }
 }
 
-fn calls_of(piece: &Piece) -> Option<&Vec<super::parsed_call::ParsedCall>> {
+fn calls_of(piece: &TextPiece) -> Option<&Vec<super::parsed_call::ParsedCall>> {
     match &piece.kind {
-        Kind::Calls(calls) => Some(calls),
+        PieceKind::Calls(calls) => Some(calls),
         _ => None,
     }
 }

@@ -6,12 +6,12 @@ use super::parsed_call::{CallMarking, Group, Name, ParsedCall};
 use super::pythonic;
 use super::tag::Tag;
 use super::tag_kind::{TagKind, tag_kind};
-use crate::repair::{Ending, Repair, RepairedJson, Source, strict_at, value_at};
+use crate::repair::{Ending, Repair, RepairedJson, SourceText, strict_at, value_at};
 
 /// A text and the known tools.
 #[derive(Clone, Copy)]
 pub(super) struct ParseContext<'s, 't> {
-    pub(super) source: &'s Source<'t>,
+    pub(super) source: &'s SourceText<'t>,
     pub(super) known: &'s KnownTools,
 }
 

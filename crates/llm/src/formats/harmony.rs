@@ -7,7 +7,7 @@ use super::tag::{Tag, find_tag};
 
 /// The kind of a message.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum MessageKind {
     Call(Box<ParsedCall>, usize),
     Thought(usize),
     /// The header of a message to the user.
@@ -19,7 +19,7 @@ const MAX_HEADER_BYTES: usize = 200;
 
 impl<'s, 't> ParseContext<'s, 't> {
     /// Parses the message whose header starts with `tag`: `<|channel|>` or `<|start|>`.
-    pub(super) fn message(&self, tag: &Tag<'t>) -> Option<Message> {
+    pub(super) fn message(&self, tag: &Tag<'t>) -> Option<MessageKind> {
         if !tag.special || tag.closing || !matches!(tag.name.as_str(), "channel" | "start") {
             return None;
         }
@@ -37,12 +37,12 @@ impl<'s, 't> ParseContext<'s, 't> {
             let mut call = ParsedCall::new(name, repaired.json);
             call.repairs.join(repaired.repairs);
             call.ending = repaired.ending;
-            return Some(Message::Call(Box::new(call), stop.1.max(repaired.end)));
+            return Some(MessageKind::Call(Box::new(call), stop.1.max(repaired.end)));
         }
         if header.contains("analysis") {
-            return Some(Message::Thought(self.message_end(body.end).1));
+            return Some(MessageKind::Thought(self.message_end(body.end).1));
         }
-        Some(Message::Header(body.end))
+        Some(MessageKind::Header(body.end))
     }
 
     /// The end of a message: the offsets before and after its closing token.

@@ -6,7 +6,7 @@ use toolhub_core::{RawJson, RawObject};
 use super::known_tools::KnownTools;
 use super::parsed_call::{CallMarking, Name, ParsedCall, positional};
 use super::pythonic;
-use crate::repair::{Ending, Repair, RepairedJson, Repairs, Source, value_at};
+use crate::repair::{Ending, Repair, RepairedJson, Repairs, SourceText, value_at};
 
 /// Maximum nesting of a call; API messages need four levels.
 const MAX_DEPTH: usize = 6;
@@ -145,7 +145,7 @@ impl<'k> Reader<'k> {
 
     /// A string inside the JSON: a Python-style call, or encoded JSON.
     fn text(self, text: &str, depth: usize, calls: &mut Vec<ParsedCall>) -> ReadResult {
-        let source = Source::new(text.trim());
+        let source = SourceText::new(text.trim());
         if source.text().starts_with(['{', '[']) {
             return match value_at(&source, 0) {
                 Some(inner) if inner.end == source.len() => self.value(&inner.json, depth, calls),
@@ -308,7 +308,7 @@ pub(super) fn arguments_in_text(text: &str, name: &Name<'_>, repairs: &mut Repai
         return Some(RawJson::empty_object());
     }
     if text.starts_with('{') {
-        let source = Source::new(text);
+        let source = SourceText::new(text);
         let repaired =
             value_at(&source, 0).filter(|repaired| repaired.json.is_object() && !repaired.placeholder);
         if let Some(repaired) = repaired {

@@ -20,8 +20,8 @@ mod xml;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::ModelCall;
 
-use self::scanner::{InputState, Kind, Piece, ScanState};
-use crate::repair::{Ending, Source};
+use self::scanner::{InputState, PieceKind, ScanState, TextPiece};
+use crate::repair::{Ending, SourceText};
 
 pub use self::known_tools::{KnownTool, KnownTools, ParameterKind};
 pub use self::stream::{StreamEvent, StreamReader};
@@ -45,20 +45,20 @@ pub struct ParsedOutput {
 
 /// Parses a text written by a model.
 pub fn read(text: &str, known: &KnownTools) -> ParsedOutput {
-    let source = Source::new(text);
+    let source = SourceText::new(text);
     let pieces = ScanState::default().pieces(&source, known, InputState::Nothing);
     ParsedOutput::of(text, pieces)
 }
 
 impl ParsedOutput {
-    fn of(text: &str, mut pieces: Vec<Piece>) -> Self {
+    fn of(text: &str, mut pieces: Vec<TextPiece>) -> Self {
         let mut reading = Self::default();
         dedup::remove_duplicates(&mut pieces);
         for piece in pieces {
             let piece_text = text.get(piece.from..piece.to).unwrap_or_default();
             match piece.kind {
-                Kind::Prose => reading.prose.push_str(piece_text),
-                Kind::Calls(calls) => {
+                PieceKind::Prose => reading.prose.push_str(piece_text),
+                PieceKind::Calls(calls) => {
                     for call in calls {
                         if call.ending == Ending::CutInside {
                             reading.cut = Some(reading.calls.len());
@@ -66,15 +66,15 @@ impl ParsedOutput {
                         reading.calls.push(call.into_call());
                     }
                 }
-                Kind::Broken => reading.unreadable.push(unreadable(piece_text)),
-                Kind::Thought if piece_text.starts_with("</") => {
+                PieceKind::Broken => reading.unreadable.push(unreadable(piece_text)),
+                PieceKind::Thought if piece_text.starts_with("</") => {
                     // A closing tag without an opening one: the thoughts began in the prompt.
                     let Self { prose, .. } = std::mem::take(&mut reading);
                     reading.thoughts = prose;
                 }
-                Kind::Thought => reading.thoughts.push_str(piece_text),
-                Kind::Answer => reading.holds_result = true,
-                Kind::Mark => {}
+                PieceKind::Thought => reading.thoughts.push_str(piece_text),
+                PieceKind::Answer => reading.holds_result = true,
+                PieceKind::Mark => {}
             }
         }
         reading

@@ -4,10 +4,10 @@ use toolhub_core::RawJson;
 
 use super::known_tools::KnownTools;
 use super::parsed_call::{Group, Name, ParsedCall, positional};
-use crate::repair::{Arguments, Ending, Repair, Repairs, Source};
+use crate::repair::{Arguments, Ending, Repair, Repairs, SourceText};
 
 /// Returns the name at `at` and the offset after it.
-pub(super) fn name_at<'t>(source: &Source<'t>, at: usize) -> Option<(&'t str, usize)> {
+pub(super) fn name_at<'t>(source: &SourceText<'t>, at: usize) -> Option<(&'t str, usize)> {
     let mut end = at;
     while let Some(character) = source.char_at(end) {
         let inside = character.is_alphanumeric() || matches!(character, '_' | '.' | '-' | '/' | '\\' | ':');
@@ -23,7 +23,7 @@ pub(super) fn name_at<'t>(source: &Source<'t>, at: usize) -> Option<(&'t str, us
 }
 
 /// Parses one call at `at`.
-pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<(ParsedCall, usize)> {
+pub(super) fn call_at(source: &SourceText<'_>, at: usize, known: &KnownTools) -> Option<(ParsedCall, usize)> {
     let (raw_name, open) = name_at(source, at)?;
     if source.char_at(open) != Some('(') {
         return None;
@@ -72,7 +72,7 @@ fn positional_and_named(
 
 /// Parses a list of calls whose bracket is at `at`. Accepts a missing closing bracket, and unmatched quotes or braces
 /// around calls.
-pub(super) fn list_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<Group> {
+pub(super) fn list_at(source: &SourceText<'_>, at: usize, known: &KnownTools) -> Option<Group> {
     if source.char_at(at) != Some('[') {
         return None;
     }
@@ -107,7 +107,7 @@ pub(super) fn list_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
 }
 
 /// Skips those of `marks` that occur at `at`, each at most once.
-fn skip_marks(source: &Source<'_>, mut at: usize, marks: &[char]) -> usize {
+fn skip_marks(source: &SourceText<'_>, mut at: usize, marks: &[char]) -> usize {
     let mut left = marks.to_vec();
     while let Some(index) =
         source.char_at(at).and_then(|character| left.iter().position(|mark| *mark == character))
@@ -119,7 +119,7 @@ fn skip_marks(source: &Source<'_>, mut at: usize, marks: &[char]) -> usize {
 }
 
 /// Parses consecutive calls separated by `;`, `,` or line breaks.
-pub(super) fn all_calls(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<Group> {
+pub(super) fn all_calls(source: &SourceText<'_>, at: usize, known: &KnownTools) -> Option<Group> {
     let (first, mut end) = call_at(source, at, known)?;
     let mut calls = vec![first];
     loop {

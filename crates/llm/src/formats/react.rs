@@ -4,7 +4,7 @@ use super::expression::ParseContext;
 use super::json_shape::arguments_in_text;
 use super::parsed_call::{Group, Name, ParsedCall};
 use super::pythonic;
-use crate::repair::{Repairs, Source};
+use crate::repair::{Repairs, SourceText};
 
 const ACTIONS: &[&str] =
     &["Action:", "Action：", "行动:", "行动：", "动作:", "动作：", "**Action:**", "**Action**:"];
@@ -23,12 +23,12 @@ const INPUTS: &[&str] = &[
 const ANSWERS: &[&str] = &["Observation:", "Observation：", "观察:", "观察：", "Thought:", "思考:", "思考："];
 
 /// Returns the offset after one of `marks` at `at`.
-fn mark_at(source: &Source<'_>, at: usize, marks: &[&str]) -> Option<usize> {
+fn mark_at(source: &SourceText<'_>, at: usize, marks: &[&str]) -> Option<usize> {
     marks.iter().find(|mark| source.starts_with(at, mark)).map(|mark| at + mark.len())
 }
 
 /// Whether an invented tool result begins at `at`.
-pub(super) fn answer_at(source: &Source<'_>, at: usize) -> bool {
+pub(super) fn answer_at(source: &SourceText<'_>, at: usize) -> bool {
     mark_at(source, at, ANSWERS.get(..4).unwrap_or_default()).is_some()
 }
 

@@ -3,17 +3,17 @@
 
 use super::container::ContainerContent;
 use super::expression::{ExpressionResult, ParseContext};
-use super::harmony::Message;
+use super::harmony::MessageKind;
 use super::known_tools::KnownTools;
 use super::parsed_call::{CallMarking, Group, ParsedCall};
 use super::tag::{Tag, find_tag};
 use super::tag_kind::{TagKind, ends, tag_kind};
 use super::{pythonic, react};
-use crate::repair::Source;
+use crate::repair::SourceText;
 
 /// The kind of a piece.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum PieceKind {
     Prose,
     Calls(Vec<ParsedCall>),
     /// An unreadable call.
@@ -27,10 +27,10 @@ pub(super) enum Kind {
 
 /// A piece of a text, up to the next one.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct TextPiece {
     pub(super) from: usize,
     pub(super) to: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: PieceKind,
 }
 
 /// The syntax of calls. The first one found is kept, so that a call that is repeated in another syntax, or shown as
@@ -76,10 +76,10 @@ impl ScanState {
     /// could change.
     pub(super) fn pieces(
         &mut self,
-        source: &Source<'_>,
+        source: &SourceText<'_>,
         known: &KnownTools,
         coming: InputState,
-    ) -> Vec<Piece> {
+    ) -> Vec<TextPiece> {
         let context = ParseContext { source, known };
         let mut pieces = Vec::new();
         let mut prose_start = self.at;
@@ -106,10 +106,10 @@ impl ScanState {
                 Some((kind, to)) => {
                     let to = to.max(at + first.len_utf8()).min(source.len());
                     if prose_start < at {
-                        pieces.push(Piece { from: prose_start, to: at, kind: Kind::Prose });
+                        pieces.push(TextPiece { from: prose_start, to: at, kind: PieceKind::Prose });
                     }
-                    self.marked = matches!(kind, Kind::Mark);
-                    pieces.push(Piece { from: at, to, kind });
+                    self.marked = matches!(kind, PieceKind::Mark);
+                    pieces.push(TextPiece { from: at, to, kind });
                     (self.at, prose_start, self.fresh) = (to, to, true);
                 }
                 None if self.at > at => {}
@@ -120,19 +120,19 @@ impl ScanState {
             }
         }
         if prose_start < self.at {
-            pieces.push(Piece { from: prose_start, to: self.at, kind: Kind::Prose });
+            pieces.push(TextPiece { from: prose_start, to: self.at, kind: PieceKind::Prose });
         }
         pieces
     }
 
     /// Returns the piece at this position if it is not prose. May skip prose.
-    fn candidate(&mut self, context: &ParseContext<'_, '_>, first: char) -> Option<(Kind, usize)> {
+    fn candidate(&mut self, context: &ParseContext<'_, '_>, first: char) -> Option<(PieceKind, usize)> {
         match first {
             '<' => return self.tag(context),
             '◁' => {
                 let end = context.source.starts_with(self.at, "◁think▷").then_some("◁/think▷")?;
                 let close = context.source.find(self.at, end);
-                return Some((Kind::Thought, close.map_or(context.source.len(), |at| at + end.len())));
+                return Some((PieceKind::Thought, close.map_or(context.source.len(), |at| at + end.len())));
             }
             '[' if !self.in_code => {
                 if let Some(found) = self.mark(context) {
@@ -168,16 +168,16 @@ impl ScanState {
         self.allows(syntax) || !known.is_empty()
     }
 
-    fn calls(&mut self, syntax: CallSyntax, group: Group) -> (Kind, usize) {
+    fn calls(&mut self, syntax: CallSyntax, group: Group) -> (PieceKind, usize) {
         if self.allows(syntax) || syntax == CallSyntax::Marked {
             self.syntax = Some(syntax);
         }
         self.called.extend(group.calls.iter().map(|call| call.tool.clone()));
-        (Kind::Calls(group.calls), group.end)
+        (PieceKind::Calls(group.calls), group.end)
     }
 
     /// Returns the piece at the start of a line.
-    fn line(&mut self, context: &ParseContext<'_, '_>, first: char) -> Option<(Kind, usize)> {
+    fn line(&mut self, context: &ParseContext<'_, '_>, first: char) -> Option<(PieceKind, usize)> {
         let (source, at) = (context.source, self.at);
         if first == '`' && source.starts_with(at, "```") {
             return self.fence(context);
@@ -205,7 +205,7 @@ impl ScanState {
         }
         if matches!(self.syntax, Some(CallSyntax::Lines)) && react::answer_at(source, at) {
             source.touch_end();
-            return Some((Kind::Answer, source.len()));
+            return Some((PieceKind::Answer, source.len()));
         }
         if self.allows(CallSyntax::Lines)
             && let Some(group) = context.react(at)
@@ -225,7 +225,7 @@ impl ScanState {
     }
 
     /// JSON or a list of Python-style calls, without markers.
-    fn json(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
+    fn json(&mut self, context: &ParseContext<'_, '_>) -> Option<(PieceKind, usize)> {
         let python = context.source.char_at(self.at) == Some('[')
             && context
                 .source
@@ -250,10 +250,10 @@ impl ScanState {
     }
 
     /// `>>>name` with the arguments on the next line, as in Functionary; `>>>all` begins prose.
-    fn functionary(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
+    fn functionary(&mut self, context: &ParseContext<'_, '_>) -> Option<(PieceKind, usize)> {
         let start = self.at + 3;
         if context.source.starts_with(start, "all\n") {
-            return Some((Kind::Mark, start + 4));
+            return Some((PieceKind::Mark, start + 4));
         }
         let ExpressionResult::Calls(group) =
             context.expression(start, Some(context.source.len()), CallMarking::Marked)
@@ -263,18 +263,18 @@ impl ScanState {
         Some(self.calls(CallSyntax::Marked, group))
     }
 
-    fn container_calls(&mut self, context: &ParseContext<'_, '_>, from: usize) -> Option<(Kind, usize)> {
+    fn container_calls(&mut self, context: &ParseContext<'_, '_>, from: usize) -> Option<(PieceKind, usize)> {
         match context.container(from) {
             ContainerContent::Calls { calls, broken, end } if !calls.is_empty() || broken.is_empty() => {
                 Some(self.calls(CallSyntax::Marked, Group { calls, end }))
             }
-            ContainerContent::Calls { end, .. } => Some((Kind::Broken, end)),
+            ContainerContent::Calls { end, .. } => Some((PieceKind::Broken, end)),
             ContainerContent::Prose => None,
         }
     }
 
     /// `[TOOL_CALLS]` and similar markers.
-    fn mark(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
+    fn mark(&mut self, context: &ParseContext<'_, '_>) -> Option<(PieceKind, usize)> {
         let (source, at) = (context.source, self.at);
         for mark in ["[TOOL_CALLS]", "[TOOL_CALL]", "[TOOL_REQUEST]"] {
             if source.starts_with(at, mark) {
@@ -289,9 +289,9 @@ impl ScanState {
             }
         }
         for (open, close, kind) in [
-            ("[THINK]", "[/THINK]", Kind::Thought),
-            ("[TOOL_RESULTS]", "[/TOOL_RESULTS]", Kind::Answer),
-            ("[TOOL_RESULT]", "[END_TOOL_RESULT]", Kind::Answer),
+            ("[THINK]", "[/THINK]", PieceKind::Thought),
+            ("[TOOL_RESULTS]", "[/TOOL_RESULTS]", PieceKind::Answer),
+            ("[TOOL_RESULT]", "[END_TOOL_RESULT]", PieceKind::Answer),
         ] {
             if source.starts_with(at, open) {
                 let end = source.find(at, close).map_or(source.len(), |found| found + close.len());
@@ -301,7 +301,7 @@ impl ScanState {
         None
     }
 
-    fn tag(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
+    fn tag(&mut self, context: &ParseContext<'_, '_>) -> Option<(PieceKind, usize)> {
         let source = context.source;
         let tag = Tag::at(source, self.at)?;
         let until_end = |kind| {
@@ -311,16 +311,16 @@ impl ScanState {
         };
         match tag_kind(&tag) {
             _ if is_inline(source, self.at) => None,
-            TagKind::Thought if !tag.closing => until_end(Kind::Thought),
+            TagKind::Thought if !tag.closing => until_end(PieceKind::Thought),
             // The opening tag was in the prompt, so everything before is a thought.
             TagKind::Thought => {
                 self.syntax = None;
                 self.called.clear();
-                Some((Kind::Thought, tag.end))
+                Some((PieceKind::Thought, tag.end))
             }
-            TagKind::Result if !tag.closing => until_end(Kind::Answer),
+            TagKind::Result if !tag.closing => until_end(PieceKind::Answer),
             TagKind::Call | TagKind::NamedCall | TagKind::Result if tag.closing => {
-                Some((Kind::Mark, tag.end))
+                Some((PieceKind::Mark, tag.end))
             }
             TagKind::Call if tag.attribute("name").is_some() || tag.value.is_some() => {
                 self.named(context, &tag)
@@ -339,7 +339,7 @@ impl ScanState {
     }
 
     /// Call tags around something unreadable: the model is informed that its call was not understood.
-    fn unreadable(&self, source: &Source<'_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
+    fn unreadable(&self, source: &SourceText<'_>, tag: &Tag<'_>) -> Option<(PieceKind, usize)> {
         /// Maximum length of an unreadable call, in bytes.
         const MAX_UNREADABLE_BYTES: usize = 2_000;
         let close = find_tag(source, tag.end, |close| ends(close, tag))?;
@@ -348,10 +348,10 @@ impl ScanState {
         let form = inside.contains("...") || inside.contains('…');
         let is_intended =
             !self.in_code && !form && !inside.is_empty() && inside.len() <= MAX_UNREADABLE_BYTES;
-        (is_intended && tag.name == "tool_call").then_some((Kind::Broken, close.end))
+        (is_intended && tag.name == "tool_call").then_some((PieceKind::Broken, close.end))
     }
 
-    fn named(&mut self, context: &ParseContext<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
+    fn named(&mut self, context: &ParseContext<'_, '_>, tag: &Tag<'_>) -> Option<(PieceKind, usize)> {
         let group = context.named_tag(tag)?;
         let plain = matches!(tag.name.as_str(), "function" | "invoke") || tag_kind(tag) == TagKind::Call;
         let known = group.calls.iter().all(|call| context.known.named(&call.tool).is_some());
@@ -359,36 +359,36 @@ impl ScanState {
     }
 
     /// A special token: the header of a message, or a marker.
-    fn token(&mut self, context: &ParseContext<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
+    fn token(&mut self, context: &ParseContext<'_, '_>, tag: &Tag<'_>) -> Option<(PieceKind, usize)> {
         let source = context.source;
         match context.message(tag) {
-            Some(Message::Call(call, end)) => {
+            Some(MessageKind::Call(call, end)) => {
                 return Some(self.calls(CallSyntax::Marked, Group { calls: vec![*call], end }));
             }
-            Some(Message::Thought(end)) => return Some((Kind::Thought, end)),
-            Some(Message::Header(end)) => return Some((Kind::Mark, end)),
+            Some(MessageKind::Thought(end)) => return Some((PieceKind::Thought, end)),
+            Some(MessageKind::Header(end)) => return Some((PieceKind::Mark, end)),
             None => {}
         }
         if !matches!(tag.name.as_str(), "im_start" | "start_header_id") {
-            return Some((Kind::Mark, tag.end));
+            return Some((PieceKind::Mark, tag.end));
         }
         let Some((role, end)) = pythonic::name_at(source, tag.end) else {
-            return Some((Kind::Mark, tag.end));
+            return Some((PieceKind::Mark, tag.end));
         };
         match role {
-            "assistant" => Some((Kind::Mark, end)),
+            "assistant" => Some((PieceKind::Mark, end)),
             "tool" | "user" | "system" | "ipython" | "function" | "observation" => {
                 let next = find_tag(source, end, |next| {
                     next.special && matches!(next.name.as_str(), "im_start" | "start_header_id")
                 });
-                Some((Kind::Answer, next.map_or(source.len(), |next| next.start)))
+                Some((PieceKind::Answer, next.map_or(source.len(), |next| next.start)))
             }
-            _ => Some((Kind::Mark, tag.end)),
+            _ => Some((PieceKind::Mark, tag.end)),
         }
     }
 
     /// A fence: calls if it contains nothing else, otherwise code.
-    fn fence(&mut self, context: &ParseContext<'_, '_>) -> Option<(Kind, usize)> {
+    fn fence(&mut self, context: &ParseContext<'_, '_>) -> Option<(PieceKind, usize)> {
         let (source, at) = (context.source, self.at);
         if self.in_code {
             self.in_code = false;
@@ -405,7 +405,7 @@ impl ScanState {
                 self.at = source.find(line, "```").map_or(source.len(), |close| close + 3);
                 return None;
             }
-            return Some((Kind::Mark, line));
+            return Some((PieceKind::Mark, line));
         }
         if self.looks_for(CallSyntax::Fence, context.known)
             && !shows_an_example(source, at)
@@ -432,12 +432,12 @@ impl ScanState {
 const MARKER_STARTS: [char; 5] = ['<', '[', '{', '\n', '◁'];
 
 /// The next position at which a piece may begin.
-fn next_place(source: &Source<'_>, at: usize) -> usize {
+fn next_place(source: &SourceText<'_>, at: usize) -> usize {
     source.rest(at).find(MARKER_STARTS).map_or(source.len(), |found| at + found)
 }
 
 /// Skips `;` and `,` between two calls.
-fn past_separators(source: &Source<'_>, end: usize) -> usize {
+fn past_separators(source: &SourceText<'_>, end: usize) -> usize {
     let mut at = source.skip_space(end);
     let mut seen = false;
     while matches!(source.char_at(at), Some(';' | ',')) {
@@ -448,7 +448,7 @@ fn past_separators(source: &Source<'_>, end: usize) -> usize {
 }
 
 /// Skips `1. ` or `- `.
-fn bullet(source: &Source<'_>, at: usize) -> Option<usize> {
+fn bullet(source: &SourceText<'_>, at: usize) -> Option<usize> {
     let rest = source.rest(at);
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     if rest.len() < digits + 2 {
@@ -462,13 +462,13 @@ fn bullet(source: &Source<'_>, at: usize) -> Option<usize> {
 }
 
 /// Whether a line consists of a single inline code span.
-fn inline_code(source: &Source<'_>, at: usize) -> bool {
+fn inline_code(source: &SourceText<'_>, at: usize) -> bool {
     let line = source.slice(at, source.line_end(at)).trim_end();
     line.len() > 2 && line.ends_with('`') && !line.starts_with("``") && line.matches('`').count() == 2
 }
 
 /// Whether a tag is in an inline code span within prose.
-fn is_inline(source: &Source<'_>, at: usize) -> bool {
+fn is_inline(source: &SourceText<'_>, at: usize) -> bool {
     let before = source.line_before(at);
     if before.trim_start() == "`" {
         return !inline_code(source, at - 1);
@@ -495,7 +495,7 @@ const EXAMPLE_PHRASES: &[&str] = &[
 ];
 
 /// Whether the preceding words announce an example.
-fn shows_an_example(source: &Source<'_>, at: usize) -> bool {
+fn shows_an_example(source: &SourceText<'_>, at: usize) -> bool {
     let before = source.preceding(at).trim_end();
     let line = before.rsplit('\n').next().unwrap_or_default().to_lowercase();
     EXAMPLE_PHRASES.iter().any(|word| line.contains(word))

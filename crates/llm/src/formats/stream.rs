@@ -4,9 +4,9 @@
 use toolhub_core::ToolName;
 
 use super::known_tools::KnownTools;
-use super::scanner::{InputState, Kind, ScanState};
+use super::scanner::{InputState, PieceKind, ScanState};
 use super::{ParsedOutput, read};
-use crate::repair::{MAX_LOOK_BEHIND_BYTES, Source};
+use crate::repair::{MAX_LOOK_BEHIND_BYTES, SourceText};
 
 /// Output since the last piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl<'k> StreamReader<'k> {
         while !self.text.is_char_boundary(held) {
             held -= 1;
         }
-        let source = Source::new(self.text.get(held..).unwrap_or_default());
+        let source = SourceText::new(self.text.get(held..).unwrap_or_default());
         self.state.at = base - held;
         let pieces = self.state.pieces(&source, self.known, InputState::More);
         self.state.at += held;
@@ -62,15 +62,15 @@ impl<'k> StreamReader<'k> {
         for piece in pieces {
             let piece_text = || source.slice(piece.from, piece.to).to_owned();
             match piece.kind {
-                Kind::Prose => {
+                PieceKind::Prose => {
                     self.emitted += piece.to - piece.from;
                     events.push(StreamEvent::Prose(piece_text()));
                 }
-                Kind::Thought => events.push(StreamEvent::Thought(piece_text())),
-                Kind::Calls(calls) => {
+                PieceKind::Thought => events.push(StreamEvent::Thought(piece_text())),
+                PieceKind::Calls(calls) => {
                     events.extend(calls.into_iter().map(|call| StreamEvent::Call(ToolName::new(call.tool))));
                 }
-                Kind::Broken | Kind::Answer | Kind::Mark => {}
+                PieceKind::Broken | PieceKind::Answer | PieceKind::Mark => {}
             }
         }
         events

@@ -1,7 +1,7 @@
 //! Tags as models write them: `<tool_call>`, `</ tool_call >`, `<|python_tag|>`, `<｜tool▁sep｜>`, `<function=name>`,
 //! `<invoke name="x">`. `tag_kind` defines their meaning.
 
-use crate::repair::Source;
+use crate::repair::SourceText;
 
 /// Maximum length of a tag, in bytes.
 const MAX_TAG_BYTES: usize = 256;
@@ -25,7 +25,7 @@ pub(super) struct Tag<'t> {
 
 impl<'t> Tag<'t> {
     /// Parses the tag at `at`.
-    pub(super) fn at(source: &Source<'t>, at: usize) -> Option<Self> {
+    pub(super) fn at(source: &SourceText<'t>, at: usize) -> Option<Self> {
         let rest = source.rest(at);
         let inside = rest.strip_prefix('<')?;
         let mut length = None;
@@ -109,7 +109,7 @@ fn unquote(text: &str) -> &str {
 
 /// Finds the next tag from `at` on for which `wanted` is true.
 pub(super) fn find_tag<'t>(
-    source: &Source<'t>,
+    source: &SourceText<'t>,
     mut at: usize,
     wanted: impl Fn(&Tag<'t>) -> bool,
 ) -> Option<Tag<'t>> {

@@ -5,7 +5,7 @@ use super::expression::{ExpressionResult, ParseContext};
 use super::parsed_call::{CallMarking, Group, Name, ParsedCall};
 use super::pythonic;
 use super::tag::Tag;
-use crate::repair::{Ending, Repair, Source};
+use crate::repair::{Ending, Repair, SourceText};
 
 impl<'s, 't> ParseContext<'s, 't> {
     /// The limit of repairs for a value without markers: the next special token or call tag.
@@ -152,7 +152,7 @@ impl<'s, 't> ParseContext<'s, 't> {
         let close = format!("</{name}>");
         let end = self.source.find(tag.end, &close)?;
         let named = Tag { value: Some(self.source.slice(tag.start + 1, tag.end - 1).trim()), ..tag.clone() };
-        let bounded = Source::new(self.source.slice(0, end + close.len()));
+        let bounded = SourceText::new(self.source.slice(0, end + close.len()));
         let context = ParseContext { source: &bounded, known: self.known };
         context.named_tag(&named)
     }

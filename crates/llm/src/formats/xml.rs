@@ -137,7 +137,7 @@ fn has_parameter(name: &Name<'_>, parameter: &str) -> bool {
 }
 
 /// The text of an element and the offset after it. An unclosed element ends at the next tag of the same name.
-pub(super) fn element<'t>(source: &crate::repair::Source<'t>, open: &Tag<'t>) -> (&'t str, usize) {
+pub(super) fn element<'t>(source: &crate::repair::SourceText<'t>, open: &Tag<'t>) -> (&'t str, usize) {
     let same = |tag: &Tag<'t>| tag.name == open.name;
     match find_tag(source, open.end, same) {
         Some(close) if close.closing => (source.slice(open.end, close.start), close.end),
@@ -180,7 +180,7 @@ pub(super) fn typed(text: &str, parameter_kind: Option<ParameterKind>, repairs: 
         return json;
     }
     if trimmed.starts_with(['{', '[']) {
-        let source = crate::repair::Source::new(trimmed);
+        let source = crate::repair::SourceText::new(trimmed);
         let repaired = crate::repair::value_at(&source, 0);
         // Without a declared type, truncated JSON is a string.
         let is_usable = |ending: Ending| parameter_kind.is_some() || ending == Ending::Whole;

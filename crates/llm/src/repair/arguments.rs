@@ -1,6 +1,6 @@
 //! The arguments of a Python-style call: `(city="Kyoto", days=3)`.
 
-use super::{Ending, Place, Reader, Repair, Repairs, Source, plain};
+use super::{Ending, Reader, Repair, Repairs, SourceText, ValueContext, plain};
 
 /// The content of the parentheses of a call.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Parses the arguments whose opening parenthesis is at `at`.
-    pub(crate) fn read(source: &Source<'_>, at: usize) -> Option<Self> {
+    pub(crate) fn read(source: &SourceText<'_>, at: usize) -> Option<Self> {
         let mut reader = Reader::new(source, at);
         if reader.peek()? != '(' {
             return None;
@@ -117,7 +117,7 @@ impl Reader<'_, '_> {
         self.skip_space();
         let (from, before) = (self.at, self.out.len());
         let (repairs, ending) = (self.repairs, self.ending);
-        let read = self.value(Place::Argument);
+        let read = self.value(ValueContext::Argument);
         let next = self.source.skip_space_and_comments(self.at).0;
         let follows = self.source.char_at(next).map(plain);
         if let (Some(found), true) = (read, matches!(follows, None | Some(',' | ')'))) {

@@ -2,7 +2,7 @@
 
 use toolhub_core::json::MAX_DEPTH;
 
-use super::{Ending, Place, Reader, Repair};
+use super::{Ending, Reader, Repair, ValueContext};
 
 /// The result of searching for another member.
 enum Next {
@@ -102,14 +102,14 @@ impl Reader<'_, '_> {
             }
             Some(_) => {}
         }
-        if !self.value(Place::Member)? {
+        if !self.value(ValueContext::Member)? {
             return Some(false);
         }
         Some(true)
     }
 
     fn key(&mut self) -> Option<()> {
-        if self.string(Place::Key)? {
+        if self.string(ValueContext::Key)? {
             return Some(());
         }
         let from = self.at;
@@ -147,7 +147,7 @@ impl Reader<'_, '_> {
             if count > 0 {
                 self.out.push(',');
             }
-            if self.value(Place::Item)? {
+            if self.value(ValueContext::Item)? {
                 count += 1;
             } else {
                 self.out.truncate(before);

@@ -15,7 +15,7 @@ use toolhub_core::RawJson;
 pub use self::notes::{Repair, Repairs};
 
 pub(crate) use self::arguments::Arguments;
-pub(crate) use self::text::{MAX_LOOK_BEHIND_BYTES, Source};
+pub(crate) use self::text::{MAX_LOOK_BEHIND_BYTES, SourceText};
 
 /// Whether a value is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,7 +48,7 @@ pub struct RepairedJson {
 pub fn repair(text: &str) -> Option<RepairedJson> {
     /// Maximum number of opening brackets at which a value is tried.
     const MAX_ATTEMPTS: usize = 8;
-    let source = Source::new(text);
+    let source = SourceText::new(text);
     let begins = |(at, character): (usize, char)| matches!(character, '{' | '[' | '｛' | '［').then_some(at);
     let mut from = 0;
     for _ in 0..MAX_ATTEMPTS {
@@ -65,12 +65,12 @@ pub fn repair(text: &str) -> Option<RepairedJson> {
 }
 
 /// Parses the object or list at `at`.
-pub(crate) fn value_at(source: &Source<'_>, at: usize) -> Option<RepairedJson> {
+pub(crate) fn value_at(source: &SourceText<'_>, at: usize) -> Option<RepairedJson> {
     strict_at(source, at).or_else(|| lenient_at(source, at))
 }
 
 /// Parses the object or list at `at` if it is valid JSON.
-pub(crate) fn strict_at(source: &Source<'_>, at: usize) -> Option<RepairedJson> {
+pub(crate) fn strict_at(source: &SourceText<'_>, at: usize) -> Option<RepairedJson> {
     let rest = source.rest(at);
     if !rest.starts_with(['{', '[']) {
         return None;
@@ -100,7 +100,7 @@ fn decodes(text: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(text).is_ok()
 }
 
-fn lenient_at(source: &Source<'_>, at: usize) -> Option<RepairedJson> {
+fn lenient_at(source: &SourceText<'_>, at: usize) -> Option<RepairedJson> {
     let mut reader = Reader::new(source, at);
     let read = reader.container();
     source.spend(reader.at.saturating_sub(at));
@@ -112,7 +112,7 @@ fn lenient_at(source: &Source<'_>, at: usize) -> Option<RepairedJson> {
 
 /// The context of a value, which determines what may follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ValueContext {
     /// The key of a member.
     Key,
     /// The value of a member.
@@ -125,7 +125,7 @@ pub(crate) enum Place {
 
 /// Parses a superset of JSON and writes valid JSON.
 pub(crate) struct Reader<'s, 't> {
-    source: &'s Source<'t>,
+    source: &'s SourceText<'t>,
     at: usize,
     out: String,
     repairs: Repairs,
@@ -138,7 +138,7 @@ pub(crate) struct Reader<'s, 't> {
 }
 
 impl<'s, 't> Reader<'s, 't> {
-    pub(crate) fn new(source: &'s Source<'t>, at: usize) -> Self {
+    pub(crate) fn new(source: &'s SourceText<'t>, at: usize) -> Self {
         let (out, repairs, open) = (String::new(), Repairs::default(), Vec::new());
         let steps = 4096 + 16 * source.rest(at).len();
         Self { source, at, out, repairs, ending: Ending::Whole, placeholder: false, open, steps }

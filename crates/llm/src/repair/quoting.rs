@@ -1,7 +1,7 @@
 //! Quotes: their kinds, what closes each, and whether a quote ends its string or is part of it.
 
-use super::{Place, Reader, plain};
-use crate::repair::Source;
+use super::{Reader, ValueContext, plain};
+use crate::repair::SourceText;
 
 /// A kind of quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) enum Quote {
 }
 
 /// The quote at `at`, and the start of its content.
-pub(super) fn quote_at(source: &Source<'_>, at: usize) -> Option<(Quote, usize)> {
+pub(super) fn quote_at(source: &SourceText<'_>, at: usize) -> Option<(Quote, usize)> {
     let first = source.char_at(at)?;
     let after = at + first.len_utf8();
     Some(match first {
@@ -56,7 +56,7 @@ pub(super) fn quote_at(source: &Source<'_>, at: usize) -> Option<(Quote, usize)>
 
 impl Quote {
     /// The length of the closing quote at `at`; 0 if there is none.
-    pub(super) fn length_at(self, source: &Source<'_>, at: usize) -> usize {
+    pub(super) fn length_at(self, source: &SourceText<'_>, at: usize) -> usize {
         let fixed = |text: &str| if source.starts_with(at, text) { text.len() } else { 0 };
         match self {
             Self::LongDouble => fixed("\"\"\""),
@@ -93,8 +93,8 @@ const MAX_KEY_BYTES: usize = 96;
 
 impl Reader<'_, '_> {
     /// Whether a quote that ends at `after` closes its string, judged by the text after it.
-    pub(super) fn closes(&mut self, after: usize, position: Place) -> Option<bool> {
-        if position == Place::Key {
+    pub(super) fn closes(&mut self, after: usize, position: ValueContext) -> Option<bool> {
+        if position == ValueContext::Key {
             return Some(true);
         }
         let next = self.source.skip_space(after);
@@ -107,25 +107,27 @@ impl Reader<'_, '_> {
                     let then = self.source.skip_space(behind);
                     self.spend_steps(then - behind)?;
                     match position {
-                        Place::Member => self.member_follows(then)?,
-                        Place::Item => self.item_follows(then),
-                        Place::Argument | Place::Key => self.argument_follows(then)?,
+                        ValueContext::Member => self.member_follows(then)?,
+                        ValueContext::Item => self.item_follows(then),
+                        ValueContext::Argument | ValueContext::Key => self.argument_follows(then)?,
                     }
                 }
-                (Place::Member, '}') => true,
-                (Place::Item, ']') => true,
-                (Place::Member | Place::Item, close @ ('}' | ']' | ')')) => self.open.contains(&close),
-                (Place::Argument, ')') => {
+                (ValueContext::Member, '}') => true,
+                (ValueContext::Item, ']') => true,
+                (ValueContext::Member | ValueContext::Item, close @ ('}' | ']' | ')')) => {
+                    self.open.contains(&close)
+                }
+                (ValueContext::Argument, ')') => {
                     self.source.char_at(behind).is_none_or(|then| !then.is_alphanumeric())
                 }
-                (Place::Argument, '+' | '.' | '%' | '*') => false,
+                (ValueContext::Argument, '+' | '.' | '%' | '*') => false,
                 // A missing comma between two members: the next one is quoted or on a new line.
-                (Place::Member, '"' | '\'' | '“') => self.member_follows(next)?,
-                (Place::Member, _) => {
+                (ValueContext::Member, '"' | '\'' | '“') => self.member_follows(next)?,
+                (ValueContext::Member, _) => {
                     self.source.slice(after, next).contains('\n') && self.member_follows(next)?
                 }
-                (Place::Item, '"' | '\'' | '“') => next > after,
-                (Place::Argument, '"' | '\'') => next > after,
+                (ValueContext::Item, '"' | '\'' | '“') => next > after,
+                (ValueContext::Argument, '"' | '\'') => next > after,
                 _ => false,
             } || (next > after
                 && (self.source.starts_with(next, "//") || self.source.starts_with(next, "/*"))),

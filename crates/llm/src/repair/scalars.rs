@@ -1,10 +1,10 @@
 //! Numbers, literals and unquoted strings.
 
-use super::{Ending, Place, Reader, Repair};
+use super::{Ending, Reader, Repair, ValueContext};
 
 impl Reader<'_, '_> {
     /// Parses the value at this position; `false` if there is none.
-    pub(super) fn value(&mut self, position: Place) -> Option<bool> {
+    pub(super) fn value(&mut self, position: ValueContext) -> Option<bool> {
         self.spend_steps(1)?;
         self.skip_space();
         let Some(character) = self.peek() else {
@@ -26,7 +26,7 @@ impl Reader<'_, '_> {
     }
 
     /// A value without quotes: a number, a literal or a string.
-    fn bare(&mut self, position: Place) -> Option<bool> {
+    fn bare(&mut self, position: ValueContext) -> Option<bool> {
         let from = self.at;
         let mut depth = 0_usize;
         while let Some(character) = self.peek() {
@@ -71,7 +71,11 @@ impl Reader<'_, '_> {
             self.repairs.add(Repair::Number);
             self.out.push_str(&number);
         } else {
-            self.repairs.add(if position == Place::Argument { Repair::Literal } else { Repair::Quotes });
+            self.repairs.add(if position == ValueContext::Argument {
+                Repair::Literal
+            } else {
+                Repair::Quotes
+            });
             let text = word.replace("\\_", "_");
             self.write_text(&text);
         }

@@ -2,11 +2,11 @@
 //! often unescaped.
 
 use super::quoting::{Quote, quote_at};
-use super::{Ending, Place, Reader, Repair};
+use super::{Ending, Reader, Repair, ValueContext};
 
 impl Reader<'_, '_> {
     /// Parses the quoted string at this position; `false` if there is no quote.
-    pub(super) fn string(&mut self, position: Place) -> Option<bool> {
+    pub(super) fn string(&mut self, position: ValueContext) -> Option<bool> {
         let Some((quote, begin)) = quote_at(self.source, self.at) else { return Some(false) };
         if quote != Quote::Double {
             self.repairs.add(Repair::Quotes);
@@ -24,14 +24,14 @@ impl Reader<'_, '_> {
             self.at = first + quote.length_at(self.source, first);
         }
         self.out.push('"');
-        if position == Place::Argument {
+        if position == ValueContext::Argument {
             self.concatenated(position)?;
         }
         Some(true)
     }
 
     /// Writes the content. If the text ends first, returns the first quote that was taken for a part of the content.
-    fn content(&mut self, begin: usize, quote: Quote, position: Place) -> Option<Option<usize>> {
+    fn content(&mut self, begin: usize, quote: Quote, position: ValueContext) -> Option<Option<usize>> {
         self.at = begin;
         let mut rejected = None;
         let mut inner = false;
@@ -123,7 +123,7 @@ impl Reader<'_, '_> {
     }
 
     /// Adjacent strings are concatenated in Python: `'a' 'b'`.
-    fn concatenated(&mut self, position: Place) -> Option<()> {
+    fn concatenated(&mut self, position: ValueContext) -> Option<()> {
         loop {
             let next = self.source.skip_space(self.at);
             let Some((quote, begin)) = quote_at(self.source, next) else { return Some(()) };

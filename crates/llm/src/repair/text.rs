@@ -8,21 +8,21 @@ pub(crate) const MAX_LOOK_BEHIND_BYTES: usize = 512;
 
 /// A text, possibly incomplete.
 #[derive(Debug)]
-pub(crate) struct Source<'t> {
+pub(crate) struct SourceText<'t> {
     text: &'t str,
     end_seen: Cell<bool>,
     work: Cell<usize>,
     stop: Cell<Option<(usize, usize)>>,
 }
 
-impl<'t> Source<'t> {
+impl<'t> SourceText<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
         Self { text, end_seen: Cell::new(false), work: Cell::new(0), stop: Cell::new(None) }
     }
 
     /// The text up to `end`. Reaching this end does not count as reaching the end of the whole text.
-    pub(crate) fn up_to(&self, end: usize) -> Source<'t> {
-        Source::new(self.text.get(..end).unwrap_or(self.text))
+    pub(crate) fn up_to(&self, end: usize) -> SourceText<'t> {
+        SourceText::new(self.text.get(..end).unwrap_or(self.text))
     }
 
     pub(crate) fn text(&self) -> &'t str {

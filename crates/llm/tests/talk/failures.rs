@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toolhub_core::model::{ModelError, ReplyDelta};
 use toolhub_core::{Lang, Localize as _};
-use toolhub_llm::{Api, ApiKey, Endpoint, ModelClient};
+use toolhub_llm::{ApiKey, Endpoint, ModelClient, WireFormat};
 use toolhub_testkit::model::{Act, Ending, ModelServer, ScriptedReply};
 
 use super::support::{BOTH, KEY, ask, ask_streaming, client, request};
@@ -56,12 +56,12 @@ async fn does_not_retry_after_first_token() {
 async fn honours_short_retry_after_and_reports_long_one() {
     let server = ModelServer::start([Act::refuse_with_retry_after(429, "1"), fine()]);
     let started = std::time::Instant::now();
-    ask(&client(&server, Api::OpenAi), &request()).await.unwrap();
+    ask(&client(&server, WireFormat::OpenAi), &request()).await.unwrap();
     assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
 
     let server = ModelServer::start([Act::refuse_with_retry_after(429, "3600")]);
     let started = std::time::Instant::now();
-    let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
+    let error = ask(&client(&server, WireFormat::OpenAi), &request()).await.unwrap_err();
     assert!(started.elapsed() < Duration::from_secs(30));
     let ModelError::Busy { retry_after, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*retry_after, Some(Duration::from_secs(3600)));
@@ -72,7 +72,7 @@ async fn honours_short_retry_after_and_reports_long_one() {
 #[tokio::test]
 async fn gives_up_after_three_attempts() {
     let server = ModelServer::start([Act::refuse(502, "bad gateway")]);
-    let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
+    let error = ask(&client(&server, WireFormat::OpenAi), &request()).await.unwrap_err();
     assert!(matches!(error, ModelError::Refused { status: 502, .. }), "{error:?}");
     assert_eq!(server.bodies().len(), 3);
 }
@@ -126,7 +126,7 @@ async fn reports_invalid_response_body() {
     ];
     for (act, expected) in cases {
         let server = ModelServer::start([act]);
-        let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
+        let error = ask(&client(&server, WireFormat::OpenAi), &request()).await.unwrap_err();
         assert!(matches!(error, ModelError::Unreadable { .. }), "{error:?}");
         assert!(error.to_string().contains(expected), "{error}");
     }
@@ -137,19 +137,19 @@ async fn reports_error_event_after_first_token() {
     let word = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
     let error = "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n";
     let server = ModelServer::start([Act::events(format!("{word}{error}")), fine()]);
-    let model_error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
+    let model_error = ask(&client(&server, WireFormat::OpenAi), &request()).await.unwrap_err();
     assert!(model_error.to_string().contains("out of memory"), "{model_error}");
     assert_eq!(server.bodies().len(), 1);
     // An error before the first text of the stream is retried.
     let server = ModelServer::start([Act::events(error), fine()]);
-    assert_eq!(ask(&client(&server, Api::OpenAi), &request()).await.unwrap().text, "fine");
+    assert_eq!(ask(&client(&server, WireFormat::OpenAi), &request()).await.unwrap().text, "fine");
 
     let busy = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let server = ModelServer::start([Act::events(busy), fine()]);
-    assert_eq!(ask(&client(&server, Api::Anthropic), &request()).await.unwrap().text, "fine");
+    assert_eq!(ask(&client(&server, WireFormat::Anthropic), &request()).await.unwrap().text, "fine");
     let start = "event: x\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"hi\"}}\n\n";
     let server = ModelServer::start([Act::events(format!("{start}{busy}")), fine()]);
-    let model_error = ask(&client(&server, Api::Anthropic), &request()).await.unwrap_err();
+    let model_error = ask(&client(&server, WireFormat::Anthropic), &request()).await.unwrap_err();
     assert!(matches!(model_error, ModelError::Busy { .. }), "{model_error:?}");
 }
 
@@ -159,7 +159,8 @@ async fn reports_unreachable_endpoint_without_secrets() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let mut endpoint = Endpoint::new(Api::OpenAi, &format!("http://u:hunter3@{address}"), "m").unwrap();
+    let mut endpoint =
+        Endpoint::new(WireFormat::OpenAi, &format!("http://u:hunter3@{address}"), "m").unwrap();
     endpoint.key = ApiKey::new(KEY);
     let error = ask(&ModelClient::new(endpoint), &request()).await.unwrap_err();
     assert!(
@@ -184,8 +185,8 @@ async fn never_prints_api_key() {
         ask(&client(&server, api), &request()).await.unwrap();
         let received = &server.received()[0];
         let header = match api {
-            Api::OpenAi => received.headers["authorization"].to_str().unwrap(),
-            Api::Anthropic => received.headers["x-api-key"].to_str().unwrap(),
+            WireFormat::OpenAi => received.headers["authorization"].to_str().unwrap(),
+            WireFormat::Anthropic => received.headers["x-api-key"].to_str().unwrap(),
         };
         assert!(header.ends_with(KEY) && !received.text.contains(KEY));
     }

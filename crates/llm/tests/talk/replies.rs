@@ -1,7 +1,7 @@
 //! Parsing of replies: the result does not depend on chunk boundaries, on the style of the endpoint, or on streaming.
 
 use toolhub_core::model::{ReplyDelta, StopReason, TokenUsage};
-use toolhub_llm::Api;
+use toolhub_llm::WireFormat;
 use toolhub_testkit::model::{Act, CallStyle, Ending, ModelServer, Pacing, ScriptedReply};
 
 use super::support::{BOTH, ask, ask_streaming, client, render, request};
@@ -87,7 +87,7 @@ async fn parses_calls_in_every_endpoint_style() {
     ];
     for style in styles {
         let server = ModelServer::start([plain().with_style(style).act()]);
-        let (response, deltas) = ask_streaming(&client(&server, Api::OpenAi), &request()).await;
+        let (response, deltas) = ask_streaming(&client(&server, WireFormat::OpenAi), &request()).await;
         let expect = r#"Calls  | weather({"city":"Kyoto"}) weather({"city":"Osaka"}) |  | None"#;
         let response = response.unwrap();
         assert_eq!(render(&response), expect, "{style:?}");
@@ -110,7 +110,7 @@ async fn accepts_single_document_instead_of_stream() {
     let body = r#"{"choices": [{"message": {"content": "hello"}, "finish_reason": "length"}]}"#;
     let server = ModelServer::start([Act::events(body)]);
     assert_eq!(
-        render(&ask(&client(&server, Api::OpenAi), &request()).await.unwrap()),
+        render(&ask(&client(&server, WireFormat::OpenAi), &request()).await.unwrap()),
         "Length hello |  |  | None"
     );
 }
@@ -135,8 +135,8 @@ async fn maps_invalid_wire_names_back_to_tool_names() {
         ask(&client(&recording_server, api), &request()).await.unwrap();
         let body = &recording_server.bodies()[0];
         let name = match api {
-            Api::OpenAi => body["tools"][1]["function"]["name"].clone(),
-            Api::Anthropic => body["tools"][1]["name"].clone(),
+            WireFormat::OpenAi => body["tools"][1]["function"]["name"].clone(),
+            WireFormat::Anthropic => body["tools"][1]["name"].clone(),
         };
         let wire = name.as_str().unwrap();
         assert!(wire.is_ascii() && !wire.contains(' '), "{wire}");
@@ -150,10 +150,10 @@ async fn maps_invalid_wire_names_back_to_tool_names() {
     }
 }
 
-fn none_or_zero(api: Api) -> &'static str {
+fn none_or_zero(api: WireFormat) -> &'static str {
     match api {
-        Api::OpenAi => "None",
-        Api::Anthropic => "Some(Usage { input: 0, cached: 0, output: 0 })",
+        WireFormat::OpenAi => "None",
+        WireFormat::Anthropic => "Some(Usage { input: 0, cached: 0, output: 0 })",
     }
 }
 
@@ -177,5 +177,5 @@ async fn accepts_disconnect_after_finish_reason() {
     let ending = Ending::CutAfter(events.len());
     let server =
         ModelServer::start([Act::Raw { kind: "text/event-stream", body: events.to_owned(), ending }]);
-    assert_eq!(ask(&client(&server, Api::OpenAi), &request()).await.unwrap().text, "hi");
+    assert_eq!(ask(&client(&server, WireFormat::OpenAi), &request()).await.unwrap().text, "hi");
 }

@@ -2,7 +2,7 @@
 
 use toolhub_core::model::{ChatMessage, ChatRequest, ModelCall, StopReason, ToolChoice};
 use toolhub_core::{CallId, RawJson};
-use toolhub_llm::Api;
+use toolhub_llm::WireFormat;
 use toolhub_testkit::model::{Act, ModelServer, ScriptedReply};
 
 use super::support::{BOTH, ask, ask_streaming, client, request, tool};
@@ -43,7 +43,7 @@ fn schema() -> Option<(String, RawJson)> {
     Some(("weather answer".to_owned(), RawJson::parse(schema).unwrap()))
 }
 
-async fn sent(api: Api, chat_request: &ChatRequest) -> String {
+async fn sent(api: WireFormat, chat_request: &ChatRequest) -> String {
     let server = ModelServer::start([ScriptedReply::text("{}").act()]);
     ask(&client(&server, api), chat_request).await.unwrap();
     let received = &server.received()[0];
@@ -83,16 +83,16 @@ async fn returns_answer_for_schema() {
     let answer = r#"{"sunny": true}"#;
     let chat_request = ChatRequest { answer_schema: schema(), ..request() };
     let server = ModelServer::start([ScriptedReply::text(answer).act()]);
-    assert_eq!(ask(&client(&server, Api::OpenAi), &chat_request).await.unwrap().text, answer);
+    assert_eq!(ask(&client(&server, WireFormat::OpenAi), &chat_request).await.unwrap().text, answer);
 
     // For Anthropic a forced tool call replaces the response format; it is hidden from the caller.
     let wire = {
         let server = ModelServer::start([ScriptedReply::text("x").act()]);
-        ask(&client(&server, Api::Anthropic), &chat_request).await.unwrap();
+        ask(&client(&server, WireFormat::Anthropic), &chat_request).await.unwrap();
         server.bodies()[0]["tools"][2]["name"].as_str().unwrap().to_owned()
     };
     let server = ModelServer::start([ScriptedReply::text("Well: ").call(&wire, answer).act()]);
-    let (reply, deltas) = ask_streaming(&client(&server, Api::Anthropic), &chat_request).await;
+    let (reply, deltas) = ask_streaming(&client(&server, WireFormat::Anthropic), &chat_request).await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.stop, reply.calls.len()), (answer, StopReason::End, 0));
     let deltas = format!("{deltas:?}");
@@ -110,7 +110,7 @@ async fn omits_rejected_fields_from_later_requests() {
         Act::refuse(400, "bad request"),
         fine(),
     ]);
-    let client = client(&server, Api::OpenAi);
+    let client = client(&server, WireFormat::OpenAi);
     ask(&client, &chat_request).await.unwrap();
     ask(&client, &chat_request).await.unwrap();
     let bodies = server.bodies();

@@ -4,19 +4,19 @@ use std::sync::{Mutex, PoisonError};
 
 use toolhub_core::RawJson;
 use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel as _, ModelError, OfferedTool, ReplyDelta};
-use toolhub_llm::{Api, ApiKey, Endpoint, ModelClient};
+use toolhub_llm::{ApiKey, Endpoint, ModelClient, WireFormat};
 use toolhub_testkit::model::ModelServer;
 
 pub(crate) const KEY: &str = "sk-hunter2hunter2";
-pub(crate) const BOTH: [Api; 2] = [Api::OpenAi, Api::Anthropic];
+pub(crate) const BOTH: [WireFormat; 2] = [WireFormat::OpenAi, WireFormat::Anthropic];
 
-pub(crate) fn endpoint(server: &ModelServer, api: Api) -> Endpoint {
+pub(crate) fn endpoint(server: &ModelServer, api: WireFormat) -> Endpoint {
     let mut endpoint = Endpoint::new(api, &server.url, "scripted").unwrap();
     endpoint.key = ApiKey::new(KEY);
     endpoint
 }
 
-pub(crate) fn client(server: &ModelServer, api: Api) -> ModelClient {
+pub(crate) fn client(server: &ModelServer, api: WireFormat) -> ModelClient {
     ModelClient::new(endpoint(server, api))
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use toolhub_core::Tool;
-use toolhub_search::metrics::{Report, Tally};
+use toolhub_search::metrics::{SearchReport, SearchTally};
 use toolhub_search::terms::Tokenizer;
 
 use crate::sets::Set;
@@ -32,7 +32,7 @@ pub(crate) enum Terms {
 }
 
 /// The quality of BM25 on one set.
-pub(crate) fn measure(queries: &Set, tools: &Set, terms: Terms) -> Report {
+pub(crate) fn measure(queries: &Set, tools: &Set, terms: Terms) -> SearchReport {
     match terms {
         Terms::Plain => report(queries, tools, plain_of_tool, plain),
         Terms::Index => {
@@ -47,10 +47,10 @@ fn report<T: Hash + Eq>(
     tools: &Set,
     of_tool: impl FnMut(&Tool) -> Vec<T>,
     mut of_request: impl FnMut(&str) -> Vec<T>,
-) -> Report {
+) -> SearchReport {
     let ids: Vec<&str> = tools.tools.iter().map(|(id, _)| id.as_str()).collect();
     let index = Bm25::new(tools.tools.iter().map(|(_, tool)| tool).map(of_tool));
-    let mut tally = Tally::default();
+    let mut tally = SearchTally::default();
     for query in &queries.queries {
         let best = index.rank(&of_request(&query.query));
         let found: Vec<&str> = best.into_iter().filter_map(|document| ids.get(document).copied()).collect();

@@ -2,7 +2,7 @@
 //! the tools of another set. Each over whole sets and over small catalogs drawn from them.
 
 use toolhub_core::Tool;
-use toolhub_search::{Evidence, Index, Request, Settings};
+use toolhub_search::{FitEvidence, RankingSettings, SearchRequest, ToolIndex};
 
 use crate::sets::{Query, Set};
 
@@ -44,7 +44,7 @@ pub(crate) struct Case {
     pub(crate) size: Size,
     pub(crate) request: String,
     pub(crate) best: String,
-    pub(crate) evidence: Evidence,
+    pub(crate) evidence: FitEvidence,
     pub(crate) confidence: f32,
     /// Whether a relevant tool is among the first ten.
     pub(crate) found: bool,
@@ -56,7 +56,7 @@ pub(crate) fn family(set: &str) -> &str {
 }
 
 /// Runs all cases.
-pub(crate) fn gather(sets: &[Set], settings: &Settings) -> Vec<Case> {
+pub(crate) fn gather(sets: &[Set], settings: &RankingSettings) -> Vec<Case> {
     let usable: Vec<&Set> =
         sets.iter().filter(|set| !set.queries.is_empty() && set.tools.len() <= MAX_TOOLS).collect();
     let mut cases = Vec::new();
@@ -85,16 +85,16 @@ fn requests_of_other_sets<'a>(
     other_sets.iter().flat_map(move |set| spread(&set.queries, each).map(|query| (family(&set.name), query)))
 }
 
-fn whole(set: &Set, other_sets: &[&Set], settings: &Settings, cases: &mut Vec<Case>) {
-    let index = Index::new(set.tools(), settings.clone());
+fn whole(set: &Set, other_sets: &[&Set], settings: &RankingSettings, cases: &mut Vec<Case>) {
+    let index = ToolIndex::new(set.tools(), settings.clone());
     let own = family(&set.name);
-    let mut note = |kind, (query_set, query): (&str, &Query), index: &Index| {
+    let mut note = |kind, (query_set, query): (&str, &Query), index: &ToolIndex| {
         cases.push(case(set, index, query_set, query, kind, Size::Whole));
     };
     for query in spread(&set.queries, REQUESTS) {
         note(Kind::Own, (own, query), &index);
         let others = set.tools.iter().filter(|(id, _)| !query.relevant.contains(id));
-        let others = Index::new(others.map(|(_, tool)| tool.clone()), settings.clone());
+        let others = ToolIndex::new(others.map(|(_, tool)| tool.clone()), settings.clone());
         note(Kind::Removed, (own, query), &others);
     }
     for (query_set, query) in requests_of_other_sets(other_sets, REQUESTS) {
@@ -106,13 +106,13 @@ fn whole(set: &Set, other_sets: &[&Set], settings: &Settings, cases: &mut Vec<Ca
 #[derive(Clone, Copy)]
 struct SampleOptions<'a> {
     size: usize,
-    settings: &'a Settings,
+    settings: &'a RankingSettings,
 }
 
 fn sampled_cases(set: &Set, other_sets: &[&Set], drawing: SampleOptions<'_>, cases: &mut Vec<Case>) {
     let mut rng = Rng::new();
     let size = Size::Drawn(drawing.size);
-    let index = |tools: &[Tool]| Index::new(tools.iter().cloned(), drawing.settings.clone());
+    let index = |tools: &[Tool]| ToolIndex::new(tools.iter().cloned(), drawing.settings.clone());
     for query in spread(&set.queries, REQUESTS_PER_SMALL_SET) {
         let mut tools = sample_tools(set, query, drawing.size, &mut rng);
         let own = family(&set.name);
@@ -140,8 +140,8 @@ fn sample_tools(set: &Set, query: &Query, size: usize, rng: &mut Rng) -> Vec<Too
     places.into_iter().filter_map(|index| set.tools.get(index).map(|(_, tool)| tool.clone())).collect()
 }
 
-fn case(set: &Set, index: &Index, query_set: &str, query: &Query, kind: Kind, size: Size) -> Case {
-    let ranking = index.rank(&Request::new(&query.query));
+fn case(set: &Set, index: &ToolIndex, query_set: &str, query: &Query, kind: Kind, size: Size) -> Case {
+    let ranking = index.rank(&SearchRequest::new(&query.query));
     let is_right =
         |tool: &Tool| set.id_of(tool).is_some_and(|id| query.relevant.iter().any(|right| right == id));
     Case {

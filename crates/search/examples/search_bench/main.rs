@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use toolhub_search::Settings;
+use toolhub_search::RankingSettings;
 
 struct Options {
     data: PathBuf,
@@ -31,7 +31,7 @@ struct Options {
     quality: bool,
     /// Measures only the gain of the model in this folder.
     model: Option<PathBuf>,
-    settings: Settings,
+    settings: RankingSettings,
 }
 
 fn main() -> Result<()> {
@@ -92,7 +92,7 @@ fn main() -> Result<()> {
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
     let (mut data, mut json, mut calibrate, mut cost, mut model) = (None, false, false, None, None);
     let mut quality = false;
-    let mut settings = Settings::default();
+    let mut settings = RankingSettings::default();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--data" => data = Some(PathBuf::from(arguments.next().context("`--data` needs a folder")?)),

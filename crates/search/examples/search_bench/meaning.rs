@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use toolhub_search::metrics::{Report, Tally};
-use toolhub_search::{Index, Request, SentenceEncoder, Settings};
+use toolhub_search::metrics::{SearchReport, SearchTally};
+use toolhub_search::{RankingSettings, SearchRequest, SentenceEncoder, ToolIndex};
 
 use crate::columns::{columns, percent};
 use crate::sets::{Query, Set};
@@ -21,13 +21,13 @@ const LARGE_SAMPLE: usize = 2000;
 pub(crate) struct Row {
     set: String,
     tools: usize,
-    without: Report,
-    with: Report,
+    without: SearchReport,
+    with: SearchReport,
     /// Wall time in seconds to compute the vectors of all tools, on all threads.
     vectors_s: f64,
 }
 
-pub(crate) fn measure(sets: &[Set], folder: &Path, settings: &Settings) -> Result<Vec<Row>> {
+pub(crate) fn measure(sets: &[Set], folder: &Path, settings: &RankingSettings) -> Result<Vec<Row>> {
     let model = Arc::new(SentenceEncoder::open(folder)?);
     let mut rows = Vec::new();
     for set in sets.iter().filter(|set| !set.queries.is_empty()) {
@@ -35,7 +35,7 @@ pub(crate) fn measure(sets: &[Set], folder: &Path, settings: &Settings) -> Resul
         let count = set.queries.len().min(sample_size);
         let sample: Vec<&Query> =
             (0..count).filter_map(|at| set.queries.get(at * set.queries.len() / count)).collect();
-        let plain = Index::new(set.tools(), settings.clone());
+        let plain = ToolIndex::new(set.tools(), settings.clone());
         let start = Instant::now();
         let index = plain.clone().with_embedder(Arc::<SentenceEncoder>::clone(&model))?;
         let vectors_s = start.elapsed().as_secs_f64();
@@ -50,12 +50,12 @@ pub(crate) fn measure(sets: &[Set], folder: &Path, settings: &Settings) -> Resul
     Ok(rows)
 }
 
-fn report(index: &Index, set: &Set, sample: &[&Query]) -> Report {
-    index.rank(&Request::new("warm up 预热"));
-    let mut tally = Tally::default();
+fn report(index: &ToolIndex, set: &Set, sample: &[&Query]) -> SearchReport {
+    index.rank(&SearchRequest::new("warm up 预热"));
+    let mut tally = SearchTally::default();
     for query in sample {
         let start = Instant::now();
-        let ranking = index.rank(&Request::new(&query.query));
+        let ranking = index.rank(&SearchRequest::new(&query.query));
         let took = start.elapsed();
         let found: Vec<&str> = ranking.hits.iter().filter_map(|hit| set.id_of(hit.tool)).collect();
         let right: Vec<&str> = query.relevant.iter().map(String::as_str).collect();
@@ -70,7 +70,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for row in rows {
         let quality =
-            |report: &Report| format!("{} / {}", percent(report.recall_10), percent(report.ndcg_10));
+            |report: &SearchReport| format!("{} / {}", percent(report.recall_10), percent(report.ndcg_10));
         lines.push(vec![
             row.set.clone(),
             row.tools.to_string(),

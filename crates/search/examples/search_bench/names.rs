@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::{RankingSettings, SearchRequest, ToolIndex};
 
 use crate::columns::{columns, percent};
 use crate::sets::Set;
@@ -68,8 +68,8 @@ enum Spelling {
     Typo,
 }
 
-pub(crate) fn measure(set: &Set, settings: &Settings) -> Names {
-    let index = Index::new(set.tools(), settings.clone());
+pub(crate) fn measure(set: &Set, settings: &RankingSettings) -> Names {
+    let index = ToolIndex::new(set.tools(), settings.clone());
     let mut shared: HashMap<&str, usize> = HashMap::new();
     for (_, tool) in &set.tools {
         *shared.entry(tool.name().as_str()).or_default() += 1;
@@ -97,7 +97,7 @@ pub(crate) fn measure(set: &Set, settings: &Settings) -> Names {
 }
 
 fn find(
-    index: &Index,
+    index: &ToolIndex,
     how: &'static str,
     writing: Spelling,
     names: &[&str],
@@ -107,7 +107,7 @@ fn find(
         NameResults { how, writing, names: names.len(), first: 0, first_three: 0, missed: Vec::new() };
     for (number, name) in names.iter().enumerate() {
         let written = write(name, number);
-        let ranking = index.rank(&Request::new(&written).limit(3));
+        let ranking = index.rank(&SearchRequest::new(&written).limit(3));
         let rank = ranking.hits.iter().position(|hit| hit.tool.name().as_str() == *name);
         found.first += usize::from(rank == Some(0));
         found.first_three += usize::from(rank.is_some());

@@ -2,7 +2,7 @@
 //! threshold, and the effect of the configured threshold.
 
 use serde::Serialize;
-use toolhub_search::Settings;
+use toolhub_search::RankingSettings;
 
 use crate::cases::{Case, Kind, SIZES, Size};
 use crate::columns::{columns, percent};
@@ -43,7 +43,7 @@ pub(crate) struct Report {
     stand_ins: Vec<(String, String, f32)>,
 }
 
-pub(crate) fn measure(cases: &[Case], settings: &Settings) -> Report {
+pub(crate) fn measure(cases: &[Case], settings: &RankingSettings) -> Report {
     let whole: Vec<&Case> = cases.iter().filter(|case| case.size == Size::Whole).collect();
     let mut names: Vec<&str> = whole.iter().map(|case| case.set.as_str()).collect();
     names.dedup();
@@ -76,7 +76,7 @@ fn stand_ins(whole: &[&Case]) -> Vec<(String, String, f32)> {
     taken.into_iter().map(|case| (case.request.clone(), case.best.clone(), case.confidence)).collect()
 }
 
-fn separation(set: &str, cases: &[&Case], settings: &Settings) -> Separation {
+fn separation(set: &str, cases: &[&Case], settings: &RankingSettings) -> Separation {
     let of = |kind: Kind| cases.iter().filter(|case| case.kind == kind).map(|case| case.confidence).collect();
     let (own, removed, foreign): (Vec<f32>, Vec<f32>, Vec<f32>) =
         (of(Kind::Own), of(Kind::Removed), of(Kind::Foreign));
@@ -120,7 +120,7 @@ pub(crate) fn auc(larger: &[f32], smaller: &[f32]) -> f64 {
     sum / (larger.len() * smaller.len()).max(1) as f64
 }
 
-pub(crate) fn table(report: &Report, settings: &Settings) -> String {
+pub(crate) fn table(report: &Report, settings: &RankingSettings) -> String {
     let head = [
         "set",
         "requests",

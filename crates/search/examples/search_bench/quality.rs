@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use toolhub_search::metrics::{Report, Tally};
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::metrics::{SearchReport, SearchTally};
+use toolhub_search::{RankingSettings, SearchRequest, ToolIndex};
 
 use crate::bm25::{self, Terms};
 use crate::columns::{columns, percent};
@@ -51,7 +51,7 @@ pub(crate) struct Row {
     set: String,
     tools: usize,
     #[serde(flatten)]
-    report: Report,
+    report: SearchReport,
     /// BM25 on lower-cased words of name and description, in the same run.
     plain_bm25: Baseline,
     /// BM25 on the terms of the index, in the same run.
@@ -67,13 +67,13 @@ struct Baseline {
     ndcg_10: f64,
 }
 
-impl From<Report> for Baseline {
-    fn from(report: Report) -> Self {
+impl From<SearchReport> for Baseline {
+    fn from(report: SearchReport) -> Self {
         Self { recall_10: report.recall_10, ndcg_10: report.ndcg_10 }
     }
 }
 
-pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Result<Vec<Row>> {
+pub(crate) fn measure(sets: &[Set], settings: &RankingSettings) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for set in sets.iter().filter(|set| !set.queries.is_empty()) {
         rows.push(row(&set.name, set, set, settings));
@@ -86,16 +86,16 @@ pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn row(name: &str, queries: &Set, tools: &Set, settings: &Settings) -> Row {
+fn row(name: &str, queries: &Set, tools: &Set, settings: &RankingSettings) -> Row {
     let start = Instant::now();
-    let index = Index::new(tools.tools(), settings.clone());
+    let index = ToolIndex::new(tools.tools(), settings.clone());
     let built = start.elapsed();
     // Data decompressed on first use must not count as request time.
-    index.rank(&Request::new("warm up 预热"));
-    let mut tally = Tally::default();
+    index.rank(&SearchRequest::new("warm up 预热"));
+    let mut tally = SearchTally::default();
     for query in &queries.queries {
         let start = Instant::now();
-        let ranking = index.rank(&Request::new(&query.query));
+        let ranking = index.rank(&SearchRequest::new(&query.query));
         let took = start.elapsed();
         let found: Vec<&str> = ranking.hits.iter().filter_map(|hit| tools.id_of(hit.tool)).collect();
         let right: Vec<&str> = query.relevant.iter().map(String::as_str).collect();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use toolhub_core::Tool;
-use toolhub_search::metrics::Tally;
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::metrics::SearchTally;
+use toolhub_search::{RankingSettings, SearchRequest, ToolIndex};
 
 use crate::columns::columns;
 use crate::sets::Set;
@@ -49,7 +49,7 @@ pub(crate) fn measure(data: &Path, sets: &[Set]) -> Result<Vec<Cost>> {
 }
 
 /// The cost of an index of the first `size` tools of the largest set, with requests of all sets.
-pub(crate) fn measure_one(sets: &[Set], size: usize, settings: &Settings) -> Option<Cost> {
+pub(crate) fn measure_one(sets: &[Set], size: usize, settings: &RankingSettings) -> Option<Cost> {
     let largest = sets.iter().max_by_key(|set| set.tools.len())?;
     // Alternates between the sets, so that both languages and all lengths are included.
     let asking: Vec<&Set> = sets.iter().filter(|set| !set.queries.is_empty()).collect();
@@ -61,26 +61,26 @@ pub(crate) fn measure_one(sets: &[Set], size: usize, settings: &Settings) -> Opt
     Some(cost(largest.tools().take(size).collect(), &requests, settings))
 }
 
-fn cost(tools: Vec<Tool>, requests: &[&str], settings: &Settings) -> Cost {
+fn cost(tools: Vec<Tool>, requests: &[&str], settings: &RankingSettings) -> Cost {
     let source = tools.first().map(|tool| tool.source.clone());
     let before = resident();
     let start = Instant::now();
-    let index = Index::new(tools, settings.clone());
+    let index = ToolIndex::new(tools, settings.clone());
     let built = start.elapsed();
     let memory_mb = before.zip(resident()).map(|(before, after)| (after - before).max(0.0));
-    index.rank(&Request::new("warm up 预热"));
+    index.rank(&SearchRequest::new("warm up 预热"));
     let start = Instant::now();
     if let Some(source) = source {
         let _ = index.replace_source(&source, []);
     }
     let replaced = start.elapsed();
-    let mut tally = Tally::default();
+    let mut tally = SearchTally::default();
     let mut slowest = Duration::ZERO;
     for request in requests {
         // The minimum of several runs, to exclude other load on the machine.
         let times = (0..ROUNDS).map(|_| {
             let start = Instant::now();
-            index.rank(&Request::new(request));
+            index.rank(&SearchRequest::new(request));
             start.elapsed()
         });
         let took = times.min().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use toolhub_core::{Source, Tool};
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::{RankingSettings, SearchRequest, ToolIndex};
 
 use crate::cases::{Rng, spread};
 use crate::columns::{columns, percent};
@@ -32,7 +32,7 @@ pub(crate) struct Row {
 /// The tools of each server of all sets.
 type Servers = BTreeMap<Source, Vec<Tool>>;
 
-pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Vec<Row> {
+pub(crate) fn measure(sets: &[Set], settings: &RankingSettings) -> Vec<Row> {
     let mut servers = Servers::new();
     for tool in sets.iter().flat_map(Set::tools).filter(|tool| matches!(tool.source, Source::Server(_))) {
         servers.entry(tool.source.clone()).or_default().push(tool);
@@ -50,7 +50,7 @@ pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Vec<Row> {
     rows
 }
 
-fn row(set: &Set, servers: &Servers, others: usize, settings: &Settings) -> Row {
+fn row(set: &Set, servers: &Servers, others: usize, settings: &RankingSettings) -> Row {
     let mut row = Row { set: set.name.clone(), others, ..Row::default() };
     let mut rng = Rng::new();
     for query in spread(&set.queries, REQUESTS) {
@@ -63,18 +63,18 @@ fn row(set: &Set, servers: &Servers, others: usize, settings: &Settings) -> Row 
             .flat_map(|tools| tools.iter().cloned())
             .collect();
         let own = set.tools().filter(|tool| is_right(&tool.source));
-        row.add(set, query, &Index::new(own.chain(drawn.iter().cloned()), settings.clone()));
+        row.add(set, query, &ToolIndex::new(own.chain(drawn.iter().cloned()), settings.clone()));
         if others > 0 {
-            let without = Index::new(drawn, settings.clone());
-            row.kept_without += usize::from(without.rank(&Request::new(&query.query)).fits);
+            let without = ToolIndex::new(drawn, settings.clone());
+            row.kept_without += usize::from(without.rank(&SearchRequest::new(&query.query)).fits);
         }
     }
     row
 }
 
 impl Row {
-    fn add(&mut self, set: &Set, query: &Query, index: &Index) {
-        let ranking = index.rank(&Request::new(&query.query));
+    fn add(&mut self, set: &Set, query: &Query, index: &ToolIndex) {
+        let ranking = index.rank(&SearchRequest::new(&query.query));
         let is_right = |tool: &Tool| set.id_of(tool).is_some_and(|id| query.relevant.iter().any(|r| r == id));
         let rank = ranking.hits.iter().position(|hit| is_right(hit.tool));
         self.requests += 1;

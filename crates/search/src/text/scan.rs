@@ -5,7 +5,7 @@ const MAX_WORD_CHARS: usize = 48;
 
 /// A token of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Run<'a> {
+pub(crate) enum TextRun<'a> {
     /// A word or one part of an identifier, in lowercase.
     Word(&'a str),
     /// A whole identifier, after its parts: `readfile` for `readFile`.
@@ -16,7 +16,7 @@ pub(crate) enum Run<'a> {
 
 /// The script of a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Script {
+pub(crate) enum TermScript {
     /// Characters without spaces between words.
     Han,
     /// Words separated by spaces.
@@ -24,7 +24,7 @@ pub(crate) enum Script {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharacterKind {
     Lower,
     Upper,
     Digit,
@@ -47,7 +47,7 @@ fn half_width(c: char) -> char {
 }
 
 /// Calls `sink` with every run of `text`, in order.
-pub(crate) fn runs(text: &str, mut sink: impl FnMut(Run<'_>)) {
+pub(crate) fn runs(text: &str, mut sink: impl FnMut(TextRun<'_>)) {
     let mut letters: Vec<char> = Vec::new();
     let mut han = String::new();
     let mut parts = Parts::default();
@@ -58,7 +58,7 @@ pub(crate) fn runs(text: &str, mut sink: impl FnMut(Run<'_>)) {
             continue;
         }
         if !han.is_empty() {
-            sink(Run::Han(&han));
+            sink(TextRun::Han(&han));
             han.clear();
         }
         if c.is_alphanumeric() {
@@ -69,7 +69,7 @@ pub(crate) fn runs(text: &str, mut sink: impl FnMut(Run<'_>)) {
     }
     parts.emit(&mut letters, &mut sink);
     if !han.is_empty() {
-        sink(Run::Han(&han));
+        sink(TextRun::Han(&han));
     }
 }
 
@@ -81,7 +81,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn emit(&mut self, letters: &mut Vec<char>, sink: &mut impl FnMut(Run<'_>)) {
+    fn emit(&mut self, letters: &mut Vec<char>, sink: &mut impl FnMut(TextRun<'_>)) {
         if letters.is_empty() {
             return;
         }
@@ -91,7 +91,7 @@ impl Parts {
         letters.clear();
     }
 
-    fn cut(&mut self, letters: &[char], sink: &mut impl FnMut(Run<'_>)) {
+    fn cut(&mut self, letters: &[char], sink: &mut impl FnMut(TextRun<'_>)) {
         self.part.clear();
         self.compound.clear();
         let mut count = 0;
@@ -100,7 +100,7 @@ impl Parts {
             let kind = kind(*c);
             let next = letters.get(index + 1).map(|c| self::kind(*c));
             if previous.is_some_and(|previous| is_border(previous, kind, next)) {
-                sink(Run::Word(&self.part));
+                sink(TextRun::Word(&self.part));
                 self.part.clear();
                 count += 1;
             }
@@ -110,29 +110,29 @@ impl Parts {
             }
             previous = Some(kind);
         }
-        sink(Run::Word(&self.part));
+        sink(TextRun::Word(&self.part));
         if count > 0 {
-            sink(Run::Compound(&self.compound));
+            sink(TextRun::Compound(&self.compound));
         }
     }
 }
 
-fn kind(c: char) -> Kind {
+fn kind(c: char) -> CharacterKind {
     if c.is_numeric() {
-        Kind::Digit
+        CharacterKind::Digit
     } else if c.is_uppercase() {
-        Kind::Upper
+        CharacterKind::Upper
     } else {
-        Kind::Lower
+        CharacterKind::Lower
     }
 }
 
 /// `readFile` is split before F, `HTTPServer` before S, `base64` before 6; `IDs` and `PDFs` are not split.
-fn is_border(previous: Kind, kind: Kind, next: Option<Kind>) -> bool {
+fn is_border(previous: CharacterKind, kind: CharacterKind, next: Option<CharacterKind>) -> bool {
     match (previous, kind) {
-        (Kind::Lower, Kind::Upper) => true,
-        (Kind::Upper, Kind::Upper) => next == Some(Kind::Lower),
-        (a, b) => (a == Kind::Digit) != (b == Kind::Digit),
+        (CharacterKind::Lower, CharacterKind::Upper) => true,
+        (CharacterKind::Upper, CharacterKind::Upper) => next == Some(CharacterKind::Lower),
+        (a, b) => (a == CharacterKind::Digit) != (b == CharacterKind::Digit),
     }
 }
 
@@ -144,9 +144,9 @@ mod tests {
         let mut found = Vec::new();
         runs(text, |run| {
             found.push(match run {
-                Run::Word(word) => word.to_owned(),
-                Run::Compound(compound) => format!("={compound}"),
-                Run::Han(han) => format!("#{han}"),
+                TextRun::Word(word) => word.to_owned(),
+                TextRun::Compound(compound) => format!("={compound}"),
+                TextRun::Han(han) => format!("#{han}"),
             });
         });
         assert_eq!(found, expect, "{text}");

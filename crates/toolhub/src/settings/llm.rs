@@ -4,8 +4,8 @@ use serde::Deserialize;
 use toolhub_client_config::expand;
 use toolhub_core::Secret;
 use toolhub_core::lang::LocalizedText;
-use toolhub_llm::discover::{Address, ModelChoice};
-use toolhub_llm::{Api, ApiKey, ToolCalls};
+use toolhub_llm::discover::{EndpointUrl, ModelChoice};
+use toolhub_llm::{ApiKey, ToolCalls, WireFormat};
 
 use super::span::DurationSetting;
 
@@ -20,7 +20,7 @@ pub struct LlmSettings {
     /// Its name at the endpoint; `${VAR}` is expanded from the environment.
     pub model: Option<String>,
     /// The wire format; derived from the URL if unset.
-    pub api: Option<Api>,
+    pub api: Option<WireFormat>,
     /// The API key; `${VAR}` is expanded from the environment.
     pub key: Option<Secret>,
     /// How it calls tools.
@@ -54,7 +54,7 @@ impl LlmSettings {
         let fill = |text: &str| expand(text, lookup).map_err(|name| unset(&name));
         let key = self.key.as_ref().map(|key| fill(key.expose())).transpose()?;
         Ok(ModelChoice {
-            url: self.url.as_deref().map(fill).transpose()?.map(Address),
+            url: self.url.as_deref().map(fill).transpose()?.map(EndpointUrl),
             model: self.model.as_deref().map(fill).transpose()?,
             api: self.api,
             // An empty key counts as unset: local servers often need none.
@@ -96,7 +96,7 @@ mod tests {
         .unwrap();
         let lookup = |name: &str| (name == "PASS").then(|| "hunter3".to_owned());
         let choice = settings.choice(&lookup).unwrap();
-        assert_eq!(choice.url, Some(Address("http://a:hunter3@host/v1".to_owned())));
+        assert_eq!(choice.url, Some(EndpointUrl("http://a:hunter3@host/v1".to_owned())));
         assert_eq!(choice.key, ApiKey::new("hunter2"));
         assert_eq!(choice.timeout.unwrap().as_secs(), 300);
         assert_eq!(choice.tool_calls, Some(ToolCalls::Text));

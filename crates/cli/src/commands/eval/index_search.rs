@@ -1,12 +1,12 @@
 //! The search of the evaluation: an index without a hub around it.
 
 use toolhub_core::finder::{SearchHit, SearchResult};
-use toolhub_search::{Index, Request};
+use toolhub_search::{SearchRequest, ToolIndex};
 
 /// Searches the tools for a request or a part of one.
-pub(crate) fn search(index: &Index, part: &str, limit: usize) -> SearchResult {
-    let ranking = index.rank(&Request::new(part).limit(limit));
-    let found = |hit: &toolhub_search::Hit<'_>| SearchHit {
+pub(crate) fn search(index: &ToolIndex, part: &str, limit: usize) -> SearchResult {
+    let ranking = index.rank(&SearchRequest::new(part).limit(limit));
+    let found = |hit: &toolhub_search::RankedTool<'_>| SearchHit {
         tool: hit.tool.clone(),
         score: f64::from(hit.score),
         parts: Vec::new(),

@@ -12,7 +12,7 @@ use toolhub_core::outcome::OutcomeVerification;
 use toolhub_core::ports::{NullSink, ToolCaller};
 use toolhub_core::{BoxFuture, Lang, Outcome, RawObject, Tool, ToolCall, ToolError};
 use toolhub_engine::{Catalog, OutputLimits};
-use toolhub_search::Index;
+use toolhub_search::ToolIndex;
 
 use crate::commands::eval::index_search::search;
 
@@ -24,7 +24,7 @@ pub(crate) struct ModelPlanner {
 }
 
 impl ModelPlanner {
-    pub(crate) fn new(model: Arc<dyn LanguageModel>, tools: Vec<Tool>, index: Index) -> Self {
+    pub(crate) fn new(model: Arc<dyn LanguageModel>, tools: Vec<Tool>, index: ToolIndex) -> Self {
         Self { model, catalog: Arc::new(Catalog::new(tools)), finder: IndexFinder(index) }
     }
 
@@ -60,7 +60,7 @@ impl ModelPlanner {
 }
 
 /// A tool finder over an index.
-struct IndexFinder(Index);
+struct IndexFinder(ToolIndex);
 
 impl ToolFinder for IndexFinder {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {

@@ -12,7 +12,7 @@ use toolhub_core::{Lang, RawJson, RawObject, Tool};
 use toolhub_engine::Tagger;
 use toolhub_planner::Candidates;
 use toolhub_planner::plan::{Plan, Slot, Step};
-use toolhub_search::{Index, Settings};
+use toolhub_search::{RankingSettings, ToolIndex};
 
 use crate::app::App;
 use crate::args::eval::EvalPlanArgs;
@@ -81,7 +81,7 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
                 .map_err(|_| wrong_line(&args.requests, number, REQUEST_SHAPE, lang))?,
         );
     }
-    let index = Index::new(tools.clone(), Settings::default());
+    let index = ToolIndex::new(tools.clone(), RankingSettings::default());
     let planner = match &args.model {
         None => None,
         Some(name) => {
@@ -143,7 +143,7 @@ fn read_tools(args: &EvalPlanArgs, lang: Lang) -> Result<Vec<Tool>, UsageError> 
     Ok(tools)
 }
 
-fn plan(request: &str, index: &Index, today: Date) -> Plan {
+fn plan(request: &str, index: &ToolIndex, today: Date) -> Plan {
     let mut candidates = Candidates::default();
     for part in toolhub_planner::sub_requests(request) {
         let search = search(index, &part, SEARCH_LIMIT);

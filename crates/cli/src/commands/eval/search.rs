@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use toolhub_core::{Lang, RawJson, RawObject, Tool, ToolDefinition};
-use toolhub_search::metrics::{Report, Tally, UnanswerableResult};
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::metrics::{SearchReport, SearchTally, UnanswerableResult};
+use toolhub_search::{RankingSettings, SearchRequest, ToolIndex};
 
 use crate::app::App;
 use crate::args::eval::EvalSearchArgs;
@@ -45,7 +45,7 @@ pub(crate) fn run(app: &App, args: &EvalSearchArgs) -> anyhow::Result<Exit> {
     for warning in set.warnings(lang) {
         app.screen.warn(&warning);
     }
-    let defaults = Settings::default();
+    let defaults = RankingSettings::default();
     let mut columns = vec![(lang.choose("now", "当前").to_owned(), set.measure(app, defaults)?)];
     if let Some(file) = &args.compare {
         let other = read_settings(file, lang)?;
@@ -134,11 +134,11 @@ impl QuerySet {
         warnings
     }
 
-    fn measure(&self, app: &App, settings: Settings) -> anyhow::Result<Report> {
+    fn measure(&self, app: &App, settings: RankingSettings) -> anyhow::Result<SearchReport> {
         let started = Instant::now();
-        let index = Index::new(self.tools.iter().cloned(), settings);
+        let index = ToolIndex::new(self.tools.iter().cloned(), settings);
         let building = started.elapsed();
-        let mut tally = Tally::default();
+        let mut tally = SearchTally::default();
         let mut last_redraw = Instant::now();
         for (done, query) in self.queries.iter().enumerate() {
             if last_redraw.elapsed() >= REDRAW_INTERVAL {
@@ -146,7 +146,7 @@ impl QuerySet {
                 last_redraw = Instant::now();
             }
             let query_started = Instant::now();
-            let ranking = index.rank(&Request::new(&query.query).limit(MAX_RANK));
+            let ranking = index.rank(&SearchRequest::new(&query.query).limit(MAX_RANK));
             let took = query_started.elapsed();
             if query.relevant.is_empty() {
                 let verdict =
@@ -167,8 +167,8 @@ impl QuerySet {
     }
 }
 
-fn print(app: &App, columns: &[(String, Report)]) {
-    type Figure = (&'static str, fn(&Report) -> String);
+fn print(app: &App, columns: &[(String, SearchReport)]) {
+    type Figure = (&'static str, fn(&SearchReport) -> String);
     let figures: [Figure; 10] = [
         ("queries", |report| report.queries.to_string()),
         ("R@1", |report| percent(report.recall_1)),
@@ -201,7 +201,7 @@ fn print(app: &App, columns: &[(String, Report)]) {
 }
 
 /// Reads settings from JSON. Missing members have their defaults.
-fn read_settings(file: &Path, lang: Lang) -> Result<Settings, UsageError> {
+fn read_settings(file: &Path, lang: Lang) -> Result<RankingSettings, UsageError> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| {
         UsageError(

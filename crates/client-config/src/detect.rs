@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::clients::Client;
-use crate::environment::{ClientEnvironment, Scope};
+use crate::environment::{ClientEnvironment, FileScope};
 use crate::format::strip_bom;
 use crate::json;
 use crate::locations::ConfigLocation;
-use crate::sample::{Content, Evidence, Sample};
+use crate::sample::{Evidence, Sample, SampleSyntax};
 
 /// The client and scope of a file, if they can be determined.
 pub fn detect(file: &Path, text: &str, environment: &ClientEnvironment) -> Option<ConfigLocation> {
@@ -16,24 +16,24 @@ pub fn detect(file: &Path, text: &str, environment: &ClientEnvironment) -> Optio
         Client::all().find_map(|client| Some((client, scope_by_name(client, &full_path, environment)?)));
     let (client, scope) = match by_name {
         Some(found) => found,
-        None => (by_content(&full_path, text)?, Scope::User),
+        None => (by_content(&full_path, text)?, FileScope::User),
     };
     Some(ConfigLocation { client, file: file.to_owned(), scope })
 }
 
 /// The scope of a file whose name is one that the client uses.
-fn scope_by_name(client: Client, full_path: &Path, environment: &ClientEnvironment) -> Option<Scope> {
+fn scope_by_name(client: Client, full_path: &Path, environment: &ClientEnvironment) -> Option<FileScope> {
     let program = client.program();
     if program.file_name().is_some_and(|name| full_path.file_name() == Some(name.as_ref())) {
-        return Some(Scope::User);
+        return Some(FileScope::User);
     }
     let path = Path::new(program.project_file()?);
     if !full_path.ends_with(path) {
         return None;
     }
     Some(match full_path.ancestors().nth(path.components().count()) {
-        Some(folder) if Some(folder) != environment.home.as_deref() => Scope::Project(clean(folder)),
-        _ => Scope::User,
+        Some(folder) if Some(folder) != environment.home.as_deref() => FileScope::Project(clean(folder)),
+        _ => FileScope::User,
     })
 }
 
@@ -54,19 +54,19 @@ fn by_content(file: &Path, text: &str) -> Option<Client> {
     best.map(|(_, client)| client)
 }
 
-fn content(file: &Path, text: &str) -> Content {
+fn content(file: &Path, text: &str) -> SampleSyntax {
     let text = strip_bom(text);
     match file.extension().and_then(|ending| ending.to_str()) {
-        Some("toml") => Content::Toml,
-        Some("yaml" | "yml") => Content::Yaml,
+        Some("toml") => SampleSyntax::Toml,
+        Some("yaml" | "yml") => SampleSyntax::Yaml,
         Some("json" | "jsonc" | "json5") => json_content(text),
         _ if text.trim_start().starts_with(['{', '/']) => json_content(text),
-        _ => Content::Unknown,
+        _ => SampleSyntax::Unknown,
     }
 }
 
-fn json_content(text: &str) -> Content {
-    json::parse(Path::new(""), text).map_or(Content::InvalidJson, Content::Json)
+fn json_content(text: &str) -> SampleSyntax {
+    json::parse(Path::new(""), text).map_or(SampleSyntax::InvalidJson, SampleSyntax::Json)
 }
 
 #[cfg(test)]
@@ -74,21 +74,21 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::environment::System;
+    use crate::environment::OperatingSystem;
     use crate::tests::named;
 
     #[test]
     fn detects_client_by_name_and_content() {
         let environment = ClientEnvironment {
-            system: System::Linux,
+            system: OperatingSystem::Linux,
             home: Some("/h".into()),
             folder: "/p".into(),
             named: BTreeMap::new(),
         };
         let check = |file: &str, text: &str, expect: Option<(Client, Option<&str>)>| {
             let found = detect(Path::new(file), text, &environment).map(|location| match location.scope {
-                Scope::User => (location.client, None),
-                Scope::Project(folder) => (location.client, Some(folder)),
+                FileScope::User => (location.client, None),
+                FileScope::Project(folder) => (location.client, Some(folder)),
             });
             assert_eq!(found, expect.map(|(client, folder)| (client, folder.map(PathBuf::from))), "{file}");
         };

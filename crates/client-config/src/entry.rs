@@ -51,7 +51,7 @@ pub type ReadResult = Result<ClientServer, UnusableEntry>;
 
 /// The action taken for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum ServerAction {
     /// It was added.
     Added,
     /// An existing server of that name was kept.
@@ -62,7 +62,7 @@ pub enum Action {
     Skipped,
 }
 
-impl Action {
+impl ServerAction {
     /// The name of the action.
     pub fn name(self) -> &'static str {
         match self {
@@ -76,11 +76,11 @@ impl Action {
 
 /// The outcome for one server.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct ServerOutcome {
     /// The server.
     pub id: String,
     /// The action.
-    pub action: Action,
+    pub action: ServerAction,
     /// Why it was kept or skipped.
     pub why: Option<LocalizedText>,
     /// Fields that were not carried over.
@@ -89,9 +89,9 @@ pub struct Outcome {
     pub notes: Vec<LocalizedText>,
 }
 
-impl Outcome {
+impl ServerOutcome {
     /// A server that was not written, with the reason.
-    pub fn not_written(id: &str, action: Action, why: LocalizedText) -> Self {
+    pub fn not_written(id: &str, action: ServerAction, why: LocalizedText) -> Self {
         Self { id: id.to_owned(), action, why: Some(why), left_out: Vec::new(), notes: Vec::new() }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// An operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum System {
+pub enum OperatingSystem {
     /// Linux and other Unix systems.
     Linux,
     /// macOS.
@@ -18,7 +18,7 @@ pub enum System {
 #[derive(Debug, Clone)]
 pub struct ClientEnvironment {
     /// The operating system.
-    pub system: System,
+    pub system: OperatingSystem,
     /// The user's home folder.
     pub home: Option<PathBuf>,
     /// The current folder.
@@ -29,7 +29,7 @@ pub struct ClientEnvironment {
 
 /// The scope of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum FileScope {
     /// The user.
     User,
     /// The project in this folder.
@@ -50,9 +50,9 @@ impl ClientEnvironment {
     /// The folder for application settings.
     pub(crate) fn app_config_folder(&self) -> Option<PathBuf> {
         match self.system {
-            System::Linux => self.env_folder_or("XDG_CONFIG_HOME", ".config"),
-            System::MacOs => self.home("Library/Application Support"),
-            System::Windows => self.env_folder_or("APPDATA", "AppData/Roaming"),
+            OperatingSystem::Linux => self.env_folder_or("XDG_CONFIG_HOME", ".config"),
+            OperatingSystem::MacOs => self.home("Library/Application Support"),
+            OperatingSystem::Windows => self.env_folder_or("APPDATA", "AppData/Roaming"),
         }
     }
 }

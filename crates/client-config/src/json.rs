@@ -7,7 +7,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
 use crate::error::ConfigError;
-use crate::source::{Entries, Obstacle, Source, not_an_object};
+use crate::source::{Entries, Obstacle, SourceFile, not_an_object};
 
 pub(crate) fn parse(file: &Path, text: &str) -> Result<Value, ConfigError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())
@@ -19,8 +19,8 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Value, ConfigError> {
     }
 }
 
-pub(crate) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Result<String, Obstacle> {
-    let Source { file, text } = source;
+pub(crate) fn insert(source: SourceFile<'_>, path: &[&str], entries: &Entries) -> Result<String, Obstacle> {
+    let SourceFile { file, text } = source;
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let root = CstRootNode::parse(text, &ParseOptions::default())
         .map_err(|error| ConfigError::jsonc(file, text, &error))?;
@@ -45,8 +45,8 @@ pub(crate) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Re
     Ok(text)
 }
 
-pub(crate) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
-    let Source { file, text } = source;
+pub(crate) fn remove(source: SourceFile<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
+    let SourceFile { file, text } = source;
     let root = CstRootNode::parse(text, &ParseOptions::default())
         .map_err(|error| ConfigError::jsonc(file, text, &error))?;
     let mut object = root.object_value().ok_or_else(|| not_an_object(file, &[]))?;

@@ -38,14 +38,14 @@ mod tests;
 
 pub use clients::Client;
 pub use detect::detect;
-pub use entry::{Action, ClientServer, Extras, Outcome, ReadResult, UnusableEntry};
-pub use environment::{ClientEnvironment, Scope, System};
+pub use entry::{ClientServer, Extras, ReadResult, ServerAction, ServerOutcome, UnusableEntry};
+pub use environment::{ClientEnvironment, FileScope, OperatingSystem};
 pub use error::ConfigError;
 pub use expand::{expand, references};
 pub use format::Format;
 pub use locations::{ConfigLocation, config_locations};
 pub use locked_file::LockedFile;
-pub use merge::{EditError, MergeResult, Target, merge};
+pub use merge::{EditError, MergeResult, TargetFile, merge};
 pub use read::read;
 pub use remove::{RevertResult, entries, entry_of, remove, revert};
 pub use toolhub_format::TOOLHUB_FORMAT;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::clients::Client;
-use crate::environment::{ClientEnvironment, Scope, System};
+use crate::environment::{ClientEnvironment, FileScope, OperatingSystem};
 
 /// A configuration file of a client.
 #[derive(Debug, Clone)]
@@ -13,7 +13,7 @@ pub struct ConfigLocation {
     /// The file; it need not exist.
     pub file: PathBuf,
     /// The scope.
-    pub scope: Scope,
+    pub scope: FileScope,
 }
 
 /// Environment variables that move the configuration files of many programs.
@@ -25,14 +25,14 @@ impl ClientEnvironment {
         let folder_in =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let system = if cfg!(windows) {
-            System::Windows
+            OperatingSystem::Windows
         } else if cfg!(target_os = "macos") {
-            System::MacOs
+            OperatingSystem::MacOs
         } else {
-            System::Linux
+            OperatingSystem::Linux
         };
         let home = match system {
-            System::Windows => folder_in("USERPROFILE").or_else(|| folder_in("HOME")),
+            OperatingSystem::Windows => folder_in("USERPROFILE").or_else(|| folder_in("HOME")),
             _ => folder_in("HOME"),
         };
         let names =
@@ -50,10 +50,11 @@ pub fn config_locations(client: Client, environment: &ClientEnvironment) -> Vec<
     // In the home folder both may be the same file, which then counts as the user's.
     let project = client.program().project_file().map(|path| folder.join(path));
     let project = project.filter(|file| !user.iter().any(|own| same(own, file)));
-    let project = project.map(|file| ConfigLocation { client, file, scope: Scope::Project(folder.clone()) });
+    let project =
+        project.map(|file| ConfigLocation { client, file, scope: FileScope::Project(folder.clone()) });
     project
         .into_iter()
-        .chain(user.into_iter().map(|file| ConfigLocation { client, file, scope: Scope::User }))
+        .chain(user.into_iter().map(|file| ConfigLocation { client, file, scope: FileScope::User }))
         .collect()
 }
 
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
     use crate::tests::named;
 
-    fn environment(system: System, named: &[(&str, &str)]) -> ClientEnvironment {
+    fn environment(system: OperatingSystem, named: &[(&str, &str)]) -> ClientEnvironment {
         let named = named.iter().map(|(name, folder)| ((*name).to_owned(), PathBuf::from(folder))).collect();
         ClientEnvironment { system, home: Some("/h".into()), folder: "/p".into(), named }
     }
@@ -81,7 +82,7 @@ mod tests {
 
     #[test]
     fn finds_config_files_on_each_system() {
-        let linux = environment(System::Linux, &[]);
+        let linux = environment(OperatingSystem::Linux, &[]);
         check(named("claude-desktop"), &linux, &["/h/.config/Claude/claude_desktop_config.json"]);
         check(named("claude-code"), &linux, &["/p/.mcp.json", "/h/.claude.json"]);
         check(named("cursor"), &linux, &["/p/.cursor/mcp.json", "/h/.cursor/mcp.json"]);
@@ -89,12 +90,12 @@ mod tests {
         check(named("codex"), &linux, &["/p/.codex/config.toml", "/h/.codex/config.toml"]);
         check(named("gemini"), &linux, &["/p/.gemini/settings.json", "/h/.gemini/settings.json"]);
         check(named("goose"), &linux, &["/h/.config/goose/config.yaml"]);
-        let mac = environment(System::MacOs, &[]);
+        let mac = environment(OperatingSystem::MacOs, &[]);
         let support = "/h/Library/Application Support";
         check(named("claude-desktop"), &mac, &[&format!("{support}/Claude/claude_desktop_config.json")]);
         check(named("vscode"), &mac, &["/p/.vscode/mcp.json", &format!("{support}/Code/User/mcp.json")]);
         check(named("goose"), &mac, &["/h/.config/goose/config.yaml"]);
-        let windows = environment(System::Windows, &[("APPDATA", "/a")]);
+        let windows = environment(OperatingSystem::Windows, &[("APPDATA", "/a")]);
         check(named("claude-desktop"), &windows, &["/a/Claude/claude_desktop_config.json"]);
         check(named("vscode"), &windows, &["/p/.vscode/mcp.json", "/a/Code/User/mcp.json"]);
         check(named("goose"), &windows, &["/a/Block/goose/config/config.yaml"]);
@@ -110,13 +111,13 @@ mod tests {
             ("GEMINI_CLI_HOME", "/g"),
             ("GOOSE_PATH_ROOT", "/r"),
         ];
-        let moved = environment(System::Linux, &variables);
+        let moved = environment(OperatingSystem::Linux, &variables);
         check(named("claude-desktop"), &moved, &["/x/Claude/claude_desktop_config.json"]);
         check(named("claude-code"), &moved, &["/p/.mcp.json", "/c/.claude.json"]);
         check(named("codex"), &moved, &["/p/.codex/config.toml", "/o/config.toml"]);
         check(named("gemini"), &moved, &["/p/.gemini/settings.json", "/g/.gemini/settings.json"]);
         check(named("goose"), &moved, &["/r/config/config.yaml"]);
-        let mut at_home = environment(System::Linux, &[]);
+        let mut at_home = environment(OperatingSystem::Linux, &[]);
         at_home.folder = "/h".into();
         check(named("cursor"), &at_home, &["/h/.cursor/mcp.json"]);
     }
@@ -127,7 +128,7 @@ mod tests {
         let package = folder.path().join("Packages/Claude_abc/LocalCache/Roaming/Claude");
         std::fs::create_dir_all(&package).unwrap();
         let local = folder.path().to_str().unwrap();
-        let windows = environment(System::Windows, &[("APPDATA", "/a"), ("LOCALAPPDATA", local)]);
+        let windows = environment(OperatingSystem::Windows, &[("APPDATA", "/a"), ("LOCALAPPDATA", local)]);
         let found = config_locations(named("claude-desktop"), &windows);
         assert_eq!(found[0].file, package.join("claude_desktop_config.json"));
         assert_eq!(found.len(), 2);

@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 use toolhub_core::lang::LocalizedText;
 
 use crate::check::only_these_changed;
-use crate::entry::{Action, ClientServer, Outcome};
+use crate::entry::{ClientServer, ServerAction, ServerOutcome};
 use crate::error::ConfigError;
 use crate::format::{Format, strip_bom};
-use crate::source::{Entries, Obstacle, Source};
+use crate::source::{Entries, Obstacle, SourceFile};
 use crate::syntax::object_at;
 
 /// The file to be edited.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+pub struct TargetFile<'a> {
     /// The file.
     pub file: &'a Path,
     /// Its text; empty if it does not exist.
@@ -31,7 +31,7 @@ pub struct MergeResult {
     /// The complete text; unchanged if nothing was written.
     pub text: String,
     /// The outcome for each server, in their order.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ServerOutcome>,
 }
 
 /// Why nothing was written.
@@ -49,7 +49,7 @@ pub enum EditError {
 }
 
 /// Merges servers into a file's text.
-pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<MergeResult, EditError> {
+pub fn merge(target: &TargetFile<'_>, servers: &[ClientServer]) -> Result<MergeResult, EditError> {
     let Format { syntax, path, write, .. } = target.format;
     let text = strip_bom(target.text);
     let document = syntax.parse(target.file, text).map_err(EditError::Config)?;
@@ -60,27 +60,27 @@ pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<MergeResul
         let exists = existing.is_some_and(|existing| existing.contains_key(&server.id));
         let is_duplicate = entries.iter().any(|(id, _)| *id == server.id);
         if is_duplicate || (exists && !target.replace) {
-            outcomes.push(Outcome::not_written(&server.id, Action::Kept, already_exists()));
+            outcomes.push(ServerOutcome::not_written(&server.id, ServerAction::Kept, already_exists()));
             continue;
         }
         match write(server) {
             Ok(entry) => {
-                outcomes.push(Outcome {
+                outcomes.push(ServerOutcome {
                     id: server.id.clone(),
-                    action: if exists { Action::Replaced } else { Action::Added },
+                    action: if exists { ServerAction::Replaced } else { ServerAction::Added },
                     why: None,
                     left_out: [server.left_out.clone(), entry.left_out].concat(),
                     notes: [server.notes.clone(), entry.notes].concat(),
                 });
                 entries.push((server.id.clone(), entry.members));
             }
-            Err(why) => outcomes.push(Outcome::not_written(&server.id, Action::Skipped, why)),
+            Err(why) => outcomes.push(ServerOutcome::not_written(&server.id, ServerAction::Skipped, why)),
         }
     }
     if entries.is_empty() {
         return Ok(MergeResult { text: target.text.to_owned(), outcomes });
     }
-    let source = Source { file: target.file, text };
+    let source = SourceFile { file: target.file, text };
     let edited = syntax.insert(source, path, &entries).and_then(|new| {
         let after = syntax.parse(target.file, &new);
         match after.is_ok_and(|after| only_these_changed(&document, &after, path, &entries)) {
@@ -96,7 +96,7 @@ pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<MergeResul
         Ok(new) => Ok(MergeResult { text: format!("{mark}{new}"), outcomes }),
         Err(Obstacle::Config(error)) => Err(EditError::Config(error)),
         Err(Obstacle::Unsafe(why)) => {
-            let nothing = Source { file: target.file, text: "" };
+            let nothing = SourceFile { file: target.file, text: "" };
             let snippet = syntax.insert(nothing, path, &masked(entries)).unwrap_or_default().into();
             Err(EditError::Unsafe { why: ConfigError::whole(target.file, why), snippet })
         }

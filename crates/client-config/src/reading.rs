@@ -7,7 +7,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{OAuthSpec, Secret};
 
 use crate::entry::{ClientServer, Extras, ReadResult, UnusableEntry};
-use crate::environment::{ClientEnvironment, Scope, System};
+use crate::environment::{ClientEnvironment, FileScope, OperatingSystem};
 use crate::fields::Fields;
 use crate::transport::TransportSpec;
 use crate::variables::{Variable, format_variable, is_variable_name, map_bare, map_braced, to_variable_name};
@@ -63,12 +63,12 @@ impl ParsedEntry {
 }
 
 impl ReadContext {
-    pub(crate) fn new(scope: &Scope, environment: &ClientEnvironment) -> Self {
+    pub(crate) fn new(scope: &FileScope, environment: &ClientEnvironment) -> Self {
         let workspace = match scope {
-            Scope::User => None,
-            Scope::Project(folder) => Some(folder.clone()),
+            FileScope::User => None,
+            FileScope::Project(folder) => Some(folder.clone()),
         };
-        let windows = environment.system == System::Windows;
+        let windows = environment.system == OperatingSystem::Windows;
         Self { workspace, folder: environment.folder.clone(), inputs: Vec::new(), windows }
     }
 

@@ -10,8 +10,8 @@ use crate::check::{only_these_changed, only_these_removed};
 use crate::entry::ClientServer;
 use crate::error::ConfigError;
 use crate::format::{Format, strip_bom};
-use crate::merge::{EditError, Target};
-use crate::source::{Entries, Obstacle, Source};
+use crate::merge::{EditError, TargetFile};
+use crate::source::{Entries, Obstacle, SourceFile};
 use crate::syntax::object_at;
 
 /// The raw entries in a file's text, by name.
@@ -26,7 +26,7 @@ pub fn entry_of(format: Format, server: &ClientServer) -> Option<Value> {
 }
 
 /// The text without the entries of these names. Missing names are ignored.
-pub fn remove(target: &Target<'_>, ids: &[String]) -> Result<String, EditError> {
+pub fn remove(target: &TargetFile<'_>, ids: &[String]) -> Result<String, EditError> {
     let present = entries(target.format, target.file, target.text).map_err(EditError::Config)?;
     let ids: Vec<&str> = ids.iter().map(String::as_str).filter(|id| present.contains_key(*id)).collect();
     edit(target, &ids, &Entries::new())
@@ -48,7 +48,7 @@ pub struct RevertResult {
 /// Undoes the change of entries from `before` to `after` in `target`; the added entries in `keep` stay. An entry that has been
 /// modified since the edit stays too.
 pub fn revert(
-    target: &Target<'_>,
+    target: &TargetFile<'_>,
     before: &str,
     after: &str,
     keep: &[String],
@@ -84,7 +84,7 @@ pub fn revert(
 }
 
 /// Adds entries, then removes others, and verifies the text after each step.
-fn edit(target: &Target<'_>, ids: &[&str], restored_entries: &Entries) -> Result<String, EditError> {
+fn edit(target: &TargetFile<'_>, ids: &[&str], restored_entries: &Entries) -> Result<String, EditError> {
     let Format { syntax, path, .. } = target.format;
     let text = strip_bom(target.text);
     let mark = &target.text[..target.text.len() - text.len()];
@@ -92,7 +92,7 @@ fn edit(target: &Target<'_>, ids: &[&str], restored_entries: &Entries) -> Result
     let mut new = text.to_owned();
     if !restored_entries.is_empty() {
         let document = parse(&new)?;
-        let inserted = syntax.insert(Source { file: target.file, text: &new }, path, restored_entries);
+        let inserted = syntax.insert(SourceFile { file: target.file, text: &new }, path, restored_entries);
         new = inserted.map_err(|obstacle| edit_error(target.file, obstacle))?;
         if !only_these_changed(&document, &parse(&new)?, path, restored_entries) {
             return Err(edit_error(target.file, not_editable()));
@@ -100,7 +100,7 @@ fn edit(target: &Target<'_>, ids: &[&str], restored_entries: &Entries) -> Result
     }
     if !ids.is_empty() {
         let document = parse(&new)?;
-        let removed = syntax.remove(Source { file: target.file, text: &new }, path, ids);
+        let removed = syntax.remove(SourceFile { file: target.file, text: &new }, path, ids);
         new = removed.map_err(|obstacle| edit_error(target.file, obstacle))?;
         let names: BTreeSet<&str> = ids.iter().copied().collect();
         if !only_these_removed(&document, &parse(&new)?, path, &names) {
@@ -134,8 +134,8 @@ mod tests {
     const TOML: &str = "# head\n\n[mcp_servers.a]\ncommand = \"a\" # mine\n\n[mcp_servers.a.env]\nK = \"v\"\n\n# about b\n[mcp_servers.b]\ncommand = \"b\"\n\n# the end\n[tui]\nx = 1\n";
     const YAML: &str = "# head\nextensions:\n  # about a\n  a:\n    type: stdio\n    cmd: a\n  b:\n    type: stdio\n    cmd: b\n\n# the end\nother: 1\n";
 
-    fn target(client: Client, text: &str) -> Target<'_> {
-        Target { file: Path::new("config"), text, format: client.format(), replace: false }
+    fn target(client: Client, text: &str) -> TargetFile<'_> {
+        TargetFile { file: Path::new("config"), text, format: client.format(), replace: false }
     }
 
     fn names(client: Client, text: &str) -> Vec<String> {

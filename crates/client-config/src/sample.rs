@@ -4,12 +4,12 @@ use serde_json::Value;
 
 /// The content of a file whose name is unknown.
 pub(crate) struct Sample<'a> {
-    pub(crate) content: Content,
+    pub(crate) content: SampleSyntax,
     pub(crate) text: &'a str,
 }
 
 /// The syntax of a file, by its ending, or else by its first character.
-pub(crate) enum Content {
+pub(crate) enum SampleSyntax {
     Json(Value),
     InvalidJson,
     Toml,

@@ -24,7 +24,7 @@ impl From<ConfigError> for Obstacle {
 
 /// A file and its text.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct SourceFile<'a> {
     pub(crate) file: &'a Path,
     pub(crate) text: &'a str,
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::error::ConfigError;
-use crate::source::{Entries, Obstacle, Source};
+use crate::source::{Entries, Obstacle, SourceFile};
 use crate::{json, toml, yaml};
 
 /// The syntax of a configuration file.
@@ -32,7 +32,7 @@ impl Syntax {
     /// The text with these entries in the object at `path`; entries of the same name are replaced.
     pub(crate) fn insert(
         self,
-        source: Source<'_>,
+        source: SourceFile<'_>,
         path: &[&str],
         entries: &Entries,
     ) -> Result<String, Obstacle> {
@@ -44,7 +44,12 @@ impl Syntax {
     }
 
     /// The text without the entries of these names in the object at `path`.
-    pub(crate) fn remove(self, source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
+    pub(crate) fn remove(
+        self,
+        source: SourceFile<'_>,
+        path: &[&str],
+        ids: &[&str],
+    ) -> Result<String, Obstacle> {
         match self {
             Self::Json => json::remove(source, path, ids),
             Self::Toml => toml::remove(source, path, ids),

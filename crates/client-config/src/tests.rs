@@ -15,7 +15,7 @@ pub(crate) fn named(name: &str) -> Client {
 
 fn environment() -> ClientEnvironment {
     ClientEnvironment {
-        system: System::Linux,
+        system: OperatingSystem::Linux,
         home: Some("/h".into()),
         folder: "/srv/项目".into(),
         named: BTreeMap::new(),
@@ -23,7 +23,7 @@ fn environment() -> ClientEnvironment {
 }
 
 fn location(client: Client, project: bool) -> ConfigLocation {
-    let scope = if project { Scope::Project("/srv/项目".into()) } else { Scope::User };
+    let scope = if project { FileScope::Project("/srv/项目".into()) } else { FileScope::User };
     ConfigLocation { client, file: "the file".into(), scope }
 }
 
@@ -323,9 +323,9 @@ fn sample_servers() -> Vec<ClientServer> {
 /// Exports our servers into an empty file of a client. Returns its text, and the fields or servers that were left out.
 fn exported(client: Client) -> (String, BTreeMap<String, String>) {
     let format = client.format();
-    let target = Target { file: Path::new("the file"), text: "", format, replace: false };
+    let target = TargetFile { file: Path::new("the file"), text: "", format, replace: false };
     let edited = merge(&target, &sample_servers()).unwrap();
-    let remark = |outcome: &Outcome| match &outcome.why {
+    let remark = |outcome: &ServerOutcome| match &outcome.why {
         Some(why) => format!("{}: {}", outcome.action.name(), why.localize(Lang::En)),
         None => outcome.left_out.join(" "),
     };
@@ -412,17 +412,17 @@ fn merge_preserves_existing_content() {
     ];
     for (client, text) in samples {
         let file = Path::new("the file");
-        let target = Target { file, text, format: client.format(), replace: false };
+        let target = TargetFile { file, text, format: client.format(), replace: false };
         let edited = merge(&target, &sample_servers()).unwrap();
-        assert_eq!(edited.outcomes[0].action, Action::Kept, "{client:?}");
-        assert_eq!(edited.outcomes[1].action, Action::Added, "{client:?}");
+        assert_eq!(edited.outcomes[0].action, ServerAction::Kept, "{client:?}");
+        assert_eq!(edited.outcomes[1].action, ServerAction::Added, "{client:?}");
         for line in text.lines().filter(|line| !line.contains('}')) {
             assert!(edited.text.contains(line), "{client:?}: {line:?} is lost in\n{}", edited.text);
         }
-        let again = Target { text: &edited.text, ..target };
+        let again = TargetFile { text: &edited.text, ..target };
         assert_eq!(merge(&again, &sample_servers()).unwrap().text, edited.text, "{client:?}");
-        let replaced = merge(&Target { replace: true, ..again }, &sample_servers()).unwrap();
-        assert_eq!(replaced.outcomes[0].action, Action::Replaced, "{client:?}");
+        let replaced = merge(&TargetFile { replace: true, ..again }, &sample_servers()).unwrap();
+        assert_eq!(replaced.outcomes[0].action, ServerAction::Replaced, "{client:?}");
         assert!(!replaced.text.contains("ancient"), "{client:?}\n{}", replaced.text);
     }
 }
@@ -431,7 +431,7 @@ fn merge_preserves_existing_content() {
 fn returns_snippet_without_secrets_if_file_cannot_be_edited() {
     let text = "extensions: {a: {type: builtin}}\n";
     let file = PathBuf::from("config.yaml");
-    let target = Target { file: &file, text, format: named("goose").format(), replace: false };
+    let target = TargetFile { file: &file, text, format: named("goose").format(), replace: false };
     let Err(EditError::Unsafe { why, snippet }) = merge(&target, &sample_servers()) else { panic!() };
     assert!(why.to_string().starts_with("`config.yaml`: its servers are written in brackets"), "{why}");
     assert!(snippet.contains("MODE: \"<MODE>\"") && !snippet.contains("a b"), "{snippet}");
@@ -443,7 +443,7 @@ fn syntax_errors_name_file_line_and_column() {
     let check = |client: Client, text: &str, expect: &str| {
         let error = read(&location(client, false), text, &environment()).unwrap_err().to_string();
         assert!(error.starts_with(expect), "{error}");
-        let target = Target { file: Path::new("the file"), text, format: client.format(), replace: true };
+        let target = TargetFile { file: Path::new("the file"), text, format: client.format(), replace: true };
         assert!(matches!(merge(&target, &sample_servers()), Err(EditError::Config(_))));
     };
     check(named("cursor"), "{\n  \"mcpServers\": {,}\n}", "`the file`, line 2, column 18: not valid JSON");
@@ -496,7 +496,7 @@ fn converts_oauth_settings_of_each_client() {
             .into_iter()
             .map(Result::unwrap)
             .collect();
-        let target = Target { file: Path::new("f"), text: "", format: client.format(), replace: false };
+        let target = TargetFile { file: Path::new("f"), text: "", format: client.format(), replace: false };
         let edited = merge(&target, &servers).unwrap();
         assert_eq!(read_all(&location(client, false), &edited.text)["a"]["+login"], login, "{}", edited.text);
     }

@@ -7,7 +7,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 use toolhub_core::lang::LocalizedText;
 
 use crate::error::ConfigError;
-use crate::source::{Entries, Obstacle, Source, not_an_object};
+use crate::source::{Entries, Obstacle, SourceFile, not_an_object};
 
 fn parse_error(file: &Path, text: &str, message: &str, byte: usize) -> ConfigError {
     let what =
@@ -20,8 +20,8 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Value, ConfigError> {
         .map_err(|error| parse_error(file, text, error.message(), error.span().map_or(0, |span| span.start)))
 }
 
-pub(crate) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Result<String, Obstacle> {
-    let Source { file, text } = source;
+pub(crate) fn insert(source: SourceFile<'_>, path: &[&str], entries: &Entries) -> Result<String, Obstacle> {
+    let SourceFile { file, text } = source;
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         parse_error(file, text, error.message(), error.span().map_or(0, |span| span.start))
     })?;
@@ -46,8 +46,8 @@ pub(crate) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Re
 }
 
 /// Comments at the start of the file stay there; those above an entry further down move to the end of the text.
-pub(crate) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
-    let Source { file, text } = source;
+pub(crate) fn remove(source: SourceFile<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
+    let SourceFile { file, text } = source;
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         parse_error(file, text, error.message(), error.span().map_or(0, |span| span.start))
     })?;
@@ -128,7 +128,7 @@ mod tests {
         let entries: Entries = vec![("b".to_owned(), new.as_object().cloned().unwrap())];
         let check = |text: &str, expect: &str| {
             let file = Path::new("config.toml");
-            let after = insert(Source { file, text }, &["mcp_servers"], &entries).unwrap();
+            let after = insert(SourceFile { file, text }, &["mcp_servers"], &entries).unwrap();
             assert!(after.starts_with(text.trim_end_matches([' ', '}', '\n'])), "{after}");
             assert!(after.contains(expect), "{after}");
             let (before, after) = (parse(file, text).unwrap(), parse(file, &after).unwrap());
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn rejects_value_that_is_not_a_table() {
-        let source = Source { file: Path::new("config.toml"), text: "mcp_servers = 5\n" };
+        let source = SourceFile { file: Path::new("config.toml"), text: "mcp_servers = 5\n" };
         let refused = insert(source, &["mcp_servers"], &vec![("b".to_owned(), Map::new())]);
         assert!(
             matches!(refused, Err(Obstacle::Config(error)) if error.to_string().contains("should be an object"))

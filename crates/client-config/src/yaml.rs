@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use toolhub_core::lang::LocalizedText;
 
 use crate::error::ConfigError;
-use crate::source::{Entries, Obstacle, Source, not_an_object};
+use crate::source::{Entries, Obstacle, SourceFile, not_an_object};
 use crate::yaml_text::serialize_entry;
-use crate::yaml_tree::{Content, Node, tree};
+use crate::yaml_tree::{Node, NodeContent, tree};
 
 pub(crate) fn parse(file: &Path, text: &str) -> Result<Value, ConfigError> {
     match tree(file, text)?.map(|root| root.value()) {
@@ -19,7 +19,7 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Value, ConfigError> {
     }
 }
 
-pub(crate) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Result<String, Obstacle> {
+pub(crate) fn insert(source: SourceFile<'_>, path: &[&str], entries: &Entries) -> Result<String, Obstacle> {
     let [key] = path else {
         return Err(Obstacle::Unsafe(LocalizedText::new("no place for it", "没有合适的位置")));
     };
@@ -32,14 +32,14 @@ pub(crate) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Re
     Ok(lines.to_text())
 }
 
-pub(crate) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
+pub(crate) fn remove(source: SourceFile<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
     let [key] = path else {
         return Err(Obstacle::Unsafe(LocalizedText::new("no place for it", "没有合适的位置")));
     };
     let root = tree(source.file, source.text)?;
     let block = root.as_ref().and_then(|root| root.get(key)).map(|(_, block)| block);
     let Some(block) = block else { return Err(not_an_object(source.file, &[key]).into()) };
-    let Content::Object { members, .. } = &block.content else {
+    let NodeContent::Object { members, .. } = &block.content else {
         return Err(not_an_object(source.file, &[key]).into());
     };
     if block.flow || root.as_ref().is_some_and(|root| root.flow) {
@@ -78,8 +78,8 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn of(source: Source<'a>) -> Self {
-        let Source { file, text } = source;
+    fn of(source: SourceFile<'a>) -> Self {
+        let SourceFile { file, text } = source;
         let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
         if let Some(last) = lines.last_mut().filter(|last| !last.ends_with('\n')) {
@@ -118,7 +118,7 @@ impl<'a> Lines<'a> {
             return Ok(());
         };
         let empty = match &block.content {
-            Content::Object { members, .. } => members.is_empty(),
+            NodeContent::Object { members, .. } => members.is_empty(),
             _ if block.is_null() => true,
             _ => return Err(not_an_object(self.file, &[key]).into()),
         };
@@ -132,7 +132,7 @@ impl<'a> Lines<'a> {
         if block.flow {
             return Err(flow_style_error());
         }
-        let Content::Object { members, .. } = &block.content else { return Ok(()) };
+        let NodeContent::Object { members, .. } = &block.content else { return Ok(()) };
         // In reverse order, so that earlier line numbers stay valid.
         let new =
             self.serialize_entry(entries.iter().filter(|(id, _)| block.get(id).is_none()), block.column);
@@ -151,7 +151,7 @@ impl<'a> Lines<'a> {
 
     /// The line after the last significant one before `next`, or before the end of the block.
     fn end_of(&self, block: &Node, next: Option<usize>) -> usize {
-        let Content::Object { end, .. } = &block.content else { return self.lines.len() };
+        let NodeContent::Object { end, .. } = &block.content else { return self.lines.len() };
         let mut end = next.unwrap_or(*end).min(self.lines.len());
         while end > 0 && self.lines.get(end - 1).is_some_and(|line| is_blank_or_comment(line)) {
             end -= 1;
@@ -196,7 +196,7 @@ mod tests {
     fn edit(text: &str, list: &Value) -> Result<String, String> {
         let file = Path::new("config.yaml");
         let entries = entries(list);
-        let new = insert(Source { file, text }, &["extensions"], &entries)
+        let new = insert(SourceFile { file, text }, &["extensions"], &entries)
             .map_err(|obstacle| format!("{obstacle:?}"))?;
         let before = parse(file, text).map_err(|error| error.to_string())?;
         let after = parse(file, &new).map_err(|error| error.to_string())?;

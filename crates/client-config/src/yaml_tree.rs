@@ -18,7 +18,7 @@ const MAX_NODES: usize = 200_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     /// The content.
-    pub(crate) content: Content,
+    pub(crate) content: NodeContent,
     /// The first line, from 0.
     pub(crate) line: usize,
     /// The indentation in characters.
@@ -28,7 +28,7 @@ pub(crate) struct Node {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Content {
+pub(crate) enum NodeContent {
     Plain(String),
     Quoted(String),
     List(Vec<Node>),
@@ -42,28 +42,28 @@ pub(crate) enum Content {
 impl Node {
     /// The key and value of a member of a mapping.
     pub(crate) fn get(&self, key: &str) -> Option<&(Node, Node)> {
-        let Content::Object { members, .. } = &self.content else { return None };
+        let NodeContent::Object { members, .. } = &self.content else { return None };
         members.iter().find(|(name, _)| name.text() == Some(key))
     }
 
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.content {
-            Content::Plain(text) | Content::Quoted(text) => Some(text),
+            NodeContent::Plain(text) | NodeContent::Quoted(text) => Some(text),
             _ => None,
         }
     }
 
     pub(crate) fn is_null(&self) -> bool {
-        matches!(&self.content, Content::Plain(text) if scalar(text).is_null())
+        matches!(&self.content, NodeContent::Plain(text) if scalar(text).is_null())
     }
 
     /// The value without positions.
     pub(crate) fn value(&self) -> Value {
         match &self.content {
-            Content::Plain(text) => scalar(text),
-            Content::Quoted(text) => Value::String(text.clone()),
-            Content::List(items) => Value::Array(items.iter().map(Self::value).collect()),
-            Content::Object { members, .. } => {
+            NodeContent::Plain(text) => scalar(text),
+            NodeContent::Quoted(text) => Value::String(text.clone()),
+            NodeContent::List(items) => Value::Array(items.iter().map(Self::value).collect()),
+            NodeContent::Object { members, .. } => {
                 let pair = |(key, value): &(Self, Self)| (key_text(key), value.value());
                 Value::Object(members.iter().map(pair).collect::<Map<_, _>>())
             }
@@ -163,7 +163,7 @@ impl<'a> Builder<'a> {
                 let text = text.into_owned();
                 let string = tag.is_some_and(|tag| tag.suffix == "str");
                 let plain = style == ScalarStyle::Plain && !string;
-                (if plain { Content::Plain(text) } else { Content::Quoted(text) }, anchor)
+                (if plain { NodeContent::Plain(text) } else { NodeContent::Quoted(text) }, anchor)
             }
             Event::SequenceStart(anchor, _) => (self.list(depth)?, anchor),
             Event::MappingStart(anchor, _) => (self.object(depth)?, anchor),
@@ -174,7 +174,7 @@ impl<'a> Builder<'a> {
                 self.nodes += size(&node);
                 (node.content, 0)
             }
-            _ => (Content::Plain(String::new()), 0),
+            _ => (NodeContent::Plain(String::new()), 0),
         };
         let node =
             Node { content, line: span.start.line().saturating_sub(1), column: span.start.col(), flow };
@@ -190,23 +190,23 @@ impl<'a> Builder<'a> {
         span.start != span.end && matches!(line.chars().nth(span.start.col()), Some('{' | '['))
     }
 
-    fn list(&mut self, depth: usize) -> Result<Content, ConfigError> {
+    fn list(&mut self, depth: usize) -> Result<NodeContent, ConfigError> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
-                (Event::SequenceEnd | Event::StreamEnd, _) => return Ok(Content::List(items)),
+                (Event::SequenceEnd | Event::StreamEnd, _) => return Ok(NodeContent::List(items)),
                 (event, span) => items.push(self.node(event, span, depth + 1)?),
             }
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Content, ConfigError> {
+    fn object(&mut self, depth: usize) -> Result<NodeContent, ConfigError> {
         let mut members = Vec::new();
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd | Event::StreamEnd) {
                 let end = span.start.line().saturating_sub(1);
-                return Ok(Content::Object { members, end });
+                return Ok(NodeContent::Object { members, end });
             }
             let key = self.node(event, span, depth + 1)?;
             let (event, span) = self.next()?;
@@ -217,8 +217,8 @@ impl<'a> Builder<'a> {
 
 fn size(node: &Node) -> usize {
     match &node.content {
-        Content::List(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Content::Object { members, .. } => {
+        NodeContent::List(items) => 1 + items.iter().map(size).sum::<usize>(),
+        NodeContent::Object { members, .. } => {
             1 + members.iter().map(|(key, value)| size(key) + size(value)).sum::<usize>()
         }
         _ => 1,

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
 use crate::file_set::{Digests, FileSet};
-use crate::grants::Grants;
-use crate::skill::{Origin, Shape, Skill};
+use crate::grants::SkillGrants;
+use crate::skill::{Skill, SkillOrigin, SkillShape};
 
 /// Approved digests of file sets, by skill key.
 pub type SkillApprovals = HashMap<String, String>;
@@ -61,22 +61,22 @@ impl Skill {
     /// The key of the skill's approval: its canonical path, since names are not unique.
     pub fn key(&self) -> String {
         let path = match self.shape {
-            Shape::Folder => &self.folder,
-            Shape::PythonFile => &self.file,
+            SkillShape::Folder => &self.folder,
+            SkillShape::PythonFile => &self.file,
         };
         path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
     }
 
     /// Whether the skill needs approval if the config grants `granted`.
-    pub fn needs_approval(&self, granted: &Grants) -> bool {
-        self.origin == Origin::Project || !self.requested.within(granted)
+    pub fn needs_approval(&self, granted: &SkillGrants) -> bool {
+        self.origin == SkillOrigin::Project || !self.requested.within(granted)
     }
 }
 
 /// Returns the approval state of a skill, and its files if they were read.
 pub(crate) fn approval(
     skill: &Skill,
-    granted: &Grants,
+    granted: &SkillGrants,
     approvals: &SkillApprovals,
     digests: &Digests,
 ) -> (ApprovalState, Option<FileSet>) {

@@ -8,8 +8,8 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Hints, RawJson};
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::grants::{GRANT_KEYS, Grants};
-use crate::yaml::{self, Member, Node, Part, YamlError};
+use crate::grants::{GRANT_KEYS, SkillGrants};
+use crate::yaml::{self, NodeContent, YamlError, YamlMember, YamlNode};
 
 /// The key of toolhub's section in `metadata`.
 const METADATA_KEY: &str = "toolhub";
@@ -56,12 +56,12 @@ pub struct SkillTool {
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) tools: Vec<SkillTool>,
-    pub(crate) requested: Grants,
+    pub(crate) requested: SkillGrants,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 /// Reads toolhub's section of the metadata of the skill in `folder`.
-pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declarations {
+pub(crate) fn read(file: &Path, tree: &YamlNode, folder: &Path) -> Declarations {
     let mut reader = Reader { file, folder, declarations: Declarations::default() };
     match found(tree) {
         None => {}
@@ -82,12 +82,12 @@ pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declarations {
 }
 
 /// Returns toolhub's section of the metadata if it can be parsed.
-pub(crate) fn toolhub_metadata(tree: &Node) -> Option<Cow<'_, Node>> {
+pub(crate) fn toolhub_metadata(tree: &YamlNode) -> Option<Cow<'_, YamlNode>> {
     found(tree)?.ok()
 }
 
 /// As `toolhub_metadata`, with the line number and the reason if the section cannot be parsed.
-fn found(tree: &Node) -> Option<Result<Cow<'_, Node>, (usize, YamlError)>> {
+fn found(tree: &YamlNode) -> Option<Result<Cow<'_, YamlNode>, (usize, YamlError)>> {
     let toolhub_metadata = tree.get("metadata").and_then(|metadata| metadata.node.get(METADATA_KEY))?;
     // Some readers accept only strings as metadata values, so the section may also be a string that contains YAML.
     let Some(text) = toolhub_metadata.node.text() else {
@@ -103,12 +103,12 @@ fn found(tree: &Node) -> Option<Result<Cow<'_, Node>, (usize, YamlError)>> {
 }
 
 /// Sets all line numbers of an embedded YAML string to the line of that string.
-fn flatten(node: &mut Node, line: usize) {
+fn flatten(node: &mut YamlNode, line: usize) {
     node.line = line;
     match &mut node.part {
-        Part::Scalar(_) => {}
-        Part::List(items) => items.iter_mut().for_each(|item| flatten(item, line)),
-        Part::Map(members) => {
+        NodeContent::Scalar(_) => {}
+        NodeContent::List(items) => items.iter_mut().for_each(|item| flatten(item, line)),
+        NodeContent::Map(members) => {
             for member in members {
                 member.line = line;
                 flatten(&mut member.node, line);
@@ -137,7 +137,7 @@ impl Reader<'_> {
         );
     }
 
-    fn unknown(&mut self, node: &Node, known: &[&str]) {
+    fn unknown(&mut self, node: &YamlNode, known: &[&str]) {
         for member in node.members().iter().filter(|member| !known.contains(&member.key.as_str())) {
             let (key, list) = (&member.key, known.join("`, `"));
             self.report_error(
@@ -148,13 +148,13 @@ impl Reader<'_> {
         }
     }
 
-    fn toolhub_metadata(&mut self, node: &Node) {
+    fn toolhub_metadata(&mut self, node: &YamlNode) {
         self.unknown(node, &["tools", "grants"]);
         if let Some(grants) = node.get("grants") {
             self.grants(grants);
         }
         let Some(tools) = node.get("tools") else { return };
-        let Part::List(items) = &tools.node.part else {
+        let NodeContent::List(items) = &tools.node.part else {
             self.report_error(
                 tools.line,
                 LocalizedText::new("`tools` must be a list", "`tools` 应为列表"),
@@ -182,7 +182,7 @@ impl Reader<'_> {
         }
     }
 
-    fn grants(&mut self, member: &Member) {
+    fn grants(&mut self, member: &YamlMember) {
         self.unknown(&member.node, &GRANT_KEYS);
         match serde_json::from_value(member.node.value()) {
             Ok(grants) => self.declarations.requested = grants,
@@ -200,7 +200,7 @@ impl Reader<'_> {
         }
     }
 
-    fn tool(&mut self, node: &Node) -> Option<SkillTool> {
+    fn tool(&mut self, node: &YamlNode) -> Option<SkillTool> {
         self.unknown(node, &TOOL_KEYS);
         let text = |key: &str| {
             node.get(key).and_then(|member| member.node.text()).map(str::trim).filter(|text| !text.is_empty())
@@ -305,7 +305,7 @@ impl Reader<'_> {
     }
 
     /// Reads `runtime`. Without it, the script is a program of its own.
-    fn runner(&mut self, node: &Node, script: &str) -> Option<Runner> {
+    fn runner(&mut self, node: &YamlNode, script: &str) -> Option<Runner> {
         let Some(runtime) = node.get("runtime") else { return Some(Runner::Script) };
         let name = runtime.node.text().map(str::trim).unwrap_or_default();
         if name != CALLING_RUNTIME {
@@ -338,7 +338,7 @@ impl Reader<'_> {
     }
 
     /// Reads the schema of an object. If only the properties are given, completes the rest.
-    fn schema(&mut self, node: &Node) -> Option<RawJson> {
+    fn schema(&mut self, node: &YamlNode) -> Option<RawJson> {
         let Some(input) = node.get("input") else {
             return Some(RawJson::from(json!({"type": "object", "properties": {}})));
         };
@@ -379,7 +379,7 @@ impl Reader<'_> {
         Some(RawJson::from(Value::Object(schema)))
     }
 
-    fn hints(&mut self, node: &Node) -> Hints {
+    fn hints(&mut self, node: &YamlNode) -> Hints {
         let Some(hints) = node.get("hints") else { return Hints::default() };
         self.unknown(&hints.node, &HINT_KEYS);
         match serde_json::from_value(hints.node.value()) {
@@ -398,7 +398,7 @@ impl Reader<'_> {
         }
     }
 
-    fn tags(&mut self, node: &Node) -> Vec<String> {
+    fn tags(&mut self, node: &YamlNode) -> Vec<String> {
         let Some(tags) = node.get("tags") else { return Vec::new() };
         match serde_json::from_value(tags.node.value()) {
             Ok(tags) => tags,
@@ -414,6 +414,6 @@ impl Reader<'_> {
     }
 }
 
-fn line_of(node: &Node, key: &str) -> usize {
+fn line_of(node: &YamlNode, key: &str) -> usize {
     node.get(key).map_or(node.line, |member| member.line)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toolhub_core::lang::LocalizedText;
 
 use crate::diagnostic::Diagnostic;
-use crate::skill::{Origin, Root, Skill, manifest_in};
+use crate::skill::{Skill, SkillOrigin, SkillRoot, manifest_in};
 
 /// Maximum depth of a skill below a root.
 const MAX_DEPTH: usize = 4;
@@ -22,11 +22,11 @@ const SKIPPED_FOLDERS: [&str; 6] = [".git", "node_modules", "__pycache__", ".ven
 
 /// A file that looks like a skill but cannot be used.
 #[derive(Debug, Clone)]
-pub struct Skipped {
+pub struct SkippedFile {
     /// The file.
     pub file: PathBuf,
     /// The origin of the folder.
-    pub origin: Origin,
+    pub origin: SkillOrigin,
     /// The reasons.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -37,15 +37,15 @@ pub(crate) struct Discovery {
     /// The skills, in the order of the roots.
     pub skills: Vec<Skill>,
     /// Single Python files that may define tools.
-    pub python_files: Vec<(PathBuf, Origin)>,
+    pub python_files: Vec<(PathBuf, SkillOrigin)>,
     /// Files that cannot be used.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// Further notes, such as limits that were reached.
     pub notes: Vec<LocalizedText>,
 }
 
 /// Searches the roots in order.
-pub(crate) fn discover(roots: &[Root]) -> Discovery {
+pub(crate) fn discover(roots: &[SkillRoot]) -> Discovery {
     let mut found = Discovery::default();
     // A folder that is reachable twice, by a link or by two roots, is only read the first time.
     let mut seen = HashSet::new();
@@ -55,7 +55,7 @@ pub(crate) fn discover(roots: &[Root]) -> Discovery {
     found
 }
 
-fn scan_root(root: &Root, found: &mut Discovery, seen: &mut HashSet<PathBuf>) {
+fn scan_root(root: &SkillRoot, found: &mut Discovery, seen: &mut HashSet<PathBuf>) {
     let mut waiting = VecDeque::from([(root.folder.clone(), 0)]);
     let (mut looked_at, before) = (0, found.skills.len());
     while let Some((folder, depth)) = waiting.pop_front() {
@@ -85,7 +85,9 @@ fn scan_root(root: &Root, found: &mut Discovery, seen: &mut HashSet<PathBuf>) {
             }
             match Skill::read(&folder, root.origin) {
                 Ok(skill) => found.skills.push(skill),
-                Err(diagnostics) => found.skipped.push(Skipped { file, origin: root.origin, diagnostics }),
+                Err(diagnostics) => {
+                    found.skipped.push(SkippedFile { file, origin: root.origin, diagnostics })
+                }
             }
             continue;
         }

@@ -6,7 +6,7 @@ use toolhub_core::lang::LocalizedText;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontmatter::Frontmatter;
-use crate::yaml::{Member, Part};
+use crate::yaml::{NodeContent, YamlMember};
 use crate::yaml_repair::quoted;
 
 /// Maximum length of a name, in characters.
@@ -215,7 +215,7 @@ impl FieldReader<'_> {
         Some(text)
     }
 
-    fn text(&mut self, member: Option<&Member>, longest: usize) {
+    fn text(&mut self, member: Option<&YamlMember>, longest: usize) {
         let Some(member) = member else { return };
         let key = &member.key;
         match member.node.text() {
@@ -238,9 +238,9 @@ impl FieldReader<'_> {
         }
     }
 
-    fn metadata(&mut self, member: Option<&Member>) {
+    fn metadata(&mut self, member: Option<&YamlMember>) {
         let Some(member) = member else { return };
-        if !matches!(member.node.part, Part::Map(_)) && !member.node.is_null() {
+        if !matches!(member.node.part, NodeContent::Map(_)) && !member.node.is_null() {
             self.add(
                 Severity::Error,
                 Some(member.line),
@@ -266,11 +266,11 @@ impl FieldReader<'_> {
         }
     }
 
-    fn allowed_tools(&mut self, member: Option<&Member>) {
+    fn allowed_tools(&mut self, member: Option<&YamlMember>) {
         let Some(member) = member else { return };
         let (problem, remedy) = match &member.node.part {
-            Part::Scalar(value) if value.is_string() => return,
-            Part::List(items) if items.iter().all(|item| item.text().is_some()) => {
+            NodeContent::Scalar(value) if value.is_string() => return,
+            NodeContent::List(items) if items.iter().all(|item| item.text().is_some()) => {
                 let words: Vec<&str> = items.iter().filter_map(|item| item.text()).collect();
                 let remedy = format!("allowed-tools: {}", words.join(" "));
                 self.add(
@@ -324,11 +324,11 @@ impl FieldReader<'_> {
 }
 
 /// The text of a scalar, including numbers and booleans: `name: 2048` is common.
-fn scalar_text(member: &Member) -> Option<String> {
+fn scalar_text(member: &YamlMember) -> Option<String> {
     match &member.node.part {
-        Part::Scalar(serde_json::Value::Null) | Part::List(_) | Part::Map(_) => None,
-        Part::Scalar(serde_json::Value::String(text)) => Some(text.clone()),
-        Part::Scalar(other) => Some(other.to_string()),
+        NodeContent::Scalar(serde_json::Value::Null) | NodeContent::List(_) | NodeContent::Map(_) => None,
+        NodeContent::Scalar(serde_json::Value::String(text)) => Some(text.clone()),
+        NodeContent::Scalar(other) => Some(other.to_string()),
     }
 }
 

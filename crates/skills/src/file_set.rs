@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
 
-use crate::skill::{Shape, Skill};
+use crate::skill::{Skill, SkillShape};
 
 /// Maximum number of files of a skill that can be approved.
 const MAX_FILES: usize = 5_000;
@@ -151,7 +151,7 @@ impl Digests {
     /// Returns the current files of a skill, or the reason why they cannot be read.
     pub(crate) fn files_of(&self, skill: &Skill) -> Result<FileSet, LocalizedText> {
         let mut set = FileSet::default();
-        if skill.shape == Shape::PythonFile {
+        if skill.shape == SkillShape::PythonFile {
             let name =
                 skill.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             self.add(&mut set, name, &skill.file, &skill.folder)?;
@@ -336,7 +336,7 @@ mod tests {
 
     fn skill_in(folder: &Path) -> Skill {
         std::fs::write(folder.join("SKILL.md"), SKILL).unwrap();
-        Skill::read(folder, crate::Origin::User).unwrap()
+        Skill::read(folder, crate::SkillOrigin::User).unwrap()
     }
 
     /// Size, inode and mtime can be restored after a change; the ctime cannot.

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use toolhub_core::lang::LocalizedText;
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::yaml::{self, Node};
+use crate::yaml::{self, YamlNode};
 use crate::yaml_repair::repair;
 
 /// The parsed frontmatter.
 #[derive(Debug, Clone)]
 pub(crate) struct Frontmatter {
     /// The mapping, with line numbers of the file.
-    pub(crate) tree: Node,
+    pub(crate) tree: YamlNode,
     /// Whether the text is valid YAML without repair.
     pub(crate) strict: bool,
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -32,7 +32,7 @@ impl Frontmatter {
 
 /// A text split into frontmatter and body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct SplitText<'a> {
     pub(crate) yaml: &'a str,
     /// Number of lines before the YAML.
     pub(crate) before: usize,
@@ -47,7 +47,7 @@ pub(crate) enum SplitError {
 }
 
 /// Splits a text. Ignores a byte order mark and blank lines at the start.
-pub(crate) fn split(text: &str) -> Result<Parts<'_>, SplitError> {
+pub(crate) fn split(text: &str) -> Result<SplitText<'_>, SplitError> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut before = 0;
     loop {
@@ -70,7 +70,7 @@ pub(crate) fn split(text: &str) -> Result<Parts<'_>, SplitError> {
         let (line, after) = first_line(tail);
         let next = rest.len() - after.len();
         if matches!(line.trim_end(), "---" | "...") {
-            return Ok(Parts { yaml: rest.get(..at).unwrap_or_default(), before, body: after });
+            return Ok(SplitText { yaml: rest.get(..at).unwrap_or_default(), before, body: after });
         }
         at = next;
     }
@@ -157,12 +157,12 @@ fn without(file: &Path, none: SplitError) -> Diagnostic {
 }
 
 /// Converts line numbers of the frontmatter to those of the file.
-fn shift(node: &mut Node, by: usize) {
+fn shift(node: &mut YamlNode, by: usize) {
     node.line += by;
     match &mut node.part {
-        yaml::Part::Scalar(_) => {}
-        yaml::Part::List(items) => items.iter_mut().for_each(|item| shift(item, by)),
-        yaml::Part::Map(members) => {
+        yaml::NodeContent::Scalar(_) => {}
+        yaml::NodeContent::List(items) => items.iter_mut().for_each(|item| shift(item, by)),
+        yaml::NodeContent::Map(members) => {
             for member in members {
                 member.line += by;
                 shift(&mut member.node, by);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
 use crate::frontmatter::{self, Frontmatter};
-use crate::yaml::{self, Node, Part};
+use crate::yaml::{self, NodeContent, YamlNode};
 use crate::yaml_repair::quoted;
 use crate::{declarations, fields, frontmatter_of};
 
@@ -68,13 +68,15 @@ fn names(name: &str, frontmatter: &Frontmatter) {
 }
 
 /// Total size of all keys and texts, in bytes.
-fn size(node: &Node, depth: usize) -> usize {
+fn size(node: &YamlNode, depth: usize) -> usize {
     assert!(depth <= MAX_DEPTH, "nested too deeply");
     match &node.part {
-        Part::Scalar(Value::String(text)) => text.len(),
-        Part::Scalar(_) => 1,
-        Part::List(items) => items.iter().map(|item| size(item, depth + 1)).sum(),
-        Part::Map(members) => members.iter().map(|one| one.key.len() + size(&one.node, depth + 1)).sum(),
+        NodeContent::Scalar(Value::String(text)) => text.len(),
+        NodeContent::Scalar(_) => 1,
+        NodeContent::List(items) => items.iter().map(|item| size(item, depth + 1)).sum(),
+        NodeContent::Map(members) => {
+            members.iter().map(|one| one.key.len() + size(&one.node, depth + 1)).sum()
+        }
     }
 }
 

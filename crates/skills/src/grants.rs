@@ -9,7 +9,7 @@ use toolhub_core::lang::{Lang, Localize};
 /// these but `tools`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Grants {
+pub struct SkillGrants {
     /// Readable files and folders; `.` is the working directory of toolhub, `~` the user's home.
     pub read: Vec<String>,
     /// Writable files and folders.
@@ -26,7 +26,7 @@ pub struct Grants {
 /// The keys of a grants table.
 pub const GRANT_KEYS: [&str; 5] = ["read", "write", "network", "environment", "tools"];
 
-impl Grants {
+impl SkillGrants {
     /// Whether nothing is granted.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -61,7 +61,7 @@ impl Grants {
     }
 }
 
-impl Localize for Grants {
+impl Localize for SkillGrants {
     fn localize(&self, lang: Lang) -> String {
         let named = |names: &[String]| {
             names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(lang.choose(", ", "、"))
@@ -109,19 +109,19 @@ mod tests {
 
     #[test]
     fn compares_and_localizes_grants() {
-        let grants = |read: &[&str], network| Grants {
+        let grants = |read: &[&str], network| SkillGrants {
             read: read.iter().map(|&path| path.to_owned()).collect(),
             network,
-            ..Grants::default()
+            ..SkillGrants::default()
         };
         assert!(grants(&["."], false).within(&grants(&[".", "~/x"], true)));
         assert!(!grants(&["/"], false).within(&grants(&["."], true)));
         assert!(!grants(&[], true).within(&grants(&["."], false)));
         assert_eq!(grants(&["."], true).localize(Lang::En), "read `.`, use the network");
-        let calling = Grants { tools: true, ..Grants::default() };
+        let calling = SkillGrants { tools: true, ..SkillGrants::default() };
         assert!(!calling.within(&grants(&[], true)) && calling.within(&calling.and(&grants(&[], false))));
         assert_eq!(calling.localize(Lang::En), "call the tools of their caller");
-        assert_eq!(Grants::default().localize(Lang::Zh), "仅限自己的文件夹");
+        assert_eq!(SkillGrants::default().localize(Lang::Zh), "仅限自己的文件夹");
         assert_eq!(absolute("./a", Path::new("/w")), Path::new("/w/a"));
         assert_eq!(absolute(".", Path::new("/w")), Path::new("/w/"));
         assert_eq!(absolute("/etc", Path::new("/w")), Path::new("/etc"));

@@ -22,15 +22,15 @@ use crate::file_set::{FileKind, FileSet};
 use crate::grants::absolute;
 use crate::interpreter::{self, Interpreter};
 use crate::registry::{RegisteredSkill, SkillRegistry};
-use crate::remote::Fetch;
-use crate::run::{self, Job, RunError};
-use crate::skill::Shape;
+use crate::remote::SkillFetcher;
+use crate::run::{self, RunError, ScriptJob};
+use crate::skill::SkillShape;
 use crate::{resource, use_skill};
 
 /// Calls the tools of skills.
 pub struct SkillHost {
     registry: Arc<SkillRegistry>,
-    fetch: Arc<dyn Fetch>,
+    fetch: Arc<dyn SkillFetcher>,
     /// `None` if the hub runs no scripts that call tools.
     calling_scripts: Option<Arc<dyn CallingScripts>>,
 }
@@ -66,7 +66,7 @@ impl ToolHost for SkillHost {
 
 impl SkillHost {
     /// Creates the host of a registry; `fetch` reads files of skills on MCP servers.
-    pub fn new(registry: Arc<SkillRegistry>, fetch: Arc<dyn Fetch>) -> Self {
+    pub fn new(registry: Arc<SkillRegistry>, fetch: Arc<dyn SkillFetcher>) -> Self {
         Self { registry, fetch, calling_scripts: None }
     }
 
@@ -85,8 +85,9 @@ impl SkillHost {
         if let Some(remote) = snapshot.remote.iter().find(|skill| skill.shown() == requested) {
             return self.remote(remote, file.as_deref()).await;
         }
-        let known =
-            snapshot.used().find(|known| known.skill.name == requested && known.skill.shape == Shape::Folder);
+        let known = snapshot
+            .used()
+            .find(|known| known.skill.name == requested && known.skill.shape == SkillShape::Folder);
         let known = known.cloned().ok_or_else(|| missing(&requested))?;
         let registry = Arc::clone(&self.registry);
         blocking(move || {
@@ -175,14 +176,14 @@ impl SkillHost {
         script: &SkillTool,
         work_folder: &WorkFolder,
         arguments: &RawJson,
-    ) -> Result<Job, LocalizedText> {
+    ) -> Result<ScriptJob, LocalizedText> {
         let file = inside(&work_folder.folder, &script.file)?;
         let work = std::env::current_dir().unwrap_or_else(|_| work_folder.folder.clone());
         let (program, arguments_of) = self.started_by(&file, &script.runner).await?;
         let paths = |granted: &[String]| granted.iter().map(|path| absolute(path, &work)).collect::<Vec<_>>();
         let own = vec![match known.skill.shape {
-            Shape::Folder => work_folder.folder.clone(),
-            Shape::PythonFile => file.clone(),
+            SkillShape::Folder => work_folder.folder.clone(),
+            SkillShape::PythonFile => file.clone(),
         }];
         let (read, write) = (paths(&known.grants.read), paths(&known.grants.write));
         // If the script may access toolhub's working directory, it runs there, so that relative paths mean the same as
@@ -210,7 +211,7 @@ impl SkillHost {
             allow_missing: self.registry.options.allow_missing.clone(),
             ..Policy::default()
         };
-        Ok(Job {
+        Ok(ScriptJob {
             program: program.path,
             arguments: arguments_of,
             folder,

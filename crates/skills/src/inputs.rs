@@ -9,15 +9,15 @@ use toolhub_core::text::truncate;
 
 use crate::declarations;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::yaml::{Node, Part};
+use crate::yaml::{NodeContent, YamlNode};
 
 /// Maximum length of a reported error, in characters.
 const MAX_ERROR_CHARS: usize = 200;
 
 /// Returns the faults of the `input` of each tool declared in the frontmatter.
-pub(crate) fn diagnostics(file: &Path, tree: &Node) -> Vec<Diagnostic> {
+pub(crate) fn diagnostics(file: &Path, tree: &YamlNode) -> Vec<Diagnostic> {
     let Some(toolhub_metadata) = declarations::toolhub_metadata(tree) else { return Vec::new() };
-    let Some(Part::List(tools)) = toolhub_metadata.get("tools").map(|tools| &tools.node.part) else {
+    let Some(NodeContent::List(tools)) = toolhub_metadata.get("tools").map(|tools| &tools.node.part) else {
         return Vec::new();
     };
     let inputs = tools.iter().filter_map(|tool| Some((tool, tool.get("input")?)));
@@ -63,16 +63,16 @@ fn schema_error(schema: &Value) -> Option<(String, String)> {
 }
 
 /// Returns the line of the deepest node that a JSON pointer reaches.
-fn line_at(line: usize, node: &Node, location: &str) -> usize {
+fn line_at(line: usize, node: &YamlNode, location: &str) -> usize {
     let (mut line, mut node) = (line, node);
     for step in location.split('/').skip(1) {
         let key = step.replace("~1", "/").replace("~0", "~");
         let next = match &node.part {
-            Part::Map(_) => node.get(&key).map(|member| (member.line, &member.node)),
-            Part::List(items) => {
+            NodeContent::Map(_) => node.get(&key).map(|member| (member.line, &member.node)),
+            NodeContent::List(items) => {
                 key.parse::<usize>().ok().and_then(|at| items.get(at)).map(|item| (item.line, item))
             }
-            Part::Scalar(_) => None,
+            NodeContent::Scalar(_) => None,
         };
         let Some(next) = next else { break };
         (line, node) = next;

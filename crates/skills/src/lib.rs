@@ -37,16 +37,16 @@ pub use called_tools::CalledTools;
 pub use calling_script::{CallingScript, CallingScripts};
 pub use declarations::{Runner, SkillTool};
 pub use diagnostic::{Diagnostic, Severity};
-pub use discover::Skipped;
+pub use discover::SkippedFile;
 pub use fields::{as_name, is_name};
 pub use file_set::{FileKind, FileSet, HardLinks, SkillFile};
-pub use grants::{GRANT_KEYS, Grants};
+pub use grants::{GRANT_KEYS, SkillGrants};
 pub use host::SkillHost;
-pub use registry::{RegisteredSkill, SkillOptions, SkillRegistry, Snapshot, fatal_diagnostics};
-pub use remote::{Fetch, RemoteSkill};
-pub use skill::{MANIFEST, Origin, Root, Shape, Skill};
+pub use registry::{RegisteredSkill, SkillOptions, SkillRegistry, SkillSnapshot, fatal_diagnostics};
+pub use remote::{RemoteSkill, SkillFetcher};
+pub use skill::{MANIFEST, Skill, SkillOrigin, SkillRoot, SkillShape};
 pub use template::{CreateError, TemplateKind, create_skill};
-pub use validate::{Validation, validate, validate_with_python, validate_with_registry};
+pub use validate::{SkillValidation, validate, validate_with_python, validate_with_registry};
 
 /// Parses the frontmatter of a `SKILL.md` strictly, without repair; `None` if there is none or it is invalid.
 pub fn frontmatter_of(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {

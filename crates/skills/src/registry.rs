@@ -14,21 +14,21 @@ use toolhub_sandbox::Protection;
 use crate::approval_state::{ApprovalState, SkillApprovals, approval};
 use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::discover::{Discovery, Skipped, discover};
+use crate::discover::{Discovery, SkippedFile, discover};
 use crate::file_set::{Digests, FileSet, Stamp};
-use crate::grants::Grants;
+use crate::grants::SkillGrants;
 use crate::python::{InspectionMode, Python};
 use crate::remote::RemoteSkill;
-use crate::skill::{Origin, Root, Shape, Skill};
+use crate::skill::{Skill, SkillOrigin, SkillRoot, SkillShape};
 use crate::use_skill_definition;
 
 /// The user's configuration of skills.
 #[derive(Debug, Clone, Default)]
 pub struct SkillOptions {
     /// Folders that are searched for skills, in order of precedence.
-    pub roots: Vec<Root>,
+    pub roots: Vec<SkillRoot>,
     /// Grants by skill name.
-    pub grants: BTreeMap<String, Grants>,
+    pub grants: BTreeMap<String, SkillGrants>,
     /// Sandbox protections that may be unavailable.
     pub allow_missing: Vec<Protection>,
     /// The Python interpreter of Python skills: a command or an absolute path. See
@@ -49,7 +49,7 @@ pub struct RegisteredSkill {
     /// The approval state.
     pub approval: ApprovalState,
     /// What the skill's scripts may access when they run.
-    pub grants: Grants,
+    pub grants: SkillGrants,
     /// The file of the used skill that shadows this one, which has the same name.
     pub hidden_by: Option<PathBuf>,
     /// Catalog names of its tools, in the order of `skill.tools`.
@@ -65,11 +65,11 @@ impl RegisteredSkill {
 
 /// An immutable snapshot of all skills.
 #[derive(Debug, Default)]
-pub struct Snapshot {
+pub struct SkillSnapshot {
     /// The skills, in order of discovery.
     pub skills: Vec<RegisteredSkill>,
     /// Files that look like skills but cannot be used.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// Further notes for the user.
     pub notes: Vec<LocalizedText>,
     /// Skills of MCP servers, as far as listed.
@@ -78,12 +78,12 @@ pub struct Snapshot {
     by_tool: HashMap<String, (usize, usize)>,
 }
 
-impl Snapshot {
+impl SkillSnapshot {
     /// The names and descriptions of the skills that `use_skill` offers: those in use, sorted, and those of servers.
     fn offered(&self) -> Vec<(String, &str)> {
         let mut offered: Vec<(String, &str)> = self
             .used()
-            .filter(|known| known.skill.shape == Shape::Folder)
+            .filter(|known| known.skill.shape == SkillShape::Folder)
             .map(|known| (known.skill.name.clone(), known.skill.description.as_str()))
             .collect();
         offered.sort();
@@ -118,7 +118,7 @@ pub struct SkillRegistry {
     pub(crate) python: Python,
     pub(crate) digests: Digests,
     approvals: Mutex<SkillApprovals>,
-    snapshot: ArcSwap<Snapshot>,
+    snapshot: ArcSwap<SkillSnapshot>,
     texts: Mutex<HashMap<PathBuf, (Stamp, Arc<str>)>>,
     remote: Mutex<Vec<RemoteSkill>>,
     found: Mutex<Arc<Discovery>>,
@@ -150,7 +150,7 @@ impl SkillRegistry {
     }
 
     /// Returns the current snapshot.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    pub fn snapshot(&self) -> Arc<SkillSnapshot> {
         self.snapshot.load_full()
     }
 
@@ -183,7 +183,7 @@ impl SkillRegistry {
     pub fn set_remote(&self, skills: Vec<RemoteSkill>) {
         self.remote.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&skills);
         let now = self.snapshot();
-        let snapshot = Snapshot {
+        let snapshot = SkillSnapshot {
             skills: now.skills.clone(),
             skipped: now.skipped.clone(),
             notes: now.notes.clone(),
@@ -223,7 +223,7 @@ impl SkillRegistry {
             let Some(classes) = classes.remove(&file) else { continue };
             if classes.tools.is_empty() {
                 if !classes.diagnostics.is_empty() {
-                    found.skipped.push(Skipped { file, origin, diagnostics: classes.diagnostics });
+                    found.skipped.push(SkippedFile { file, origin, diagnostics: classes.diagnostics });
                 }
                 continue;
             }
@@ -233,10 +233,10 @@ impl SkillRegistry {
     }
 
     /// Computes the approval state, the shadowing and the tool names of all skills.
-    fn build_snapshot(&self, found: &Discovery) -> Snapshot {
+    fn build_snapshot(&self, found: &Discovery) -> SkillSnapshot {
         let approvals = self.approvals().clone();
         let mut skills: Vec<RegisteredSkill> = Vec::new();
-        let nothing = Grants::default();
+        let nothing = SkillGrants::default();
         for skill in &found.skills {
             let granted = self.options.grants.get(&skill.name).unwrap_or(&nothing);
             let (approval, _) = approval(skill, granted, &approvals, &self.digests);
@@ -260,7 +260,7 @@ impl SkillRegistry {
             }
         }
         let remote = self.remote.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut snapshot = Snapshot {
+        let mut snapshot = SkillSnapshot {
             skills,
             skipped: found.skipped.clone(),
             notes: found.notes.clone(),
@@ -298,7 +298,7 @@ impl SkillRegistry {
 
     /// Returns the current approval state of a skill, and its files if it needs approval.
     pub(crate) fn check(&self, skill: &Skill) -> (ApprovalState, Option<FileSet>) {
-        let nothing = Grants::default();
+        let nothing = SkillGrants::default();
         let granted = self.options.grants.get(&skill.name).unwrap_or(&nothing);
         approval(skill, granted, &self.approvals(), &self.digests)
     }
@@ -334,7 +334,7 @@ pub(crate) fn python_scripts(skill: &Skill) -> Vec<String> {
 }
 
 /// Builds the skill of a single Python file.
-pub(crate) fn single(file: &Path, origin: Origin, tools: Vec<SkillTool>) -> Skill {
+pub(crate) fn single(file: &Path, origin: SkillOrigin, tools: Vec<SkillTool>) -> Skill {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let description = tools.iter().map(|tool| tool.description.as_str()).collect::<Vec<_>>().join("; ");
@@ -344,17 +344,17 @@ pub(crate) fn single(file: &Path, origin: Origin, tools: Vec<SkillTool>) -> Skil
         folder: file.parent().map(Path::to_path_buf).unwrap_or_default(),
         file: file.to_owned(),
         origin,
-        shape: Shape::PythonFile,
+        shape: SkillShape::PythonFile,
         frontmatter: serde_json::Map::new(),
         strict: false,
         tools: tools.into_iter().map(|tool| SkillTool { file: name.clone(), ..tool }).collect(),
-        requested: Grants::default(),
+        requested: SkillGrants::default(),
         diagnostics: Vec::new(),
     }
 }
 
 /// Assigns catalog names: the tool's own name if free, otherwise prefixed with the name of its skill.
-fn name_tools(snapshot: &mut Snapshot, builtin: &BTreeSet<String>) {
+fn name_tools(snapshot: &mut SkillSnapshot, builtin: &BTreeSet<String>) {
     let order = |known: &RegisteredSkill| !known.is_used();
     let mut places: Vec<usize> = (0..snapshot.skills.len()).collect();
     // Used skills take their names first, so that an unapproved skill cannot take a name from them.
@@ -366,7 +366,8 @@ fn name_tools(snapshot: &mut Snapshot, builtin: &BTreeSet<String>) {
         let mut names = Vec::new();
         let mut renamed = Vec::new();
         for (number, tool) in known.skill.tools.iter().enumerate() {
-            let is_reserved = |name: &str| known.skill.origin == Origin::Project && builtin.contains(name);
+            let is_reserved =
+                |name: &str| known.skill.origin == SkillOrigin::Project && builtin.contains(name);
             let free =
                 |name: &str| name != USE_SKILL && !snapshot.by_tool.contains_key(name) && !is_reserved(name);
             let qualified = format!("{}__{}", known.skill.name, tool.name);
@@ -413,7 +414,7 @@ fn definition(known: &RegisteredSkill, tool: &SkillTool, name: &str) -> Option<T
 }
 
 /// Returns the faults above [`Severity::Advice`] of all skills and skipped files.
-pub fn fatal_diagnostics(snapshot: &Snapshot) -> impl Iterator<Item = &Diagnostic> {
+pub fn fatal_diagnostics(snapshot: &SkillSnapshot) -> impl Iterator<Item = &Diagnostic> {
     let skills = snapshot.skills.iter().flat_map(|known| &known.skill.diagnostics);
     let skipped = snapshot.skipped.iter().flat_map(|skipped| &skipped.diagnostics);
     skills.chain(skipped).filter(|diagnostic| diagnostic.severity > Severity::Advice)

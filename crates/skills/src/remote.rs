@@ -26,7 +26,7 @@ impl RemoteSkill {
 }
 
 /// Fetches files of skills from MCP servers, and checks them against the listing.
-pub trait Fetch: Send + Sync {
+pub trait SkillFetcher: Send + Sync {
     /// Returns the bytes of a file, or of the `SKILL.md` if `file` is `None`.
     fn fetch<'a>(
         &'a self,

@@ -24,7 +24,7 @@ const EXIT_GRACE: Duration = Duration::from_millis(500);
 
 /// A script run.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct ScriptJob {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
     /// The working directory.
@@ -61,12 +61,12 @@ pub(crate) enum RunError {
 }
 
 /// A child process that is killed on drop.
-struct Running {
+struct RunningScript {
     child: Child,
     confinement: Option<Confinement>,
 }
 
-impl Drop for Running {
+impl Drop for RunningScript {
     fn drop(&mut self) {
         end_group(&mut self.child);
         if let Some(confinement) = self.confinement.take() {
@@ -85,7 +85,7 @@ fn end_group(child: &mut Child) {
 }
 
 /// Runs a job; calls `sending` after the process has started.
-pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<ScriptExit, RunError> {
+pub(crate) async fn run(job: ScriptJob, sending: impl FnOnce() + Send) -> Result<ScriptExit, RunError> {
     let mut running = start(&job)?;
     sending();
     let (stdin, stdout, stderr) =
@@ -147,7 +147,7 @@ pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<Scrip
     })
 }
 
-fn start(job: &Job) -> Result<Running, RunError> {
+fn start(job: &ScriptJob) -> Result<RunningScript, RunError> {
     let mut command = Command::new(&job.program);
     command.args(&job.arguments).current_dir(&job.folder);
     let mut confinement =
@@ -159,7 +159,7 @@ fn start(job: &Job) -> Result<Running, RunError> {
     if let Some(pid) = child.id() {
         confinement.started(pid);
     }
-    Ok(Running { child, confinement: Some(confinement) })
+    Ok(RunningScript { child, confinement: Some(confinement) })
 }
 
 /// Explains why the script was stopped, and which grant would allow the operation.

@@ -8,7 +8,7 @@ use toolhub_core::lang::LocalizedText;
 
 use crate::declarations::{self, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::grants::Grants;
+use crate::grants::SkillGrants;
 use crate::{fields, frontmatter};
 
 /// The file that makes a folder a skill.
@@ -18,7 +18,7 @@ const MAX_HEAD_BYTES: u64 = 64 << 10;
 
 /// The origin of the folder in which a skill was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum SkillOrigin {
     /// The project, whose files are possibly written by others.
     Project,
     /// Beside the config, or a folder named in it.
@@ -27,7 +27,7 @@ pub enum Origin {
     User,
 }
 
-impl Origin {
+impl SkillOrigin {
     /// The machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
@@ -40,16 +40,16 @@ impl Origin {
 
 /// A folder that is searched for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
+pub struct SkillRoot {
     /// The folder; it need not exist.
     pub folder: PathBuf,
     /// Its origin.
-    pub origin: Origin,
+    pub origin: SkillOrigin,
 }
 
 /// The form of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum SkillShape {
     /// A folder with a `SKILL.md`.
     Folder,
     /// A single Python file with classes that are tools.
@@ -68,9 +68,9 @@ pub struct Skill {
     /// Its `SKILL.md`, or the single file.
     pub file: PathBuf,
     /// The origin of the folder.
-    pub origin: Origin,
+    pub origin: SkillOrigin,
     /// The form.
-    pub shape: Shape,
+    pub shape: SkillShape,
     /// All fields of the frontmatter, as written.
     pub frontmatter: Map<String, Value>,
     /// Whether the frontmatter is valid YAML without repair.
@@ -78,14 +78,14 @@ pub struct Skill {
     /// The tools.
     pub tools: Vec<SkillTool>,
     /// The grants requested for its scripts.
-    pub requested: Grants,
+    pub requested: SkillGrants,
     /// The faults found.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Skill {
     /// Reads the frontmatter of the skill in a folder; returns the faults if it cannot be used.
-    pub fn read(folder: &Path, origin: Origin) -> Result<Self, Vec<Diagnostic>> {
+    pub fn read(folder: &Path, origin: SkillOrigin) -> Result<Self, Vec<Diagnostic>> {
         let file = manifest_in(folder).unwrap_or_else(|| folder.join(MANIFEST));
         let text = head(&file).map_err(|diagnostic| vec![*diagnostic])?;
         let frontmatter = frontmatter::read(&file, &text).map_err(|diagnostic| vec![*diagnostic])?;
@@ -113,7 +113,7 @@ impl Skill {
             folder: folder.to_owned(),
             file,
             origin,
-            shape: Shape::Folder,
+            shape: SkillShape::Folder,
             frontmatter: frontmatter.fields(),
             strict: frontmatter.strict,
             tools: declarations.tools,
@@ -128,7 +128,7 @@ impl Skill {
         let named = self.frontmatter.get("name").and_then(Value::as_str) == Some(self.name.as_str());
         let described = self.frontmatter.get("description").is_some_and(Value::is_string);
         let manifest = self.file.file_name().is_some_and(|name| name == MANIFEST);
-        self.shape == Shape::Folder
+        self.shape == SkillShape::Folder
             && self.strict
             && named
             && described

@@ -15,7 +15,7 @@ use crate::python::{InspectionMode, Python};
 use crate::registry::SkillRegistry;
 use crate::registry::{python_scripts, single};
 use crate::resource;
-use crate::skill::{MANIFEST, Origin, Skill, manifest_in};
+use crate::skill::{MANIFEST, Skill, SkillOrigin, manifest_in};
 use crate::template::is_placeholder;
 
 /// Recommended maximum number of lines of instructions.
@@ -28,7 +28,7 @@ const MAX_CHECKED_ENTRIES: usize = 5_000;
 
 /// The result of validating a path.
 #[derive(Debug)]
-pub struct Validation {
+pub struct SkillValidation {
     /// The validated `SKILL.md` or single Python file.
     pub file: PathBuf,
     /// The skill, if usable.
@@ -37,7 +37,7 @@ pub struct Validation {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Validation {
+impl SkillValidation {
     /// Whether a rule is violated.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity > Severity::Advice)
@@ -45,7 +45,7 @@ impl Validation {
 }
 
 /// Validates a path: a skill's folder, its `SKILL.md`, or a folder of skills.
-pub fn validate(path: &Path) -> Vec<Validation> {
+pub fn validate(path: &Path) -> Vec<SkillValidation> {
     let folder = match path.is_file() {
         true => path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         false => path,
@@ -65,16 +65,16 @@ pub fn validate(path: &Path) -> Vec<Validation> {
 }
 
 /// As [`validate`], and inspects Python files, including single ones. `python` is the user's own choice.
-pub async fn validate_with_python(path: &Path, python: Option<&str>) -> Vec<Validation> {
+pub async fn validate_with_python(path: &Path, python: Option<&str>) -> Vec<SkillValidation> {
     validate_by(&Python::new(python, None, None), path).await
 }
 
 /// As [`validate_with_python`], with the interpreter of a registry, if its consent permits starting it.
-pub async fn validate_with_registry(path: &Path, registry: &SkillRegistry) -> Vec<Validation> {
+pub async fn validate_with_registry(path: &Path, registry: &SkillRegistry) -> Vec<SkillValidation> {
     validate_by(&registry.python, path).await
 }
 
-async fn validate_by(python: &Python, path: &Path) -> Vec<Validation> {
+async fn validate_by(python: &Python, path: &Path) -> Vec<SkillValidation> {
     let is_python = |file: &Path| file.is_file() && file.extension().is_some_and(|end| end == "py");
     if is_python(path) && !inside_skill(path) {
         return vec![validate_file(python, path).await];
@@ -113,7 +113,7 @@ fn inside_skill(file: &Path) -> bool {
     manifest_in(folder).is_some() || above.is_some_and(|above| manifest_in(above).is_some())
 }
 
-async fn validate_file(python: &Python, file: &Path) -> Validation {
+async fn validate_file(python: &Python, file: &Path) -> SkillValidation {
     let found =
         python.classes(&[(file.to_owned(), InspectionMode::Every)]).await.remove(file).unwrap_or_default();
     let mut diagnostics = found.diagnostics;
@@ -128,14 +128,18 @@ async fn validate_file(python: &Python, file: &Path) -> Validation {
             );
             diagnostics.push(Diagnostic::new(file, Severity::Fatal, problem, remedy));
         }
-        return Validation { file: file.to_owned(), skill: None, diagnostics };
+        return SkillValidation { file: file.to_owned(), skill: None, diagnostics };
     }
     diagnostics.extend(schemas_of(file, &found.tools));
-    Validation { file: file.to_owned(), skill: Some(single(file, Origin::User, found.tools)), diagnostics }
+    SkillValidation {
+        file: file.to_owned(),
+        skill: Some(single(file, SkillOrigin::User, found.tools)),
+        diagnostics,
+    }
 }
 
 /// Adds the tools defined by the Python files of a skill, and the faults of those files.
-async fn validate_scripts(python: &Python, validation: &mut Validation) {
+async fn validate_scripts(python: &Python, validation: &mut SkillValidation) {
     let Some(skill) = &mut validation.skill else { return };
     let declarations: Vec<&SkillTool> =
         skill.tools.iter().filter(|tool| tool.file.ends_with(".py")).collect();
@@ -173,7 +177,7 @@ fn schemas_of(file: &Path, tools: &[SkillTool]) -> Vec<Diagnostic> {
     broken.collect()
 }
 
-fn validate_folder(folder: &Path) -> Validation {
+fn validate_folder(folder: &Path) -> SkillValidation {
     // `.` has no file name, which is needed to check the name of the skill.
     let named = folder.file_name().is_none().then(|| folder.canonicalize().ok()).flatten();
     let folder = named.as_deref().unwrap_or(folder);
@@ -188,9 +192,9 @@ fn validate_folder(folder: &Path) -> Validation {
                 "可用 `toolhub skills new 名称` 新建",
             ),
         );
-        return Validation { file, skill: None, diagnostics: vec![diagnostic] };
+        return SkillValidation { file, skill: None, diagnostics: vec![diagnostic] };
     }
-    let (skill, mut diagnostics) = match Skill::read(folder, Origin::User) {
+    let (skill, mut diagnostics) = match Skill::read(folder, SkillOrigin::User) {
         Ok(skill) => {
             let diagnostics = skill.diagnostics.clone();
             (Some(skill), diagnostics)
@@ -205,7 +209,7 @@ fn validate_folder(folder: &Path) -> Validation {
     }
     diagnostics.extend(no_files(folder));
     diagnostics.sort_by_key(|diagnostic| diagnostic.line.unwrap_or(usize::MAX));
-    Validation { file, skill, diagnostics }
+    SkillValidation { file, skill, diagnostics }
 }
 
 /// Returns the faults of the instructions.

@@ -25,59 +25,59 @@ pub(crate) struct YamlError {
 
 /// A node of a document.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) part: Part,
+pub(crate) struct YamlNode {
+    pub(crate) part: NodeContent,
     /// Its first line, from 1.
     pub(crate) line: usize,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Part {
+pub(crate) enum NodeContent {
     Scalar(Value),
-    List(Vec<Node>),
-    Map(Vec<Member>),
+    List(Vec<YamlNode>),
+    Map(Vec<YamlMember>),
 }
 
 /// A key and its value.
 #[derive(Debug, Clone)]
-pub(crate) struct Member {
+pub(crate) struct YamlMember {
     pub(crate) key: String,
     /// The line of the key.
     pub(crate) line: usize,
-    pub(crate) node: Node,
+    pub(crate) node: YamlNode,
 }
 
-impl Node {
+impl YamlNode {
     /// Returns the members of a mapping; empty for other nodes.
-    pub(crate) fn members(&self) -> &[Member] {
+    pub(crate) fn members(&self) -> &[YamlMember] {
         match &self.part {
-            Part::Map(members) => members,
-            Part::Scalar(_) | Part::List(_) => &[],
+            NodeContent::Map(members) => members,
+            NodeContent::Scalar(_) | NodeContent::List(_) => &[],
         }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Member> {
+    pub(crate) fn get(&self, key: &str) -> Option<&YamlMember> {
         self.members().iter().find(|member| member.key == key)
     }
 
     /// Returns the text of a string scalar.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.part {
-            Part::Scalar(Value::String(text)) => Some(text),
+            NodeContent::Scalar(Value::String(text)) => Some(text),
             _ => None,
         }
     }
 
     pub(crate) fn is_null(&self) -> bool {
-        matches!(self.part, Part::Scalar(Value::Null))
+        matches!(self.part, NodeContent::Scalar(Value::Null))
     }
 
     /// Converts the node to a JSON value.
     pub(crate) fn value(&self) -> Value {
         match &self.part {
-            Part::Scalar(value) => value.clone(),
-            Part::List(items) => Value::Array(items.iter().map(Self::value).collect()),
-            Part::Map(members) => {
+            NodeContent::Scalar(value) => value.clone(),
+            NodeContent::List(items) => Value::Array(items.iter().map(Self::value).collect()),
+            NodeContent::Map(members) => {
                 let pairs = members.iter().map(|member| (member.key.clone(), member.node.value()));
                 Value::Object(pairs.collect::<Map<_, _>>())
             }
@@ -86,14 +86,14 @@ impl Node {
 }
 
 /// Parses a text with a single document; an empty one is null.
-pub(crate) fn parse(text: &str) -> Result<Node, YamlError> {
+pub(crate) fn parse(text: &str) -> Result<YamlNode, YamlError> {
     let mut reader =
         Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), parts: 0, aliased: 0 };
     let mut root = None;
     loop {
         match reader.next()? {
             (Event::StreamEnd, _) => {
-                return Ok(root.unwrap_or(Node { part: Part::Scalar(Value::Null), line: 1 }));
+                return Ok(root.unwrap_or(YamlNode { part: NodeContent::Scalar(Value::Null), line: 1 }));
             }
             (Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd, _) => {}
             (_, span) if root.is_some() => {
@@ -114,7 +114,7 @@ fn unreadable(error: &ScanError) -> YamlError {
 
 struct Reader<'a> {
     events: Parser<'a, StrInput<'a>>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, YamlNode>,
     parts: usize,
     /// Bytes of text repeated by aliases so far.
     aliased: usize,
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, YamlError> {
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<YamlNode, YamlError> {
         self.parts += 1;
         if depth > MAX_DEPTH || self.parts > MAX_NODES {
             return Err(error_at(span, TOO_LARGE));
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
             Event::Scalar(text, style, anchor, tag) => {
                 let text = text.into_owned();
                 let plain = style == ScalarStyle::Plain && tag.is_none_or(|tag| tag.suffix != "str");
-                (Part::Scalar(if plain { scalar(text) } else { Value::String(text) }), anchor)
+                (NodeContent::Scalar(if plain { scalar(text) } else { Value::String(text) }), anchor)
             }
             Event::SequenceStart(anchor, _) => (self.list(depth)?, anchor),
             Event::MappingStart(anchor, _) => (self.map(depth)?, anchor),
@@ -153,31 +153,31 @@ impl<'a> Reader<'a> {
                 }
                 (node.part.clone(), 0)
             }
-            _ => (Part::Scalar(Value::Null), 0),
+            _ => (NodeContent::Scalar(Value::Null), 0),
         };
-        let node = Node { part, line };
+        let node = YamlNode { part, line };
         if anchor > 0 {
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
     }
 
-    fn list(&mut self, depth: usize) -> Result<Part, YamlError> {
+    fn list(&mut self, depth: usize) -> Result<NodeContent, YamlError> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
-                (Event::SequenceEnd | Event::StreamEnd, _) => return Ok(Part::List(items)),
+                (Event::SequenceEnd | Event::StreamEnd, _) => return Ok(NodeContent::List(items)),
                 (event, span) => items.push(self.node(event, span, depth + 1)?),
             }
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Part, YamlError> {
-        let mut members: Vec<Member> = Vec::new();
+    fn map(&mut self, depth: usize) -> Result<NodeContent, YamlError> {
+        let mut members: Vec<YamlMember> = Vec::new();
         loop {
             let (event, span) = self.next()?;
             if matches!(event, Event::MappingEnd | Event::StreamEnd) {
-                return Ok(Part::Map(members));
+                return Ok(NodeContent::Map(members));
             }
             // A key is always its text, whatever type it would have as a value.
             let key = match &event {
@@ -191,26 +191,28 @@ impl<'a> Reader<'a> {
                 let problem = format!("`{key}` is defined here and on line {}", first.line);
                 return Err(YamlError { line, problem });
             }
-            members.push(Member { key, line, node });
+            members.push(YamlMember { key, line, node });
         }
     }
 }
 
-fn size(node: &Node) -> usize {
+fn size(node: &YamlNode) -> usize {
     match &node.part {
-        Part::Scalar(_) => 1,
-        Part::List(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Part::Map(members) => 1 + members.iter().map(|member| 1 + size(&member.node)).sum::<usize>(),
+        NodeContent::Scalar(_) => 1,
+        NodeContent::List(items) => 1 + items.iter().map(size).sum::<usize>(),
+        NodeContent::Map(members) => 1 + members.iter().map(|member| 1 + size(&member.node)).sum::<usize>(),
     }
 }
 
 /// Total size of all keys and texts, in bytes.
-fn text_bytes(node: &Node) -> usize {
+fn text_bytes(node: &YamlNode) -> usize {
     match &node.part {
-        Part::Scalar(Value::String(text)) => text.len(),
-        Part::Scalar(_) => 0,
-        Part::List(items) => items.iter().map(text_bytes).sum(),
-        Part::Map(members) => members.iter().map(|member| member.key.len() + text_bytes(&member.node)).sum(),
+        NodeContent::Scalar(Value::String(text)) => text.len(),
+        NodeContent::Scalar(_) => 0,
+        NodeContent::List(items) => items.iter().map(text_bytes).sum(),
+        NodeContent::Map(members) => {
+            members.iter().map(|member| member.key.len() + text_bytes(&member.node)).sum()
+        }
     }
 }
 

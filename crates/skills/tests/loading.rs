@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use toolhub_core::{Lang, Localize as _};
 use toolhub_skills::{
-    ApprovalState, Origin, Root, Severity, SkillOptions, SkillRegistry, TemplateKind, create_skill,
+    ApprovalState, Severity, SkillOptions, SkillOrigin, SkillRegistry, SkillRoot, TemplateKind, create_skill,
     frontmatter_of, use_skill, validate,
 };
 
@@ -18,11 +18,11 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/five")
 }
 
-fn root(folder: impl Into<PathBuf>, origin: Origin) -> Root {
-    Root { folder: folder.into(), origin }
+fn root(folder: impl Into<PathBuf>, origin: SkillOrigin) -> SkillRoot {
+    SkillRoot { folder: folder.into(), origin }
 }
 
-async fn registry(roots: Vec<Root>) -> Arc<SkillRegistry> {
+async fn registry(roots: Vec<SkillRoot>) -> Arc<SkillRegistry> {
     let registry = Arc::new(SkillRegistry::new(SkillOptions { roots, ..SkillOptions::default() }));
     registry.refresh().await;
     registry
@@ -42,7 +42,7 @@ fn plain(name: &str) -> String {
 
 #[tokio::test]
 async fn loads_skills_of_other_agents() {
-    let registry = registry(vec![root(fixtures(), Origin::User)]).await;
+    let registry = registry(vec![root(fixtures(), SkillOrigin::User)]).await;
     let snapshot = registry.snapshot();
     assert!(snapshot.skipped.is_empty(), "{:?}", snapshot.skipped);
     let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
@@ -121,7 +121,7 @@ async fn reports_unusable_skills_and_loads_others() {
     fs::create_dir_all(location.join("folder/SKILL.md")).unwrap();
     fs::create_dir(location.join("linked")).unwrap();
     std::os::unix::fs::symlink("../good/SKILL.md", location.join("linked/SKILL.md")).unwrap();
-    let registry = registry(vec![root(location, Origin::User)]).await;
+    let registry = registry(vec![root(location, SkillOrigin::User)]).await;
     let snapshot = registry.snapshot();
     let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["good", "huge", "late"]);
@@ -156,7 +156,7 @@ async fn reports_unusable_skills_and_loads_others() {
 async fn reads_instructions_lazily_and_after_changes() {
     let folder = tempfile::tempdir().unwrap();
     let own = skill(folder.path(), "one", &plain("one"));
-    let registry = registry(vec![root(folder.path(), Origin::User)]).await;
+    let registry = registry(vec![root(folder.path(), SkillOrigin::User)]).await;
     let skill = Arc::clone(&registry.snapshot().named("one").unwrap().skill);
     let first = use_skill::instructions(&registry, &skill).unwrap();
     assert!(Arc::ptr_eq(&first, &use_skill::instructions(&registry, &skill).unwrap()), "it was read twice");
@@ -170,7 +170,8 @@ async fn approved_project_skills_take_precedence() {
     skill(project.path(), "same", &plain("same"));
     skill(user.path(), "same", &plain("same"));
     let registry =
-        registry(vec![root(project.path(), Origin::Project), root(user.path(), Origin::User)]).await;
+        registry(vec![root(project.path(), SkillOrigin::Project), root(user.path(), SkillOrigin::User)])
+            .await;
     let state = || {
         let snapshot = registry.snapshot();
         let state: Vec<(&'static str, bool)> =
@@ -206,12 +207,13 @@ async fn skill_with_additional_grants_needs_approval_from_any_origin() {
     let folder = tempfile::tempdir().unwrap();
     let text = "---\nname: asks\ndescription: d\nmetadata:\n  toolhub:\n    grants: {network: true, read: [\".\"]}\n---\n";
     skill(folder.path(), "asks", text);
-    let own = registry(vec![root(folder.path(), Origin::User)]).await;
+    let own = registry(vec![root(folder.path(), SkillOrigin::User)]).await;
     assert_eq!(own.snapshot().skills[0].approval, ApprovalState::Unapproved);
     // Grants in the config need no approval.
-    let grants = toolhub_skills::Grants { network: true, read: vec![".".to_owned()], ..Default::default() };
+    let grants =
+        toolhub_skills::SkillGrants { network: true, read: vec![".".to_owned()], ..Default::default() };
     let options = SkillOptions {
-        roots: vec![root(folder.path(), Origin::User)],
+        roots: vec![root(folder.path(), SkillOrigin::User)],
         grants: [("asks".to_owned(), grants)].into(),
         ..SkillOptions::default()
     };
@@ -238,7 +240,7 @@ async fn bounds_skill_discovery() {
         std::os::unix::fs::symlink(location, location.join("a/loop")).unwrap();
         std::os::unix::fs::symlink(location.join("a-first"), location.join("a/again")).unwrap();
     }
-    let registry = registry(vec![root(location, Origin::User)]).await;
+    let registry = registry(vec![root(location, SkillOrigin::User)]).await;
     let snapshot = registry.snapshot();
     let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["a-first"], "those that lie behind too many folders are not found");
@@ -260,9 +262,9 @@ async fn bounds_skill_discovery() {
 #[tokio::test]
 async fn offers_use_skill_only_with_skills() {
     let folder = tempfile::tempdir().unwrap();
-    let none = registry(vec![root(folder.path(), Origin::User)]).await;
+    let none = registry(vec![root(folder.path(), SkillOrigin::User)]).await;
     assert!(none.tools().is_empty());
-    let some = registry(vec![root(fixtures(), Origin::User)]).await;
+    let some = registry(vec![root(fixtures(), SkillOrigin::User)]).await;
     let tools = some.tools();
     let definition = &tools[0].definition;
     assert_eq!(definition.name().as_str(), "use_skill");

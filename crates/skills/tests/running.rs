@@ -18,12 +18,14 @@ use toolhub_core::{
     BoxFuture, CallContext, CallId, Consent, Effect, Lang, Localize as _, RawJson, ToolError, ToolHost as _,
     ToolOutput,
 };
-use toolhub_skills::{Fetch, Origin, RemoteSkill, Root, SkillHost, SkillOptions, SkillRegistry};
+use toolhub_skills::{
+    RemoteSkill, SkillFetcher, SkillHost, SkillOptions, SkillOrigin, SkillRegistry, SkillRoot,
+};
 
 /// A source without remote skills.
 struct NoFetch;
 
-impl Fetch for NoFetch {
+impl SkillFetcher for NoFetch {
     fn fetch<'a>(
         &'a self,
         _: &'a RemoteSkill,
@@ -42,17 +44,17 @@ struct TestSkill {
 impl TestSkill {
     /// A skill with these scripts; each is a tool named like its file.
     async fn new(scripts: &[(&str, &str)]) -> Self {
-        Self::with(scripts, "", Origin::User).await
+        Self::with(scripts, "", SkillOrigin::User).await
     }
 
-    async fn with(scripts: &[(&str, &str)], grants: &str, origin: Origin) -> Self {
+    async fn with(scripts: &[(&str, &str)], grants: &str, origin: SkillOrigin) -> Self {
         Self::with_registry(scripts, grants, origin, SkillRegistry::new).await
     }
 
     async fn with_registry(
         scripts: &[(&str, &str)],
         grants: &str,
-        origin: Origin,
+        origin: SkillOrigin,
         make: impl FnOnce(SkillOptions) -> SkillRegistry,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -72,7 +74,7 @@ impl TestSkill {
         fs::write(own.join("SKILL.md"), text).unwrap();
         let data = folder.path().join("data");
         let options = SkillOptions {
-            roots: vec![Root { folder: folder.path().to_owned(), origin }],
+            roots: vec![SkillRoot { folder: folder.path().to_owned(), origin }],
             data: Some(data),
             ..SkillOptions::default()
         };
@@ -221,7 +223,7 @@ async fn scripts_are_sandboxed_and_error_names_denied_access() {
     assert!(!env.contains("CARGO"), "{env}");
     // With a grant that the owner has approved, access is allowed.
     let parent = secret.path().canonicalize().unwrap().display().to_string();
-    let granted = TestSkill::with(&scripts, &format!("{{read: [{parent:?}]}}"), Origin::User).await;
+    let granted = TestSkill::with(&scripts, &format!("{{read: [{parent:?}]}}"), SkillOrigin::User).await;
     assert_eq!(
         granted.registry.tools()[0].approval,
         ApprovalStatus::Quarantined,
@@ -235,7 +237,7 @@ async fn scripts_are_sandboxed_and_error_names_denied_access() {
 #[tokio::test]
 async fn runs_only_approved_files() {
     let test_skill =
-        TestSkill::with(&[("say.sh", "echo one; cat \"$SKILL_DIR/data\"\n")], "", Origin::Project).await;
+        TestSkill::with(&[("say.sh", "echo one; cat \"$SKILL_DIR/data\"\n")], "", SkillOrigin::Project).await;
     fs::write(test_skill.skill().join("data"), "a").unwrap();
     assert!(test_skill.registry.tools().iter().all(|tool| tool.approval == ApprovalStatus::Quarantined));
     let error = test_skill.call("say", "{}").await.unwrap_err();
@@ -272,7 +274,7 @@ async fn runs_only_approved_files() {
 
 #[tokio::test]
 async fn constantly_changing_files_never_run_unapproved() {
-    let test_skill = TestSkill::with(&[("say.sh", "echo good\n")], "", Origin::Project).await;
+    let test_skill = TestSkill::with(&[("say.sh", "echo good\n")], "", SkillOrigin::Project).await;
     test_skill.approve().await;
     let script = test_skill.skill().join("scripts/say.sh");
     let stop = Arc::new(AtomicBool::new(false));
@@ -423,7 +425,7 @@ async fn derives_tools_from_python_class_signatures() {
     fs::remove_file(test_skill.folder.path().join("slip.py")).unwrap();
     // The inspected tools are cached: a machine without Python still lists them.
     let options = SkillOptions {
-        roots: vec![Root { folder: test_skill.folder.path().to_owned(), origin: Origin::User }],
+        roots: vec![SkillRoot { folder: test_skill.folder.path().to_owned(), origin: SkillOrigin::User }],
         data: Some(test_skill.folder.path().join("data")),
         python: Some("no-such-python".to_owned()),
         ..SkillOptions::default()
@@ -445,7 +447,7 @@ async fn bundled_examples_work() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/skills");
     let folder = tempfile::tempdir().unwrap();
     let options = SkillOptions {
-        roots: vec![Root { folder: examples.clone(), origin: Origin::User }],
+        roots: vec![SkillRoot { folder: examples.clone(), origin: SkillOrigin::User }],
         data: Some(folder.path().to_owned()),
         ..SkillOptions::default()
     };
@@ -504,7 +506,7 @@ const CLASS: &str = "class Greeter:\n    name = 'greet'\n    description = 'd'\n
 async fn probes_python_without_variables_and_outside_the_current_folder() {
     let shim = Shim::new();
     let command = shim.command();
-    let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, |options| {
+    let test_skill = TestSkill::with_registry(&[ADD], "", SkillOrigin::User, |options| {
         SkillRegistry::new(SkillOptions { python: Some(command), ..options })
     })
     .await;
@@ -522,7 +524,7 @@ async fn probes_python_without_variables_and_outside_the_current_folder() {
 #[tokio::test]
 async fn rejects_python_from_current_directory() {
     for relative in ["./python3", "venv/bin/python3"] {
-        let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, |options| {
+        let test_skill = TestSkill::with_registry(&[ADD], "", SkillOrigin::User, |options| {
             SkillRegistry::new(SkillOptions { python: Some(relative.to_owned()), ..options })
         })
         .await;
@@ -557,7 +559,7 @@ async fn starts_a_configured_python_only_with_consent() {
     };
     let shim = Shim::new();
     let make = with(Some(shim.command()), Consent::default());
-    let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, make).await;
+    let test_skill = TestSkill::with_registry(&[ADD], "", SkillOrigin::User, make).await;
     let text = test_skill.fails("add").await;
     assert!(
         text.contains("was not started") && text.contains("is not trusted; run `toolhub trust`"),
@@ -577,7 +579,7 @@ async fn starts_a_configured_python_only_with_consent() {
     let unchanged = Arc::new(AtomicBool::new(true));
     let consent = Consent::bound(Arc::new(Files(Arc::clone(&unchanged))));
     let test_skill =
-        TestSkill::with_registry(&[ADD], "", Origin::User, with(Some(shim.command()), consent)).await;
+        TestSkill::with_registry(&[ADD], "", SkillOrigin::User, with(Some(shim.command()), consent)).await;
     assert_eq!(test_skill.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
     assert!(!shim.read("started").is_empty());
     unchanged.store(false, Ordering::Relaxed);
@@ -585,13 +587,14 @@ async fn starts_a_configured_python_only_with_consent() {
     assert!(text.contains("its files have changed"), "{text}");
 
     // The default Python of the owner needs no consent.
-    let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, with(None, Consent::default())).await;
+    let test_skill =
+        TestSkill::with_registry(&[ADD], "", SkillOrigin::User, with(None, Consent::default())).await;
     assert!(test_skill.call("add", "{}").await.is_ok());
 }
 
 #[tokio::test]
 async fn approval_does_not_cover_a_file_under_another_name() {
-    let test_skill = TestSkill::with(&[("run.sh", "cat\n")], "", Origin::Project).await;
+    let test_skill = TestSkill::with(&[("run.sh", "cat\n")], "", SkillOrigin::Project).await;
     let path = test_skill.skill();
     fs::write(path.join("a\nb"), "data").unwrap();
     test_skill.approve().await;

@@ -22,7 +22,7 @@ use toolhub_native::{BuiltinDeps, CallRunner, Finder as NativeFinder, Folders, M
 use toolhub_oauth::TokenStore;
 use toolhub_script::HostConfig as ScriptHost;
 use toolhub_script::protocol::VERSION as SCRIPT_PROTOCOL;
-use toolhub_skills::{CallingScripts, Fetch, SkillHost, SkillRegistry};
+use toolhub_skills::{CallingScripts, SkillFetcher, SkillHost, SkillRegistry};
 
 use toolhub_store::private_file::PrivateError;
 use toolhub_store::{AuditedStore, OpenError, StoreLocation};
@@ -479,7 +479,7 @@ fn skill_host(
     server_skills: &Arc<ServerSkills>,
     scripts: Option<&Arc<ScriptRuns>>,
 ) -> Arc<dyn ToolHost> {
-    let fetch = Arc::clone(server_skills) as Arc<dyn Fetch>;
+    let fetch = Arc::clone(server_skills) as Arc<dyn SkillFetcher>;
     let calling = scripts.map(|runs| Arc::new(SkillScripts(Arc::clone(runs))) as Arc<dyn CallingScripts>);
     Arc::new(SkillHost::new(Arc::clone(skills), fetch).with_calling_scripts(calling))
 }

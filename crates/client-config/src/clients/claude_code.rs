@@ -14,7 +14,7 @@ use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::{self, WriteRules};
 use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
-use crate::sample::{Content, Evidence, Sample};
+use crate::sample::{Evidence, Sample, SampleSyntax};
 use crate::syntax::{Syntax, object_at};
 
 /// The minimum timeout that Claude Code accepts in its file.
@@ -72,8 +72,10 @@ impl ClientProgram for ClaudeCode {
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence> {
         match &sample.content {
             // The following read reports the syntax error.
-            Content::InvalidJson => Some(Evidence::CommonLayout),
-            Content::Json(document) => object_at(document, &["mcpServers"]).map(|_| Evidence::CommonLayout),
+            SampleSyntax::InvalidJson => Some(Evidence::CommonLayout),
+            SampleSyntax::Json(document) => {
+                object_at(document, &["mcpServers"]).map(|_| Evidence::CommonLayout)
+            }
             _ => None,
         }
     }

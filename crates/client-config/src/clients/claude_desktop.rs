@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::ClientProgram;
 use crate::entry::{ClientServer, ReadResult};
 use crate::entry_builder::WriteResult;
-use crate::environment::{ClientEnvironment, System};
+use crate::environment::{ClientEnvironment, OperatingSystem};
 use crate::format::Format;
 use crate::members::{self, WriteRules};
 use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
@@ -55,7 +55,7 @@ impl ClientProgram for ClaudeDesktop {
 
 /// An installation from a Windows package has its own copy of the settings folder.
 fn packaged(environment: &ClientEnvironment) -> Vec<PathBuf> {
-    if environment.system != System::Windows {
+    if environment.system != OperatingSystem::Windows {
         return Vec::new();
     }
     let packages =

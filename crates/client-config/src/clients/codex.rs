@@ -15,7 +15,7 @@ use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::needs_variables;
 use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
-use crate::sample::{Content, Evidence, Sample};
+use crate::sample::{Evidence, Sample, SampleSyntax};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
 use crate::variables::{Variable, format_variable, has_variables, is_variable_name};
@@ -60,8 +60,8 @@ impl ClientProgram for Codex {
 
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence> {
         let found = match &sample.content {
-            Content::Toml => true,
-            Content::Unknown => sample.text.contains("[mcp_servers"),
+            SampleSyntax::Toml => true,
+            SampleSyntax::Unknown => sample.text.contains("[mcp_servers"),
             _ => false,
         };
         found.then_some(Evidence::OwnLayout)

@@ -12,7 +12,7 @@ use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::{self, WriteRules};
 use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
-use crate::sample::{Content, Evidence, Sample};
+use crate::sample::{Evidence, Sample, SampleSyntax};
 use crate::syntax::{Syntax, object_at};
 
 /// Variables that editors expand, and no other client.
@@ -50,7 +50,7 @@ impl ClientProgram for Cursor {
     }
 
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence> {
-        let Content::Json(document) = &sample.content else { return None };
+        let SampleSyntax::Json(document) = &sample.content else { return None };
         object_at(document, &["mcpServers"])?;
         let found = EDITOR_VARIABLES.iter().any(|form| sample.text.contains(form));
         found.then_some(Evidence::Variables)

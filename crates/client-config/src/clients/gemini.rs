@@ -15,7 +15,7 @@ use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::{self, WriteRules};
 use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
-use crate::sample::{Content, Evidence, Sample};
+use crate::sample::{Evidence, Sample, SampleSyntax};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, TransportSpec};
 
@@ -59,7 +59,7 @@ impl ClientProgram for Gemini {
     }
 
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence> {
-        let Content::Json(document) = &sample.content else { return None };
+        let SampleSyntax::Json(document) = &sample.content else { return None };
         let mut servers = object_at(document, &["mcpServers"])?.values().filter_map(Value::as_object);
         let own = servers.any(|server| OWN_FIELDS.iter().any(|key| server.contains_key(*key)));
         let lists = document.get("mcp").and_then(|lists| lists.get("allowed").or(lists.get("excluded")));

@@ -9,13 +9,13 @@ use toolhub_core::lang::LocalizedText;
 use super::ClientProgram;
 use crate::entry::{ClientServer, ReadResult};
 use crate::entry_builder::{EntryBuilder, WriteResult, default_of};
-use crate::environment::{ClientEnvironment, System};
+use crate::environment::{ClientEnvironment, OperatingSystem};
 use crate::fields::{Fields, missing_transport, unsupported_type};
 use crate::format::Format;
 use crate::login;
 use crate::members::needs_variables;
 use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
-use crate::sample::{Content, Evidence, Sample};
+use crate::sample::{Evidence, Sample, SampleSyntax};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
 use crate::variables::{Variable, format_variable, has_variables, map_bare, map_braced};
@@ -44,7 +44,7 @@ impl ClientProgram for Goose {
     fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf> {
         let file = match (environment.named.get("GOOSE_PATH_ROOT"), environment.system) {
             (Some(root), _) => Some(root.join("config/config.yaml")),
-            (None, System::Windows) => {
+            (None, OperatingSystem::Windows) => {
                 environment.app_config_folder().map(|folder| folder.join("Block/goose/config/config.yaml"))
             }
             // goose uses the XDG folders on macOS too.
@@ -57,8 +57,8 @@ impl ClientProgram for Goose {
 
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence> {
         let found = match &sample.content {
-            Content::Yaml => true,
-            Content::Unknown => sample.text.lines().any(|line| line.starts_with("extensions:")),
+            SampleSyntax::Yaml => true,
+            SampleSyntax::Unknown => sample.text.lines().any(|line| line.starts_with("extensions:")),
             _ => false,
         };
         found.then_some(Evidence::Fields)

@@ -13,7 +13,7 @@ use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
 use crate::members::{self, WriteRules};
 use crate::reading::{ParsedEntry, ReadContext, VariableSyntax};
-use crate::sample::{Content, Evidence, Sample};
+use crate::sample::{Evidence, Sample, SampleSyntax};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::TransportSpec;
 
@@ -49,7 +49,7 @@ impl ClientProgram for VsCode {
     }
 
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence> {
-        let Content::Json(document) = &sample.content else { return None };
+        let SampleSyntax::Json(document) = &sample.content else { return None };
         let servers = object_at(document, &["servers"]).or_else(|| object_at(document, &["mcp", "servers"]));
         servers.map(|_| Evidence::OwnLayout)
     }

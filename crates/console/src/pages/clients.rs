@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use http::header;
 use maud::{Markup, html};
 use toolhub_client_config::{
-    Action, Client, ClientEnvironment, ClientServer, Extras, HttpSpec, Scope, StdioSpec, System, Target,
-    TransportSpec, config_locations, merge,
+    Client, ClientEnvironment, ClientServer, Extras, FileScope, HttpSpec, OperatingSystem, ServerAction,
+    StdioSpec, TargetFile, TransportSpec, config_locations, merge,
 };
 use toolhub_core::Role;
 use toolhub_core::principal::LOCAL;
@@ -197,7 +197,7 @@ fn files(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, client: Client) ->
             @if is_local(context) {
                 @if let Some(file) = file(&ClientEnvironment::current()) { code { bdi { (file.display()) } } }
             } @else {
-                @for (system, name) in [(System::Linux, "Linux"), (System::MacOs, "macOS"), (System::Windows, "Windows")] {
+                @for (system, name) in [(OperatingSystem::Linux, "Linux"), (OperatingSystem::MacOs, "macOS"), (OperatingSystem::Windows, "Windows")] {
                     @if let Some(file) = file(&sample_environment(system)) {
                         span.muted { (name) " " } code { bdi { (file.display()) } } " "
                     }
@@ -210,12 +210,12 @@ fn files(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, client: Client) ->
 /// The file of the user that a client reads first.
 fn user_file(client: Client, environment: &ClientEnvironment) -> Option<PathBuf> {
     let location =
-        config_locations(client, environment).into_iter().find(|location| location.scope == Scope::User);
+        config_locations(client, environment).into_iter().find(|location| location.scope == FileScope::User);
     location.map(|location| location.file)
 }
 
 /// The environment of a machine that is not known.
-fn sample_environment(system: System) -> ClientEnvironment {
+fn sample_environment(system: OperatingSystem) -> ClientEnvironment {
     let home = Some(PathBuf::from("~"));
     ClientEnvironment { system, home, folder: PathBuf::new(), named: std::collections::BTreeMap::new() }
 }
@@ -248,9 +248,9 @@ fn written(client: Client, transport: TransportSpec) -> Option<String> {
         left_out: Vec::new(),
         notes: Vec::new(),
     };
-    let target = Target { file: Path::new(""), text: "", format: client.format(), replace: false };
+    let target = TargetFile { file: Path::new(""), text: "", format: client.format(), replace: false };
     let merged = merge(&target, &[server]).ok()?;
-    let is_added = merged.outcomes.iter().all(|outcome| outcome.action == Action::Added);
+    let is_added = merged.outcomes.iter().all(|outcome| outcome.action == ServerAction::Added);
     is_added.then(|| merged.text.trim_end().to_owned())
 }
 
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn every_client_has_a_file_and_a_text() {
         for client in Client::all() {
-            for system in [System::Linux, System::MacOs, System::Windows] {
+            for system in [OperatingSystem::Linux, OperatingSystem::MacOs, OperatingSystem::Windows] {
                 let file = user_file(client, &sample_environment(system));
                 assert!(file.is_some_and(|file| file.starts_with("~")), "{client:?} {system:?}");
             }

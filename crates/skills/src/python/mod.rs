@@ -20,7 +20,7 @@ use toolhub_sandbox::{Policy, Program};
 use self::locate::{INTERPRETER_TIMEOUT, canonical_place, locate};
 use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::run::{self, Job, RunError};
+use crate::run::{self, RunError, ScriptJob};
 
 /// Lists and runs the classes of a file.
 const RUNNER: &str = include_str!("runner.py");
@@ -157,7 +157,7 @@ impl Python {
         let own = places.clone();
         let mut arguments: Vec<OsString> = ["-I", "-B", "-c", RUNNER, "list"].map(Into::into).to_vec();
         arguments.extend(places.into_iter().map(PathBuf::into_os_string));
-        let job = Job {
+        let job = ScriptJob {
             program: interpreter.path.clone(),
             arguments,
             folder: PathBuf::from("/"),

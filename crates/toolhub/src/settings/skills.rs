@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use toolhub_skills::{Grants, Origin, Root, SkillOptions};
+use toolhub_skills::{SkillGrants, SkillOptions, SkillOrigin, SkillRoot};
 
 use super::paths::Paths;
 use super::sandbox::ProtectionName;
@@ -19,7 +19,7 @@ pub struct SkillSettings {
     /// Folders of skills besides the default ones; relative to the folder of the config file.
     pub folders: Vec<PathBuf>,
     /// Permissions of scripts, by the name of the skill.
-    pub grants: BTreeMap<String, Grants>,
+    pub grants: BTreeMap<String, SkillGrants>,
     /// Protections of the sandbox that may be missing for scripts if the system does not support them.
     pub allow_missing: Vec<ProtectionName>,
     /// The Python interpreter for Python skills.
@@ -61,14 +61,15 @@ impl SkillSettings {
     }
 
     /// The folders of skills: the project's before the owner's.
-    fn roots(&self, paths: &Paths) -> Vec<Root> {
+    fn roots(&self, paths: &Paths) -> Vec<SkillRoot> {
         let mut roots = Vec::new();
         // Absolute, because scripts run in another working directory.
         let absolute = |folder: PathBuf| std::path::absolute(&folder).unwrap_or(folder);
-        let mut add = |folder: PathBuf, origin: Origin| roots.push(Root { folder: absolute(folder), origin });
+        let mut add =
+            |folder: PathBuf, origin: SkillOrigin| roots.push(SkillRoot { folder: absolute(folder), origin });
         let workspace = &paths.workspace;
         for folder in workspace.skill_folders() {
-            add(folder, Origin::Project);
+            add(folder, SkillOrigin::Project);
         }
         let config_folder = paths.config.parent().unwrap_or(Path::new(""));
         let home = |folder: &Path| Some(std::env::home_dir()?.join(folder.strip_prefix("~").ok()?));
@@ -81,7 +82,7 @@ impl SkillSettings {
             }
         }
         if let Some(user) = &paths.home_dir {
-            AGENT_SKILLS.iter().for_each(|usual| add(user.join(usual), Origin::User));
+            AGENT_SKILLS.iter().for_each(|usual| add(user.join(usual), SkillOrigin::User));
         }
         roots
     }

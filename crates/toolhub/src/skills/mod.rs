@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use toolhub_core::approval::Approval;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::{Event, EventKind, RawJson, RawObject, Source, ToolName};
-use toolhub_skills::{ApprovalState, FileKind, FileSet, Skill, SkillApprovals, SkillRegistry, Snapshot};
+use toolhub_skills::{ApprovalState, FileKind, FileSet, Skill, SkillApprovals, SkillRegistry, SkillSnapshot};
 
 use crate::hub::Hub;
 
@@ -32,7 +32,7 @@ pub struct SkillChange {
 
 impl Hub {
     /// The skills as of the last scan.
-    pub fn skills(&self) -> Arc<Snapshot> {
+    pub fn skills(&self) -> Arc<SkillSnapshot> {
         self.skills.snapshot()
     }
 
@@ -175,7 +175,7 @@ fn digest_with_kind(digest: &str, kind: FileKind) -> String {
 }
 
 /// Whether any skill requires an approval.
-pub(crate) fn has_skills_needing_approval(snapshot: &Snapshot) -> bool {
+pub(crate) fn has_skills_needing_approval(snapshot: &SkillSnapshot) -> bool {
     snapshot.skills.iter().any(|skill| skill.approval != ApprovalState::NotRequired)
 }
 

@@ -109,7 +109,7 @@ mod tests {
     use std::sync::Arc;
 
     use toolhub_core::{Lang, Localize as _};
-    use toolhub_skills::{Origin, Root, SkillOptions};
+    use toolhub_skills::{SkillOptions, SkillOrigin, SkillRoot};
 
     use super::*;
 
@@ -120,7 +120,7 @@ mod tests {
         fs::create_dir_all(&own).unwrap();
         fs::write(own.join("SKILL.md"), "---\nname: weed\ndescription: How to weed\n---\nWeed.\n").unwrap();
         fs::write(own.join("more.md"), "more").unwrap();
-        let roots = vec![Root { folder: folder.path().to_owned(), origin: Origin::Project }];
+        let roots = vec![SkillRoot { folder: folder.path().to_owned(), origin: SkillOrigin::Project }];
         let registry = Arc::new(SkillRegistry::new(SkillOptions { roots, ..SkillOptions::default() }));
         registry.refresh().await;
         assert!(served(&registry).is_empty());

@@ -13,7 +13,7 @@ use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::skills::{SkillEntry, content_bytes};
 use toolhub_mcp_wire::McpError;
-use toolhub_skills::{Fetch, MANIFEST, RemoteSkill, frontmatter_of};
+use toolhub_skills::{MANIFEST, RemoteSkill, SkillFetcher, frontmatter_of};
 
 use crate::server_set::ServerSet;
 
@@ -209,7 +209,7 @@ fn remote_skill(server: &Server, entry: &SkillEntry) -> RemoteSkill {
     }
 }
 
-impl Fetch for ServerSkills {
+impl SkillFetcher for ServerSkills {
     fn fetch<'a>(
         &'a self,
         skill: &'a RemoteSkill,

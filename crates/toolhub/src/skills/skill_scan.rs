@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{RawJson, RawObject, Source, ToolDefinition};
 use toolhub_engine::definition_scan::{Finding, FindingKind, scan_definition};
-use toolhub_skills::{FileKind, FileSet, HardLinks, MANIFEST, Shape, Skill, resource};
+use toolhub_skills::{FileKind, FileSet, HardLinks, MANIFEST, Skill, SkillShape, resource};
 
 use crate::hub::Hub;
 
@@ -56,7 +56,7 @@ impl Hub {
                 );
             }
         }
-        if skill.shape == Shape::PythonFile {
+        if skill.shape == SkillShape::PythonFile {
             return findings;
         }
         // YAML escapes can encode text that is not in the raw file.

@@ -23,7 +23,7 @@ use toolhub_client_config::{StdioSpec, TransportSpec};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Consent, ServerId};
 use toolhub_mcp_client::config::ServerSpec;
-use toolhub_skills::Origin;
+use toolhub_skills::SkillOrigin;
 
 pub use launch_form::LaunchScope;
 pub use record::changes::{ChangeKind, FileChange};
@@ -243,9 +243,9 @@ impl Workspace {
 
     /// The origin of skills in `folder`, which the settings in `config` name; `None` if they are not used. Skills inside the
     /// current project have the project as origin, even if its settings were named on the command line.
-    pub(crate) fn origin_of_skills(&self, config: &Path, folder: &Path) -> Option<Origin> {
+    pub(crate) fn origin_of_skills(&self, config: &Path, folder: &Path) -> Option<SkillOrigin> {
         if self.config_in_use {
-            return Some(Origin::Project);
+            return Some(SkillOrigin::Project);
         }
         let real = |path: &Path| path.canonicalize().ok();
         let config_folder = config.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -256,8 +256,8 @@ impl Workspace {
             real(folder).is_some_and(|folder| folder.starts_with(&here.scan.location.project))
         };
         match of_project.filter(inside) {
-            None => Some(Origin::Config),
-            Some(here) => here.status.is_trusted().then_some(Origin::Project),
+            None => Some(SkillOrigin::Config),
+            Some(here) => here.status.is_trusted().then_some(SkillOrigin::Project),
         }
     }
 

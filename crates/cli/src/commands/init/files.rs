@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use toolhub_client_config as clients;
-use toolhub_client_config::{Client, ClientEnvironment, ConfigError, ConfigLocation, Scope};
+use toolhub_client_config::{Client, ClientEnvironment, ConfigError, ConfigLocation, FileScope};
 use toolhub_core::lang::LocalizedText;
 
 /// The maximum size of a client's file. The files contain settings, and in Claude Code's case also a history.
@@ -26,7 +26,7 @@ pub(crate) fn client_environment() -> ClientEnvironment {
 pub(crate) fn user_locations(client: Client, environment: &ClientEnvironment) -> Vec<ConfigLocation> {
     clients::config_locations(client, environment)
         .into_iter()
-        .filter(|location| location.scope == Scope::User)
+        .filter(|location| location.scope == FileScope::User)
         .collect()
 }
 

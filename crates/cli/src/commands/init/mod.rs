@@ -361,7 +361,7 @@ pub(crate) fn undo_hint() -> LocalizedText {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_client_config::{ConfigLocation, Scope};
+    use toolhub_client_config::{ConfigLocation, FileScope};
 
     use super::*;
 
@@ -372,7 +372,7 @@ mod tests {
             .filter_map(Client::named)
             .map(|client| InstalledClient {
                 client,
-                location: ConfigLocation { client, file: PathBuf::from("x"), scope: Scope::User },
+                location: ConfigLocation { client, file: PathBuf::from("x"), scope: FileScope::User },
             })
             .collect();
         let check = |line: &str, expect: Option<&[&str]>| {

@@ -7,7 +7,7 @@ use toolhub::settings::Paths;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
     Client, ClientEnvironment, ClientServer, ConfigError, ConfigLocation, EditError, ReadResult,
-    TOOLHUB_FORMAT, Target,
+    TOOLHUB_FORMAT, TargetFile,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, ServerId};
@@ -104,7 +104,7 @@ impl InitPlanner<'_> {
         let format = location.client.format();
         let found = clients::read(location, text, self.environment)?;
         let present = clients::entries(format, &location.file, text)?;
-        let target = |text| Target { file: &location.file, text, format, replace: false };
+        let target = |text| TargetFile { file: &location.file, text, format, replace: false };
         let (connection, with_hub) = match self.connect {
             true => self.connection(location, &found, &target(text))?,
             false => {
@@ -153,7 +153,7 @@ impl InitPlanner<'_> {
         &self,
         location: &ConfigLocation,
         found: &[ReadResult],
-        target: &Target<'_>,
+        target: &TargetFile<'_>,
     ) -> Result<(HubConnection, String), ConfigError> {
         let present = clients::entries(target.format, target.file, target.text)?;
         let own = clients::entry_of(target.format, self.hub);
@@ -255,8 +255,12 @@ impl InitPlanner<'_> {
 
     /// Adds a server to the texts. Returns the settings that were left out, or why it cannot be added.
     fn add(&mut self, server: &ClientServer) -> Result<Result<Vec<String>, LocalizedText>, ConfigError> {
-        let target =
-            Target { file: &self.paths.servers, text: &self.servers, format: TOOLHUB_FORMAT, replace: false };
+        let target = TargetFile {
+            file: &self.paths.servers,
+            text: &self.servers,
+            format: TOOLHUB_FORMAT,
+            replace: false,
+        };
         let edited = match clients::merge(&target, std::slice::from_ref(server)) {
             Ok(edited) => edited,
             Err(EditError::Config(error) | EditError::Unsafe { why: error, .. }) => return Err(error),

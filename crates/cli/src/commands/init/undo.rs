@@ -9,7 +9,7 @@ use toml_edit::{DocumentMut, Item, TableLike};
 use toolhub::settings::Paths;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Client, ConfigError, EditError, Format, LockedFile, RevertResult, TOOLHUB_FORMAT, Target,
+    Client, ConfigError, EditError, Format, LockedFile, RevertResult, TOOLHUB_FORMAT, TargetFile,
     write_atomically,
 };
 use toolhub_core::lang::LocalizedText;
@@ -123,7 +123,7 @@ impl Undo<'_> {
             FileRole::Settings => revert_settings(file, before, &change.after, current, &keep)?,
             role => {
                 let format = format_of(role, change)?;
-                let target = Target { file, text: current, format, replace: false };
+                let target = TargetFile { file, text: current, format, replace: false };
                 clients::revert(&target, before, &change.after, &keep).map_err(|refused| match refused {
                     EditError::Config(error) | EditError::Unsafe { why: error, .. } => error,
                 })?

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use toolhub::settings::{ServerExtras, Settings, load_servers};
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Action, Client, ClientEnvironment, ClientServer, EditError, Extras, Format, LockedFile, Outcome, Scope,
-    StdioSpec, Target, TransportSpec,
+    Client, ClientEnvironment, ClientServer, EditError, Extras, FileScope, Format, LockedFile, ServerAction,
+    ServerOutcome, StdioSpec, TargetFile, TransportSpec,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson};
@@ -32,7 +32,7 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
         .partition(|server| server.enabled || client.format().disables);
     let locked = LockedFile::open(&file)?;
     let format = client.format();
-    let target = Target { file: &file, text: locked.text(), format, replace: args.replace };
+    let target = TargetFile { file: &file, text: locked.text(), format, replace: args.replace };
     let edited = match clients::merge(&target, &servers) {
         Ok(edited) => edited,
         Err(EditError::Config(error)) => return Err(error.into()),
@@ -55,7 +55,7 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
     if !args.dry_run {
         locked.write(&edited.text)?;
     }
-    let row = |(outcome, server): (Outcome, &ClientServer)| TransferRow {
+    let row = |(outcome, server): (ServerOutcome, &ClientServer)| TransferRow {
         outcome,
         summary: summary(server, lang),
         file: file.clone(),
@@ -94,7 +94,7 @@ fn target_file(app: &App, client: Client, args: &ExportArgs) -> Result<PathBuf, 
         return Ok(file.clone());
     }
     let locations = clients::config_locations(client, &ClientEnvironment::current());
-    let user = locations.into_iter().find(|location| location.scope == Scope::User);
+    let user = locations.into_iter().find(|location| location.scope == FileScope::User);
     user.map(|location| location.file).ok_or_else(|| {
         UsageError(app.lang().choose(
             "your home folder is not known: set `HOME`, or give `--file`".to_owned(),
@@ -225,11 +225,11 @@ fn adapt_to_format(mut server: ClientServer, format: Format, named: bool) -> Cli
     server
 }
 
-fn disabled_outcome(server: &ClientServer, client: Client) -> Outcome {
+fn disabled_outcome(server: &ClientServer, client: Client) -> ServerOutcome {
     let title = client.title();
     let why = LocalizedText::new(
         format!("it is disabled, which {title}'s file cannot say: name it to export it even so"),
         format!("它已停用，而 {title} 的文件无法表示：指定其名称即可照样导出"),
     );
-    Outcome::not_written(&server.id, Action::Skipped, why)
+    ServerOutcome::not_written(&server.id, ServerAction::Skipped, why)
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use toolhub::settings::{ConfigError, Paths, Settings, load_servers};
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Action, Client, ClientEnvironment, ClientServer, ConfigLocation, EditError, LockedFile, Outcome,
-    ReadResult, Scope, TOOLHUB_FORMAT, Target, TransportSpec,
+    Client, ClientEnvironment, ClientServer, ConfigLocation, EditError, FileScope, LockedFile, ReadResult,
+    ServerAction, ServerOutcome, TOOLHUB_FORMAT, TargetFile, TransportSpec,
 };
 use toolhub_core::audit::ChangeKind;
 use toolhub_core::lang::LocalizedText;
@@ -88,7 +88,7 @@ impl Import<'_> {
                 Ok(found) => {
                     for server in found {
                         let mut row = self.server(server, &location.file)?;
-                        if matches!(location.scope, Scope::Project(_)) && row.is_written() {
+                        if matches!(location.scope, FileScope::Project(_)) && row.is_written() {
                             row.outcome.notes.push(project_server_note());
                         }
                         report.rows.push(row);
@@ -109,15 +109,15 @@ impl Import<'_> {
         let server = match found {
             Ok(server) => server,
             Err(unusable) => {
-                let outcome = Outcome::not_written(&unusable.id, Action::Skipped, unusable.why);
+                let outcome = ServerOutcome::not_written(&unusable.id, ServerAction::Skipped, unusable.why);
                 return Ok(row(outcome, String::new()));
             }
         };
         if let Some((action, why)) = self.objection(&server) {
-            return Ok(row(Outcome::not_written(&server.id, action, why), String::new()));
+            return Ok(row(ServerOutcome::not_written(&server.id, action, why), String::new()));
         }
         self.seen.insert(server.id.clone(), file.to_owned());
-        let target = Target {
+        let target = TargetFile {
             file: &self.paths.servers,
             text: &self.text,
             format: TOOLHUB_FORMAT,
@@ -131,7 +131,7 @@ impl Import<'_> {
         let mut row = match edited.outcomes.pop() {
             Some(outcome) => row(outcome, summary(&server, self.app.lang())),
             None => row(
-                Outcome::not_written(&server.id, Action::Skipped, LocalizedText::new("", "")),
+                ServerOutcome::not_written(&server.id, ServerAction::Skipped, LocalizedText::new("", "")),
                 String::new(),
             ),
         };
@@ -153,18 +153,18 @@ impl Import<'_> {
     }
 
     /// Why a server is not imported, regardless of the contents of `mcp.json`.
-    fn objection(&self, server: &ClientServer) -> Option<(Action, LocalizedText)> {
+    fn objection(&self, server: &ClientServer) -> Option<(ServerAction, LocalizedText)> {
         let id = server.id.as_str();
         if ServerId::RESERVED.contains(&id) || id.trim().is_empty() {
             let why = LocalizedText::new(
                 "this cannot be a server's name here: rename it there, or add it by hand",
                 "此名称在这里不能用作服务器名：请在原处改名，或手动添加",
             );
-            return Some((Action::Skipped, why));
+            return Some((ServerAction::Skipped, why));
         }
         if is_toolhub(&server.transport) {
             return Some((
-                Action::Skipped,
+                ServerAction::Skipped,
                 LocalizedText::new("it is toolhub itself", "它就是 toolhub 自己"),
             ));
         }
@@ -174,14 +174,14 @@ impl Import<'_> {
                 format!("one of that name came from `{first}`"),
                 format!("`{first}` 中已有同名服务器"),
             );
-            return Some((Action::Skipped, why));
+            return Some((ServerAction::Skipped, why));
         }
         let own = self.of_project.get(id).filter(|_| !self.args.replace)?.display();
         let why = LocalizedText::new(
             format!("it is defined in `{own}`, which is also read here"),
             format!("它在 `{own}` 中，这里也会读取"),
         );
-        Some((Action::Kept, why))
+        Some((ServerAction::Kept, why))
     }
 
     fn show_reports(&self, reports: &[TransferReport]) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolhub::settings::{ConfigError, Paths};
 use toolhub_client_config as clients;
-use toolhub_client_config::{Client, ClientEnvironment, ConfigLocation, Scope};
+use toolhub_client_config::{Client, ClientEnvironment, ConfigLocation, FileScope};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::shell;
 
@@ -23,8 +23,8 @@ pub(crate) fn find(
     // Files of a project are imported only if they are named or the folder is trusted, since an import makes their servers
     // permanent servers of the user.
     let allowed = |location: &ConfigLocation| match &location.scope {
-        Scope::User => true,
-        Scope::Project(folder) => {
+        FileScope::User => true,
+        FileScope::Project(folder) => {
             app.run_trust().covers_run(folder) || paths.workspace.has_trusted(&location.file)
         }
     };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use toolhub_client_config::{Action, Client, ClientServer, Outcome, TransportSpec};
+use toolhub_client_config::{Client, ClientServer, ServerAction, ServerOutcome, TransportSpec};
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 
 use crate::app::App;
@@ -24,7 +24,7 @@ pub(crate) struct TransferReport {
 
 /// The result for one server.
 pub(crate) struct TransferRow {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ServerOutcome,
     /// A short description.
     pub(crate) summary: String,
     /// The client's file that contains or contained it.
@@ -77,7 +77,7 @@ fn host(url: &str) -> String {
 impl TransferReport {
     /// The exit code: `Failed` if there were servers and none of them could be used.
     pub(crate) fn exit(&self) -> Exit {
-        let skipped = self.rows.iter().all(|row| row.outcome.action == Action::Skipped);
+        let skipped = self.rows.iter().all(|row| row.outcome.action == ServerAction::Skipped);
         match &self.error {
             Some(_) => Exit::Usage,
             None if skipped && !self.rows.is_empty() => Exit::Failed,
@@ -133,7 +133,7 @@ impl TransferReport {
 impl TransferRow {
     /// Whether it was written to the file.
     pub(crate) fn is_written(&self) -> bool {
-        matches!(self.outcome.action, Action::Added | Action::Replaced)
+        matches!(self.outcome.action, ServerAction::Added | ServerAction::Replaced)
     }
 
     fn as_json(&self, lang: Lang) -> RawObject {
@@ -158,19 +158,19 @@ impl TransferRow {
 
     fn cells(&self, lang: Lang, dry_run: bool) -> Vec<Cell> {
         let (mark, style) = match self.outcome.action {
-            Action::Added | Action::Replaced => ("✓", GOOD),
-            Action::Kept => ("=", DIM),
-            Action::Skipped => ("✗", BAD),
+            ServerAction::Added | ServerAction::Replaced => ("✓", GOOD),
+            ServerAction::Kept => ("=", DIM),
+            ServerAction::Skipped => ("✗", BAD),
         };
         let word = match (self.outcome.action, dry_run) {
-            (Action::Added, false) => lang.choose("added", "已添加"),
-            (Action::Added, true) => lang.choose("to add", "将添加"),
-            (Action::Replaced, false) => lang.choose("replaced", "已替换"),
-            (Action::Replaced, true) => lang.choose("to replace", "将替换"),
-            (Action::Kept, false) => lang.choose("kept", "已保留"),
-            (Action::Kept, true) => lang.choose("to keep", "将保留"),
-            (Action::Skipped, false) => lang.choose("skipped", "已跳过"),
-            (Action::Skipped, true) => lang.choose("to skip", "将跳过"),
+            (ServerAction::Added, false) => lang.choose("added", "已添加"),
+            (ServerAction::Added, true) => lang.choose("to add", "将添加"),
+            (ServerAction::Replaced, false) => lang.choose("replaced", "已替换"),
+            (ServerAction::Replaced, true) => lang.choose("to replace", "将替换"),
+            (ServerAction::Kept, false) => lang.choose("kept", "已保留"),
+            (ServerAction::Kept, true) => lang.choose("to keep", "将保留"),
+            (ServerAction::Skipped, false) => lang.choose("skipped", "已跳过"),
+            (ServerAction::Skipped, true) => lang.choose("to skip", "将跳过"),
         };
         let why = self.outcome.why.as_ref().map_or_else(|| self.summary.clone(), |why| why.localize(lang));
         vec![Cell::new(mark, style), Cell::new(self.outcome.id.as_str(), NAME), word.into(), why.into()]

@@ -6,7 +6,7 @@ use std::path::Path;
 use toolhub::Hub;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::{Finding, escape_invisible};
-use toolhub_skills::{ApprovalState, FileSet, RegisteredSkill, Shape, Snapshot};
+use toolhub_skills::{ApprovalState, FileSet, RegisteredSkill, SkillShape, SkillSnapshot};
 
 use crate::app::App;
 use crate::args::skills::SkillApproveArgs;
@@ -48,7 +48,7 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
 /// The skill with a name or path. Of several with the same name, the one whose approval would change.
 fn matching_skill<'a>(
     app: &App,
-    snapshot: &'a Snapshot,
+    snapshot: &'a SkillSnapshot,
     word: &str,
     revoke: bool,
 ) -> Result<&'a RegisteredSkill, UsageError> {
@@ -82,8 +82,8 @@ fn matching_skill<'a>(
 /// The path of a skill, for display.
 pub(crate) fn location(known: &RegisteredSkill) -> &Path {
     match known.skill.shape {
-        Shape::Folder => &known.skill.folder,
-        Shape::PythonFile => &known.skill.file,
+        SkillShape::Folder => &known.skill.folder,
+        SkillShape::PythonFile => &known.skill.file,
     }
 }
 

@@ -8,7 +8,7 @@ use toolhub_core::shell;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::{Finding, escape_invisible};
 use toolhub_skills::{
-    Diagnostic, Runner, Severity, SkillOptions, SkillRegistry, TemplateKind, Validation, create_skill,
+    Diagnostic, Runner, Severity, SkillOptions, SkillRegistry, SkillValidation, TemplateKind, create_skill,
 };
 
 use crate::app::App;
@@ -85,7 +85,7 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
 
 pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let mut validation: Vec<Validation> = Vec::new();
+    let mut validation: Vec<SkillValidation> = Vec::new();
     // Skills can be validated with an invalid configuration, but not against other tools.
     let hub = app.hub().await.ok();
     for path in &args.paths {
@@ -137,7 +137,7 @@ pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<E
 }
 
 /// The scripts that call tools and are not JavaScript.
-async fn syntax_errors(hub: &Hub, validation: &Validation) -> Vec<Diagnostic> {
+async fn syntax_errors(hub: &Hub, validation: &SkillValidation) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     let Some(skill) = &validation.skill else { return errors };
     let mut files: Vec<&String> =
@@ -171,7 +171,7 @@ struct Warnings {
 }
 
 impl Warnings {
-    fn of(hub: Option<&Hub>, validation: &Validation) -> Self {
+    fn of(hub: Option<&Hub>, validation: &SkillValidation) -> Self {
         let Some(skill) = &validation.skill else {
             return Self { suspicious: Vec::new(), shadows: Vec::new() };
         };
@@ -205,7 +205,7 @@ fn missing(app: &App, path: &Path) -> String {
     )
 }
 
-fn print(app: &App, validation: &Validation) {
+fn print(app: &App, validation: &SkillValidation) {
     let lang = app.lang();
     if !validation.has_errors() {
         let file = validation.file.display();

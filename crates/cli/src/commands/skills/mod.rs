@@ -12,7 +12,7 @@ use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::escape_invisible;
 use toolhub_engine::similar_names;
 use toolhub_skills::{
-    ApprovalState, Diagnostic, RegisteredSkill, Severity, Shape, Skipped, Snapshot, use_skill,
+    ApprovalState, Diagnostic, RegisteredSkill, Severity, SkillShape, SkillSnapshot, SkippedFile, use_skill,
 };
 
 use crate::app::App;
@@ -62,7 +62,7 @@ async fn list(app: &App, args: &SkillListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn print(app: &App, snapshot: &Snapshot) {
+fn print(app: &App, snapshot: &SkillSnapshot) {
     let lang = app.lang();
     let mut rows: Vec<Vec<Cell>> = snapshot
         .skills
@@ -121,7 +121,7 @@ pub(crate) fn origin(name: &'static str, lang: Lang) -> &'static str {
 }
 
 /// Prints warnings about skills, and how to resolve them.
-fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
+fn report_problems(app: &App, hub: &Hub, snapshot: &SkillSnapshot) {
     let lang = app.lang();
     if snapshot.skills.is_empty() && snapshot.skipped.is_empty() && snapshot.remote.is_empty() {
         let text = match hub.settings().skills.enabled {
@@ -192,7 +192,7 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
     }
 }
 
-fn as_json(hub: &Hub, snapshot: &Snapshot, lang: Lang) -> RawJson {
+fn as_json(hub: &Hub, snapshot: &SkillSnapshot, lang: Lang) -> RawJson {
     let skills = snapshot.skills.iter().map(|known| {
         let shadows = hub.shadowed_by(known.tool_names.iter().map(String::as_str));
         described(known, lang).with("shadows", RawJson::of(&shadows))
@@ -210,7 +210,7 @@ fn as_json(hub: &Hub, snapshot: &Snapshot, lang: Lang) -> RawJson {
     RawJson::of(&skills.chain(remote).chain(skipped).collect::<Vec<_>>())
 }
 
-fn skipped_json(skipped: &Skipped, lang: Lang) -> RawObject {
+fn skipped_json(skipped: &SkippedFile, lang: Lang) -> RawObject {
     RawObject::default()
         .with("name", RawJson::null())
         .with("origin", skipped.origin.name())
@@ -264,19 +264,18 @@ pub(crate) fn expanded(path: &Path) -> PathBuf {
 }
 
 /// The skill at a path: its folder, its `SKILL.md` or its single file.
-pub(crate) fn at_path<'a>(snapshot: &'a Snapshot, word: &str) -> Option<&'a RegisteredSkill> {
+pub(crate) fn at_path<'a>(snapshot: &'a SkillSnapshot, word: &str) -> Option<&'a RegisteredSkill> {
     let place = expanded(Path::new(word)).canonicalize().ok()?;
     let is = |path: &Path| path.canonicalize().is_ok_and(|path| path == place);
-    snapshot
-        .skills
-        .iter()
-        .find(|known| is(&known.skill.file) || known.skill.shape == Shape::Folder && is(&known.skill.folder))
+    snapshot.skills.iter().find(|known| {
+        is(&known.skill.file) || known.skill.shape == SkillShape::Folder && is(&known.skill.folder)
+    })
 }
 
 /// The skill with that name, path, or tool.
 pub(crate) fn named<'a>(
     app: &App,
-    snapshot: &'a Snapshot,
+    snapshot: &'a SkillSnapshot,
     name: &str,
 ) -> Result<&'a RegisteredSkill, UsageError> {
     let found = snapshot
@@ -312,9 +311,9 @@ async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
         return Ok(show_file(app, known, file));
     }
     let text = match known.skill.shape {
-        Shape::Folder => use_skill::instructions(hub.skill_registry(), &known.skill)
+        SkillShape::Folder => use_skill::instructions(hub.skill_registry(), &known.skill)
             .map_err(|error| error.localize(app.lang())),
-        Shape::PythonFile => Ok("".into()),
+        SkillShape::PythonFile => Ok("".into()),
     };
     if app.screen.json {
         let frontmatter = RawJson::of(&known.skill.frontmatter);
@@ -413,7 +412,7 @@ pub(crate) async fn present(app: &App, hub: &Hub, known: &RegisteredSkill) {
         app.screen.line(&format!("  {ODD}!{ODD:#} {}", shadows(&tool, lang)));
     }
     if let Ok(files) = hub.skill_registry().files_of(skill) {
-        let runs = |path: &&String| path.starts_with("scripts/") || skill.shape == Shape::PythonFile;
+        let runs = |path: &&String| path.starts_with("scripts/") || skill.shape == SkillShape::PythonFile;
         let count = approve::file_count(&files, lang);
         let count = match files.files.keys().filter(runs).count() {
             0 => count,

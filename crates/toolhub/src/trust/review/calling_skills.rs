@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use toolhub_core::lang::LocalizedText;
-use toolhub_skills::{CalledTools, Origin, Runner, Skill};
+use toolhub_skills::{CalledTools, Runner, Skill, SkillOrigin};
 
 use crate::trust::files;
 
@@ -15,7 +15,7 @@ const MAX_NAMED: usize = 20;
 /// What the scripts of the skill in a folder call; `None` if they call no tools.
 /// `sha256` returns the digest of a file that trust is bound to: other contents are not shown.
 pub(super) fn calls_of(folder: &Path, sha256: &dyn Fn(&Path) -> Option<[u8; 32]>) -> Option<LocalizedText> {
-    let skill = Skill::read(folder, Origin::Project).ok()?;
+    let skill = Skill::read(folder, SkillOrigin::Project).ok()?;
     let scripts: Vec<_> = skill.tools.iter().filter(|tool| tool.runner == Runner::Calling).collect();
     if scripts.is_empty() && !skill.requested.tools {
         return None;

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use toolhub_sandbox::{Isolation, Policy, confine, run_guard_if_requested, support};
+use toolhub_sandbox::{Isolation, SandboxPolicy, confine, run_guard_if_requested, support};
 
 fn main() -> ExitCode {
     if run_guard_if_requested() {
@@ -38,7 +38,7 @@ fn by_name(name: &str) -> Result<Isolation, String> {
 
 /// Runs a program with nothing granted; the last line is the verdict.
 fn run(isolation: Isolation, program: &str, arguments: &[&str]) -> Result<ExitCode, Box<dyn Error>> {
-    let policy = Policy { isolation, ..Policy::default() };
+    let policy = SandboxPolicy { isolation, ..SandboxPolicy::default() };
     let mut command = Command::new(program);
     command.args(arguments);
     let mut confinement = confine(&policy, &mut command)?;
@@ -93,7 +93,7 @@ fn time(isolation: Option<Isolation>) -> Result<Duration, Box<dyn Error>> {
     let mut command = Command::new("/bin/true");
     let confinement = match isolation {
         Some(isolation) => {
-            let policy = Policy { isolation, ..Policy::default() };
+            let policy = SandboxPolicy { isolation, ..SandboxPolicy::default() };
             Some(confine(&policy, &mut command)?)
         }
         None => None,

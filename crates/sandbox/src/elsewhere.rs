@@ -6,25 +6,26 @@ use std::process::{Command, ExitStatus};
 
 use crate::environment;
 use crate::error::SandboxError;
-use crate::policy::{Isolation, Policy};
-use crate::protection::{Missing, Protection};
+use crate::policy::{Isolation, SandboxPolicy};
+use crate::protection::{MissingProtection, Protection};
 use crate::stop_reason::StopReason;
-use crate::support::Support;
+use crate::support::SandboxSupport;
 
 /// The protections that work on every system.
 const PRESENT: [Protection; 2] = [Protection::CleanEnvironment, Protection::PrivateTemporary];
 
 /// Returns the protections that this system supports.
-pub fn support() -> Support {
+pub fn support() -> SandboxSupport {
     let absent = Protection::ALL.into_iter().filter(|protection| !PRESENT.contains(protection));
     let system = std::env::consts::OS;
     let english = format!("only on Linux; this is {system}");
     let chinese = format!("仅限 Linux；此系统为 {system}");
-    let missing: Vec<Missing> =
-        absent.map(|protection| Missing::new(protection, english.as_str(), chinese.as_str())).collect();
+    let missing: Vec<MissingProtection> = absent
+        .map(|protection| MissingProtection::new(protection, english.as_str(), chinese.as_str()))
+        .collect();
     let builtin =
         missing.iter().filter(|entry| entry.protection != Protection::Bubblewrap).cloned().collect();
-    Support {
+    SandboxSupport {
         builtin,
         bubblewrap: missing,
         auto: Isolation::Builtin,
@@ -48,10 +49,10 @@ pub fn restrict_to_computation() -> std::io::Result<()> {
 pub fn stop_guard() {}
 
 /// Gives `command` a clean environment and a private folder, if the policy allows all other protections to be missing.
-pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, SandboxError> {
+pub fn confine(policy: &SandboxPolicy, command: &mut Command) -> Result<Confinement, SandboxError> {
     let support = support();
     let missing = support.missing(policy.isolation).iter();
-    let refused: Vec<Missing> =
+    let refused: Vec<MissingProtection> =
         missing.filter(|entry| !policy.allow_missing.contains(&entry.protection)).cloned().collect();
     if !refused.is_empty() {
         return Err(SandboxError::Missing(refused));

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 /// The folders of system programs.
 #[cfg(unix)]
@@ -14,7 +14,7 @@ const PRIVATE: [&str; 4] = ["HOME", "TMPDIR", "TMP", "TEMP"];
 
 /// Replaces the environment of `command`. Variables that the caller set explicitly on the command are kept; those of
 /// the policy take precedence.
-pub(crate) fn clean(command: &mut Command, policy: &Policy, private: &Path) {
+pub(crate) fn clean(command: &mut Command, policy: &SandboxPolicy, private: &Path) {
     let meant: Vec<(OsString, OsString)> =
         command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
     command.env_clear();
@@ -49,9 +49,9 @@ mod tests {
     fn passes_only_allowed_environment() {
         let mut command = Command::new("x");
         command.env("MEANT", "1").env("HOME", "/home/user").env_remove("GONE");
-        let policy = Policy {
+        let policy = SandboxPolicy {
             environment: vec![("GIVEN".into(), "2".into()), ("TMP".into(), "/t".into())],
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
         clean(&mut command, &policy, Path::new("/private"));
         let mut seen: Vec<String> = command

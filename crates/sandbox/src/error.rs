@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::program::Refusal;
-use crate::protection::Missing;
+use crate::program::ProgramRefusal;
+use crate::protection::MissingProtection;
 
 /// Why a command could not be sandboxed. It was not started.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum SandboxError {
         "this system lacks protections of the sandbox: {}; name them in `allow_missing` to go without them",
         names(.0)
     )]
-    Missing(Vec<Missing>),
+    Missing(Vec<MissingProtection>),
     /// A granted path cannot be used.
     #[error("`{}` was granted but cannot be opened: correct the path, or take it off the grants", path.display())]
     Grant {
@@ -41,7 +41,7 @@ pub enum SandboxError {
         /// The path of the program.
         path: PathBuf,
         /// The reason.
-        refusal: Refusal,
+        refusal: ProgramRefusal,
     },
     /// The private folder could not be created.
     #[error("no private folder can be made in `{}`: see whether it is full, or set TMPDIR", path.display())]
@@ -99,6 +99,6 @@ impl SandboxError {
     }
 }
 
-fn names(missing: &[Missing]) -> String {
+fn names(missing: &[MissingProtection]) -> String {
     missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -45,11 +45,11 @@ mod system;
 mod system;
 
 pub use error::SandboxError;
-pub use policy::{Isolation, Limits, Network, Policy};
-pub use program::{NamedBy, Program, Refusal};
-pub use protection::{Missing, Protection, UnknownProtection};
+pub use policy::{Isolation, NetworkAccess, SandboxLimits, SandboxPolicy};
+pub use program::{NamedBy, ProgramRefusal, SandboxProgram};
+pub use protection::{MissingProtection, Protection, UnknownProtection};
 pub use stop_reason::StopReason;
-pub use support::Support;
+pub use support::SandboxSupport;
 pub use system::{
     Confinement, confine, restrict_to_computation, run_guard_if_requested, stop_guard, support,
 };

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::program::Program;
+use crate::program::SandboxProgram;
 use crate::protection::Protection;
 
 /// The permissions of a confined process. The default allows to read system programs and to use the private folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// Configured files and folders for reading and executing, in addition to system programs and libraries. Links are
     /// followed, unless they lead to a folder that is too wide, such as `/`.
     pub read: Vec<PathBuf>,
@@ -18,19 +18,19 @@ pub struct Policy {
     /// symbolic links.
     pub own: Vec<PathBuf>,
     /// The programs to run; their installations are readable.
-    pub programs: Vec<Program>,
+    pub programs: Vec<SandboxProgram>,
     /// Folders with secrets: an interpreter named by a script must not be in them, and an installation must not contain
     /// them.
     pub protected: Vec<PathBuf>,
     /// Network access.
-    pub network: Network,
+    pub network: NetworkAccess,
     /// Whether Unix sockets with a path are allowed, such as those of D-Bus, ssh-agent or Docker. Socket pairs are
     /// always allowed.
     pub unix_sockets: bool,
     /// Variables added to the clean environment.
     pub environment: Vec<(String, String)>,
     /// Resource limits.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
     /// The isolation method.
     pub isolation: Isolation,
     /// Protections that are allowed to be missing.
@@ -39,7 +39,7 @@ pub struct Policy {
 
 /// Network access of a confined process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Network {
+pub enum NetworkAccess {
     /// No access, not even to localhost.
     #[default]
     None,
@@ -61,7 +61,7 @@ pub enum Isolation {
 
 /// Resource limits of a confined process and its descendants together, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SandboxLimits {
     /// Bytes of memory, per process and in total: anonymous, shared, and files in memory.
     pub memory: u64,
     /// CPU time, per process and in total.
@@ -76,7 +76,7 @@ pub struct Limits {
     pub disk: u64,
 }
 
-impl Default for Limits {
+impl Default for SandboxLimits {
     fn default() -> Self {
         Self {
             memory: 1 << 30,

@@ -10,7 +10,7 @@ const KERNEL_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// A program and the origin of its path. It may read its own file and, within a recognised installation (a virtual
 /// environment, pyenv, nvm), the program and library folders of that installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct SandboxProgram {
     /// The absolute path of its file.
     pub path: PathBuf,
     /// Whether the origin of the path is trusted.
@@ -24,11 +24,11 @@ pub struct Program {
 pub enum NamedBy {
     /// The user, in the configuration or by `PATH`.
     Owner,
-    /// The shebang line of a script. Stricter rules apply: see [`Refusal`].
+    /// The shebang line of a script. Stricter rules apply: see [`ProgramRefusal`].
     Script,
 }
 
-impl Program {
+impl SandboxProgram {
     /// A program chosen by the user.
     pub fn of_owner(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), named_by: NamedBy::Owner, prefixes: Vec::new() }
@@ -40,15 +40,15 @@ impl Program {
     }
 
     /// Checks the path without access to the file system.
-    pub fn check_name(path: &Path) -> Result<(), Refusal> {
+    pub fn check_name(path: &Path) -> Result<(), ProgramRefusal> {
         if !path.is_absolute() {
-            return Err(Refusal::Relative);
+            return Err(ProgramRefusal::Relative);
         }
         if path.components().any(|part| part == Component::ParentDir) {
-            return Err(Refusal::ParentFolder);
+            return Err(ProgramRefusal::ParentFolder);
         }
         if KERNEL_FOLDERS.iter().any(|folder| path.starts_with(folder)) {
-            return Err(Refusal::KernelFolder);
+            return Err(ProgramRefusal::KernelFolder);
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ impl Program {
 
 /// Why a program is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ProgramRefusal {
     /// Its path is relative.
     Relative,
     /// Its path has `..` in it.
@@ -79,7 +79,7 @@ pub enum Refusal {
     Changed,
 }
 
-impl Refusal {
+impl ProgramRefusal {
     /// The message in English.
     pub fn english(&self) -> String {
         match self {
@@ -121,7 +121,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ProgramRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.english())
     }
@@ -134,17 +134,17 @@ mod tests {
     #[test]
     fn rejects_program_paths_that_lead_elsewhere() {
         for (path, expect) in [
-            ("/tmp/../bin/sh", Refusal::ParentFolder),
-            ("/usr/bin/..", Refusal::ParentFolder),
-            ("bin/sh", Refusal::Relative),
-            ("", Refusal::Relative),
-            ("/proc/self/root/bin/sh", Refusal::KernelFolder),
-            ("/dev/fd/3", Refusal::KernelFolder),
-            ("//proc/1/exe", Refusal::KernelFolder),
-            ("/./sys/x", Refusal::KernelFolder),
+            ("/tmp/../bin/sh", ProgramRefusal::ParentFolder),
+            ("/usr/bin/..", ProgramRefusal::ParentFolder),
+            ("bin/sh", ProgramRefusal::Relative),
+            ("", ProgramRefusal::Relative),
+            ("/proc/self/root/bin/sh", ProgramRefusal::KernelFolder),
+            ("/dev/fd/3", ProgramRefusal::KernelFolder),
+            ("//proc/1/exe", ProgramRefusal::KernelFolder),
+            ("/./sys/x", ProgramRefusal::KernelFolder),
         ] {
-            assert_eq!(Program::check_name(Path::new(path)), Err(expect), "{path}");
+            assert_eq!(SandboxProgram::check_name(Path::new(path)), Err(expect), "{path}");
         }
-        assert_eq!(Program::check_name(Path::new("/usr/bin/python3")), Ok(()));
+        assert_eq!(SandboxProgram::check_name(Path::new("/usr/bin/python3")), Ok(()));
     }
 }

@@ -94,7 +94,7 @@ impl FromStr for Protection {
 
 /// A protection that is unavailable on this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingProtection {
     /// The protection.
     pub protection: Protection,
     /// The reason in English.
@@ -103,7 +103,7 @@ pub struct Missing {
     pub chinese: String,
 }
 
-impl Missing {
+impl MissingProtection {
     pub(crate) fn new(
         protection: Protection,
         english: impl Into<String>,
@@ -113,7 +113,7 @@ impl Missing {
     }
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingProtection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` ({})", self.protection, self.english)
     }

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use crate::policy::Isolation;
-use crate::protection::{Missing, Protection};
+use crate::protection::{MissingProtection, Protection};
 
 /// The protections that this system supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Support {
+pub struct SandboxSupport {
     /// Missing protections of the builtin isolation.
-    pub builtin: Vec<Missing>,
+    pub builtin: Vec<MissingProtection>,
     /// Missing protections with Bubblewrap.
-    pub bubblewrap: Vec<Missing>,
+    pub bubblewrap: Vec<MissingProtection>,
     /// The isolation that `Auto` selects.
     pub auto: Isolation,
     /// The path of Bubblewrap.
@@ -22,7 +22,7 @@ pub struct Support {
     pub mount_namespace: bool,
 }
 
-impl Support {
+impl SandboxSupport {
     /// Resolves `Auto`.
     pub fn chosen(&self, requested: Isolation) -> Isolation {
         match requested {
@@ -43,7 +43,7 @@ impl Support {
     }
 
     /// The missing protections, with reasons.
-    pub fn missing(&self, isolation: Isolation) -> &[Missing] {
+    pub fn missing(&self, isolation: Isolation) -> &[MissingProtection] {
         match self.chosen(isolation) {
             Isolation::Bubblewrap => &self.bubblewrap,
             _ => &self.builtin,

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use crate::policy::{Network, Policy};
+use crate::policy::{NetworkAccess, SandboxPolicy};
 use crate::stop_reason::StopReason;
 
 const MEMORY: &[&str] = &[
@@ -76,7 +76,12 @@ impl View {
 }
 
 /// Returns the reason why a failed process was stopped, if it can be determined.
-pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str) -> Option<StopReason> {
+pub(crate) fn read(
+    policy: &SandboxPolicy,
+    view: &View,
+    status: ExitStatus,
+    words: &str,
+) -> Option<StopReason> {
     if status.success() {
         return None;
     }
@@ -99,7 +104,7 @@ pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str
             Some(StopReason::OpenFiles(limits.open_files))
         } else if mentions(FILE_SIZE) {
             Some(StopReason::FileSize(limits.file_size))
-        } else if policy.network == Network::None && mentions(NETWORK) {
+        } else if policy.network == NetworkAccess::None && mentions(NETWORK) {
             Some(StopReason::Network)
         } else if mentions(PROCESSES) {
             Some(StopReason::Processes(limits.processes))
@@ -142,7 +147,7 @@ mod tests {
 
     #[test]
     fn stderr_tail() {
-        let policy = Policy::default();
+        let policy = SandboxPolicy::default();
         let limits = policy.limits;
         let view = View::new(["/usr".into(), "/skill".into()].into_iter(), false);
         let exit = |code: i32| ExitStatus::from_raw(code << 8);
@@ -187,7 +192,7 @@ mod tests {
         assert_eq!(read(&policy, &hiding, exit(1), words), file("/etc/shells"));
         assert_eq!(read(&policy, &hiding, exit(1), "cat: /not/there: No such file or directory"), None);
         assert_eq!(read(&policy, &hiding, exit(1), "cat: /usr/x: No such file or directory"), None);
-        let free = Policy { network: Network::All, ..Policy::default() };
+        let free = SandboxPolicy { network: NetworkAccess::All, ..SandboxPolicy::default() };
         assert_eq!(read(&free, &hiding, exit(1), "Network is unreachable"), None);
     }
 }

@@ -7,7 +7,7 @@ use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, Value};
 use toolhub_core::suggest::{MAX_SUGGESTIONS, similar_names};
 use toolhub_script::protocol::{HostError, HostErrorKind, LogLevel};
 
-use crate::state::{Refusal, ScriptState};
+use crate::state::{ScriptRefusal, ScriptState};
 use crate::{hints, position};
 
 /// Names listed if none is similar.
@@ -15,7 +15,7 @@ const MAX_LISTED_NAMES: usize = 20;
 
 /// What the functions of the host share.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct HostState {
     pub(crate) state: Rc<RefCell<ScriptState>>,
     /// Lines before the script in its source text.
     pub(crate) skipped_lines: Rc<Cell<u32>>,
@@ -58,7 +58,7 @@ impl MemoryFailures {
 }
 
 /// Makes the object of all functions.
-pub(crate) fn host_object<'js>(ctx: &Ctx<'js>, shared: &Shared) -> Result<Object<'js>> {
+pub(crate) fn host_object<'js>(ctx: &Ctx<'js>, shared: &HostState) -> Result<Object<'js>> {
     let host = Object::new(ctx.clone())?;
     add_values(ctx, &host, shared)?;
     add_requests(ctx, &host, shared)?;
@@ -66,7 +66,7 @@ pub(crate) fn host_object<'js>(ctx: &Ctx<'js>, shared: &Shared) -> Result<Object
     Ok(host)
 }
 
-fn add_values<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<()> {
+fn add_values<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &HostState) -> Result<()> {
     let state = Rc::clone(&shared.state);
     host.set("now", Function::new(ctx.clone(), move || state.borrow().clock as f64)?)?;
     let state = Rc::clone(&shared.state);
@@ -79,7 +79,7 @@ fn add_values<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Resul
     host.set("unknown", Function::new(ctx.clone(), unknown)?)
 }
 
-fn add_requests<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<()> {
+fn add_requests<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &HostState) -> Result<()> {
     let state = Rc::clone(&shared.state);
     let call = move |ctx: Ctx<'js>, tool: String, arguments: String| {
         number_or_refusal(&ctx, state.borrow_mut().call(&tool, arguments))
@@ -101,7 +101,7 @@ fn add_requests<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Res
     host.set("log", Function::new(ctx.clone(), log)?)
 }
 
-fn add_ends<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<()> {
+fn add_ends<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &HostState) -> Result<()> {
     let (state, memory) = (Rc::clone(&shared.state), shared.memory.clone());
     let finish = move |json: String| {
         // The value may be what was lost.
@@ -132,10 +132,13 @@ fn add_ends<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<
 }
 
 /// The number of a call or a sleep, or an object that says why there is none.
-fn number_or_refusal<'js>(ctx: &Ctx<'js>, number: std::result::Result<u32, Refusal>) -> Result<Value<'js>> {
+fn number_or_refusal<'js>(
+    ctx: &Ctx<'js>,
+    number: std::result::Result<u32, ScriptRefusal>,
+) -> Result<Value<'js>> {
     match number {
         Ok(number) => number.into_js(ctx),
-        Err(Refusal { kind, message, hint }) => {
+        Err(ScriptRefusal { kind, message, hint }) => {
             let refusal = Object::new(ctx.clone())?;
             refusal.set("kind", kind)?;
             refusal.set("message", message)?;

@@ -13,10 +13,10 @@ use rquickjs::{
     Runtime, Value,
 };
 use toolhub_script::protocol::{
-    CallError, HostError, HostErrorKind, HostLimits, NotAwaited, Run, ToHost, ToolPath,
+    CallError, HostError, HostErrorKind, HostLimits, NotAwaited, ScriptRun, ToHost, ToolPath,
 };
 
-use crate::bindings::{MemoryFailures, Shared, host_object};
+use crate::bindings::{HostState, MemoryFailures, host_object};
 use crate::position::{self, FILE_NAME};
 use crate::state::{self, ScriptState};
 use crate::{cpu_time, hints};
@@ -108,7 +108,7 @@ impl CpuLimit {
 /// which the script must have ended.
 pub(crate) fn serve(mut input: impl BufRead, started: &SyncSender<Duration>) {
     let limits = HostLimits { cpu_ms: 0, memory: 0, calls: 0, output: 0, log: 0, arguments: 0 };
-    let shared = Shared {
+    let shared = HostState {
         state: Rc::new(RefCell::new(ScriptState::new(limits, Vec::new(), 0, 0))),
         skipped_lines: Rc::new(Cell::new(0)),
         memory: MemoryFailures::default(),
@@ -161,7 +161,7 @@ fn receive(input: &mut impl BufRead) -> Option<ToHost> {
     serde_json::from_slice(&line).ok()
 }
 
-fn controls<'js>(ctx: &Ctx<'js>, shared: &Shared) -> rquickjs::Result<Controls<'js>> {
+fn controls<'js>(ctx: &Ctx<'js>, shared: &HostState) -> rquickjs::Result<Controls<'js>> {
     let prelude: Function = ctx.eval_with_options(PRELUDE, options("host.js", false))?;
     let all: Object = prelude.call((host_object(ctx, shared)?,))?;
     Ok(Controls {
@@ -219,13 +219,13 @@ struct Script {
     runtime: Runtime,
     context: Context,
     controls: SavedControls,
-    shared: Shared,
+    shared: HostState,
     cpu: CpuLimit,
 }
 
 impl Script {
-    fn run(&self, run: Run, input: &mut impl BufRead) -> ScriptEnd {
-        let Run { code, input: given, limits, tools, seed, clock, report_idle } = run;
+    fn run(&self, run: ScriptRun, input: &mut impl BufRead) -> ScriptEnd {
+        let ScriptRun { code, input: given, limits, tools, seed, clock, report_idle } = run;
         self.shared.memory.begin(&code);
         let prepared =
             self.enter(|inside| inside.prepare(&tools, given.get()).map_err(|error| inside.failed(error)));
@@ -342,7 +342,7 @@ impl Script {
 /// The script while the engine is in use.
 struct EngineScope<'js, 'a> {
     ctx: Ctx<'js>,
-    shared: &'a Shared,
+    shared: &'a HostState,
     controls: Controls<'js>,
     cpu: &'a CpuLimit,
 }

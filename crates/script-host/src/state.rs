@@ -14,7 +14,7 @@ use crate::cpu_time;
 
 /// Why the script may not do something; it becomes an error inside the script.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ScriptRefusal {
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) hint: &'static str,
@@ -68,13 +68,13 @@ impl ScriptState {
     }
 
     /// Sends a call and returns its number.
-    pub(crate) fn call(&mut self, tool: &str, arguments: String) -> Result<u32, Refusal> {
+    pub(crate) fn call(&mut self, tool: &str, arguments: String) -> Result<u32, ScriptRefusal> {
         let limit = self.limits.calls;
         if self.is_finished {
             return Err(ended());
         }
         if self.calls >= limit {
-            return Err(Refusal {
+            return Err(ScriptRefusal {
                 kind: "limit",
                 message: format!("a script may make {limit} calls"),
                 hint: "use a tool that takes several items, or split the work into several scripts",
@@ -82,14 +82,14 @@ impl ScriptState {
         }
         if arguments.len() > self.limits.arguments {
             let kilobytes = self.limits.arguments >> 10;
-            return Err(Refusal {
+            return Err(ScriptRefusal {
                 kind: "limit",
                 message: format!("the arguments of a call may have {kilobytes} kB"),
                 hint: "send less at once",
             });
         }
         if toolhub_core::json::too_deep(&arguments).is_some() {
-            return Err(Refusal {
+            return Err(ScriptRefusal {
                 kind: "invalid_arguments",
                 message: "the arguments are nested too deeply".to_owned(),
                 hint: "send a flatter value",
@@ -98,7 +98,7 @@ impl ScriptState {
         let arguments =
             RawValue::from_string(well_formed(arguments)).ok().filter(|raw| raw.get().starts_with('{'));
         let Some(arguments) = arguments else {
-            return Err(Refusal {
+            return Err(ScriptRefusal {
                 kind: "invalid_arguments",
                 message: format!("`{tool}` takes one object with named arguments"),
                 hint: "write `({ name: value })`",
@@ -111,12 +111,12 @@ impl ScriptState {
     }
 
     /// Starts a sleep and returns its number.
-    pub(crate) fn sleep(&mut self, ms: f64) -> Result<u32, Refusal> {
+    pub(crate) fn sleep(&mut self, ms: f64) -> Result<u32, ScriptRefusal> {
         if self.is_finished {
             return Err(ended());
         }
         if self.sleeps >= MAX_SLEEPS || self.pending_sleeps.len() >= MAX_PENDING_SLEEPS {
-            return Err(Refusal {
+            return Err(ScriptRefusal {
                 kind: "limit",
                 message: "too many sleeps".to_owned(),
                 hint: "sleep less often",
@@ -261,8 +261,8 @@ fn well_formed(json: String) -> String {
     text
 }
 
-fn ended() -> Refusal {
-    Refusal { kind: "ended", message: "the script has ended".to_owned(), hint: "await the call" }
+fn ended() -> ScriptRefusal {
+    ScriptRefusal { kind: "ended", message: "the script has ended".to_owned(), hint: "await the call" }
 }
 
 /// The first message.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use toolhub_core::BoxFuture;
 use toolhub_private_files::open_private_file;
 
-use crate::journal::{Durability, Journal, JournalEntry, RunHeader};
+use crate::journal::{EntryDurability, Journal, JournalEntry, RunHeader};
 use crate::protocol::append_line;
 
 /// Bytes of entries that are buffered.
@@ -120,14 +120,14 @@ impl Journal for FileJournal {
     fn append<'a>(
         &'a mut self,
         entry: &'a JournalEntry,
-        durability: Durability,
+        durability: EntryDurability,
     ) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
             append_line(&mut self.buffer, entry)?;
             match durability {
-                Durability::Buffered if self.buffer.len() < MAX_BUFFERED_BYTES => Ok(()),
-                Durability::Buffered | Durability::Process => self.flush(),
-                Durability::Disk => {
+                EntryDurability::Buffered if self.buffer.len() < MAX_BUFFERED_BYTES => Ok(()),
+                EntryDurability::Buffered | EntryDurability::Process => self.flush(),
+                EntryDurability::Disk => {
                     let (file, lines) = (Arc::clone(&self.file), std::mem::take(&mut self.buffer));
                     let write = move || (&file.0).write_all(&lines).and_then(|()| file.0.sync_data());
                     let written = tokio::task::spawn_blocking(write).await;
@@ -176,11 +176,11 @@ mod tests {
         let mut journal = FileJournal::open(&path).unwrap();
         assert!(journal.take_entries().is_empty());
         let length = || path.metadata().unwrap().len();
-        journal.append(&started(), Durability::Buffered).await.unwrap();
+        journal.append(&started(), EntryDurability::Buffered).await.unwrap();
         assert_eq!(length(), 0);
-        journal.append(&begun(), Durability::Disk).await.unwrap();
+        journal.append(&begun(), EntryDurability::Disk).await.unwrap();
         let written = length();
-        journal.append(&begun(), Durability::Buffered).await.unwrap();
+        journal.append(&begun(), EntryDurability::Buffered).await.unwrap();
         assert_eq!(length(), written, "a dropped journal loses what is buffered");
         assert!(matches!(FileJournal::open(&path), Err(JournalError::InUse(_))));
         drop(journal);
@@ -207,13 +207,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let mut journal = FileJournal::open(&path).unwrap();
-        journal.append(&started(), Durability::Buffered).await.unwrap();
-        journal.append(&begun(), Durability::Buffered).await.unwrap();
+        journal.append(&started(), EntryDurability::Buffered).await.unwrap();
+        journal.append(&begun(), EntryDurability::Buffered).await.unwrap();
         journal.flush().unwrap();
         let stored = path.metadata().unwrap().len();
         let mut count = 2;
         while path.metadata().unwrap().len() == stored {
-            journal.append(&begun(), Durability::Buffered).await.unwrap();
+            journal.append(&begun(), EntryDurability::Buffered).await.unwrap();
             count += 1;
             assert!(count < 10_000, "the buffer is bounded");
         }

@@ -11,7 +11,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::script_host::{ScriptHostEnd, ScriptHostEndCause};
 use toolhub_sandbox::{
-    Confinement, Isolation, Limits, Policy, Program, Protection, SandboxError, StopReason, confine,
+    Confinement, Isolation, Protection, SandboxError, SandboxLimits, SandboxPolicy, SandboxProgram,
+    StopReason, confine,
 };
 
 use crate::limits::ScriptLimits;
@@ -68,18 +69,18 @@ impl HostConfig {
         })
     }
 
-    fn policy(&self, limits: &ScriptLimits) -> Policy {
+    fn policy(&self, limits: &ScriptLimits) -> SandboxPolicy {
         let isolation = match self.isolation {
             Isolation::Auto if toolhub_sandbox::support().builtin.is_empty() => Isolation::Builtin,
             isolation => isolation,
         };
         let answers = u64::try_from(limits.answer).unwrap_or(u64::MAX).saturating_mul(4);
-        Policy {
-            programs: vec![Program::of_owner(&self.program)],
+        SandboxPolicy {
+            programs: vec![SandboxProgram::of_owner(&self.program)],
             protected: self.protected.clone(),
             // The local time must not depend on the machine.
             environment: vec![("TZ".to_owned(), "UTC".to_owned())],
-            limits: Limits {
+            limits: SandboxLimits {
                 memory: limits.memory.saturating_add(OWN_MEMORY).saturating_add(answers),
                 cpu: limits.cpu.saturating_add(OWN_CPU),
                 processes: 4,
@@ -89,7 +90,7 @@ impl HostConfig {
             },
             isolation,
             allow_missing: self.allow_missing.clone(),
-            ..Policy::default()
+            ..SandboxPolicy::default()
         }
     }
 }

@@ -83,7 +83,7 @@ pub struct WakeRecord {
 
 /// How an entry must be stored before `append` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
+pub enum EntryDurability {
     /// It may be lost with this process. It is stored before any later entry is.
     Buffered,
     /// It survives the end of this process.
@@ -101,7 +101,7 @@ pub trait Journal: Send {
     fn append<'a>(
         &'a mut self,
         entry: &'a JournalEntry,
-        durability: Durability,
+        durability: EntryDurability,
     ) -> BoxFuture<'a, io::Result<()>>;
 
     /// Stores the entries that are buffered, so that they survive the end of this process.

@@ -42,7 +42,7 @@ pub use excerpt::Position;
 pub use file_journal::{FileJournal, JournalError};
 pub use host_process::HostConfig;
 pub use journal::{
-    AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, RunHeader, WakeRecord,
+    AnswerRecord, AnswerResult, CallRecord, EntryDurability, Journal, JournalEntry, RunHeader, WakeRecord,
 };
 pub use limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
 pub use local_hosts::LocalHosts;

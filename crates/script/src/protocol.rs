@@ -18,7 +18,7 @@ pub const COMMAND: &str = "script-host";
 #[serde(rename_all = "snake_case")]
 pub enum ToHost {
     /// The only script of this host. Sent once, first.
-    Run(Box<Run>),
+    Run(Box<ScriptRun>),
     /// The end of a call.
     Answer(CallAnswer),
     /// The end of a sleep.
@@ -28,7 +28,7 @@ pub enum ToHost {
 /// A script with everything that determines its behaviour, apart from the answers of tools.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Run {
+pub struct ScriptRun {
     /// The program.
     pub code: String,
     /// The value of `input`.

@@ -7,7 +7,7 @@ use crate::report::ScriptReport;
 
 /// The journal of an earlier run.
 #[derive(Debug)]
-pub(crate) enum History {
+pub(crate) enum EarlierRun {
     /// There is none.
     New,
     /// The run has ended; its report is final.
@@ -39,7 +39,7 @@ pub(crate) enum Delivery {
     Wake(WakeRecord),
 }
 
-impl History {
+impl EarlierRun {
     pub(crate) fn read(entries: Vec<JournalEntry>) -> Self {
         let mut entries = entries.into_iter();
         let started = match entries.next() {
@@ -140,12 +140,12 @@ mod tests {
     fn classifies_journals() {
         let report = ScriptReport::failed(ScriptFailure::new(FailureKind::Thrown, "".into()));
         let finished = || JournalEntry::Finished(Box::new(report.clone()));
-        let name = |entries| match History::read(entries) {
-            History::New => "new",
-            History::Finished(_) => "finished",
-            History::Interrupted(_) => "interrupted",
-            History::Unknown(_) => "unknown",
-            History::Damaged => "damaged",
+        let name = |entries| match EarlierRun::read(entries) {
+            EarlierRun::New => "new",
+            EarlierRun::Finished(_) => "finished",
+            EarlierRun::Interrupted(_) => "interrupted",
+            EarlierRun::Unknown(_) => "unknown",
+            EarlierRun::Damaged => "damaged",
         };
         for (entries, expect) in [
             (vec![], "new"),
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn compares_calls_by_tool_and_arguments() {
-        let History::Interrupted(replay) = History::read(vec![started(), begun(1), answered(1)]) else {
+        let EarlierRun::Interrupted(replay) = EarlierRun::read(vec![started(), begun(1), answered(1)]) else {
             panic!()
         };
         let call = |id, tool: &str, arguments: &str| CallRecord {

@@ -17,11 +17,11 @@ use toolhub_core::script_host::ScriptHosts;
 use crate::failure;
 use crate::host::Host;
 use crate::host_process::HostConfig;
-use crate::journal::{Durability, Journal, JournalEntry, RunHeader};
+use crate::journal::{EntryDurability, Journal, JournalEntry, RunHeader};
 use crate::limits::ScriptLimits;
 use crate::pool::HostPool;
-use crate::protocol::{self, HostLimits, Run, ToHost};
-use crate::replay::{History, Replay};
+use crate::protocol::{self, HostLimits, ScriptRun, ToHost};
+use crate::replay::{EarlierRun, Replay};
 use crate::report::{FailureKind, ScriptFailure, ScriptOutcome, ScriptReport};
 use crate::session::{Session, SessionSetup};
 use crate::tools::{ScriptTool, ScriptTools};
@@ -152,12 +152,12 @@ impl ScriptRunner {
         let deadline = Instant::now() + limits.wall;
         check_lengths(script, &limits)?;
         let entries = journal.as_mut().map(|journal| journal.take_entries()).unwrap_or_default();
-        let replay = match History::read(entries) {
-            History::New => None,
-            History::Finished(report) => return Ok(*report),
-            History::Interrupted(replay) => Some(replay),
-            History::Unknown(calls) => return Err(failure::unknown(&calls)),
-            History::Damaged => return Err(failure::journal_damaged()),
+        let replay = match EarlierRun::read(entries) {
+            EarlierRun::New => None,
+            EarlierRun::Finished(report) => return Ok(*report),
+            EarlierRun::Interrupted(replay) => Some(replay),
+            EarlierRun::Unknown(calls) => return Err(failure::unknown(&calls)),
+            EarlierRun::Damaged => return Err(failure::journal_damaged()),
         };
         let running = tokio::time::timeout_at(deadline, self.running.acquire()).await;
         let _permit = running.ok().and_then(Result::ok).ok_or_else(failure::busy)?;
@@ -176,7 +176,10 @@ impl ScriptRunner {
         };
         if let (Some(journal), None) = (&mut journal, &replay) {
             let entry = JournalEntry::Started(started.clone());
-            journal.append(&entry, Durability::Process).await.map_err(|error| failure::journal(&error))?;
+            journal
+                .append(&entry, EntryDurability::Process)
+                .await
+                .map_err(|error| failure::journal(&error))?;
         }
         let run = ToHost::Run(Box::new(run_message(script, &limits, &listed, &started, &replay)?));
         let first = protocol::encode(&run).map_err(failure::internal)?;
@@ -250,7 +253,7 @@ async fn end_journal(journal: &mut dyn Journal, report: &ScriptReport) {
         return;
     }
     let entry = JournalEntry::Finished(Box::new(report.clone()));
-    let _ = journal.append(&entry, Durability::Process).await;
+    let _ = journal.append(&entry, EntryDurability::Process).await;
 }
 
 fn check_lengths(script: &Script, limits: &ScriptLimits) -> Result<(), Box<ScriptFailure>> {
@@ -282,11 +285,11 @@ fn run_message(
     listed: &HashMap<String, ScriptTool>,
     started: &RunHeader,
     replay: &Option<Replay>,
-) -> Result<Run, Box<ScriptFailure>> {
+) -> Result<ScriptRun, Box<ScriptFailure>> {
     let mut tools: Vec<_> = listed.values().map(|tool| tool.path.clone()).collect();
     // The order is that of `Object.keys(tools)`, which must not differ between runs.
     tools.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Run {
+    Ok(ScriptRun {
         code: script.code.clone(),
         input: RawValue::from_string(script.input.get().to_owned()).map_err(failure::internal)?,
         limits: HostLimits {

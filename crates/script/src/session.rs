@@ -13,7 +13,9 @@ use toolhub_core::{BoxFuture, RawJson};
 use crate::failure;
 use crate::host::Host;
 use crate::host_process::HostEvent;
-use crate::journal::{AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, WakeRecord};
+use crate::journal::{
+    AnswerRecord, AnswerResult, CallRecord, EntryDurability, Journal, JournalEntry, WakeRecord,
+};
 use crate::limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
 use crate::protocol::{
     AnswerMessage, Call, CallError, Finish, FromHost, LogLine, MAX_UNKNOWN_TOOLS, NotAwaited, Sleep, ToHost,
@@ -94,7 +96,7 @@ enum Completion {
 }
 
 /// The run goes on, or has a value.
-enum Step {
+enum RunStep {
     Continue,
     Value(RawJson),
 }
@@ -151,16 +153,16 @@ impl<'a> Session<'a> {
                 event = self.host.next_if(reads) => self.on_event(event).await?,
                 Some(done) = self.running.next(), if !self.running.is_empty() => {
                     self.on_done(done).await?;
-                    Step::Continue
+                    RunStep::Continue
                 }
                 () = &mut flush, if is_flush_set => {
                     is_flush_set = false;
                     self.flush()?;
-                    Step::Continue
+                    RunStep::Continue
                 }
                 () = &mut deadline => return Err(failure::wall(self.setup.limits.wall)),
             };
-            if let Step::Value(value) = step {
+            if let RunStep::Value(value) = step {
                 return Ok(value);
             }
         }
@@ -185,11 +187,11 @@ impl<'a> Session<'a> {
         self.host
     }
 
-    async fn on_event(&mut self, event: HostEvent) -> Result<Step, Box<ScriptFailure>> {
+    async fn on_event(&mut self, event: HostEvent) -> Result<RunStep, Box<ScriptFailure>> {
         let line = match event {
             HostEvent::Line(line) => line,
             // Calls that waited for this are sent now.
-            HostEvent::Written => return Ok(Step::Continue),
+            HostEvent::Written => return Ok(RunStep::Continue),
             HostEvent::LineTooLong => return Err(Violation::LineTooLong.into()),
             HostEvent::Closed => {
                 let end = self.host.end().await;
@@ -206,10 +208,10 @@ impl<'a> Session<'a> {
             FromHost::Finished(finished) => {
                 let (tools, listed) = (self.setup.tools, self.setup.listed);
                 note_unknown_tools(tools, listed, &finished.unknown_tools).await;
-                return self.on_finished(*finished).map(Step::Value);
+                return self.on_finished(*finished).map(RunStep::Value);
             }
         }
-        Ok(Step::Continue)
+        Ok(RunStep::Continue)
     }
 
     fn on_call(&mut self, call: Call) -> Result<(), Box<ScriptFailure>> {
@@ -377,7 +379,7 @@ impl<'a> Session<'a> {
                 // It may be made again after a crash.
                 true => drop(self.running_reads.insert(call.id, begun)),
                 false => {
-                    self.append(&JournalEntry::Begun(begun), Durability::Disk).await?;
+                    self.append(&JournalEntry::Begun(begun), EntryDurability::Disk).await?;
                     // Only such a call can run another script.
                     self.setup.tools.set_cpu(self.host.cpu_time().unwrap_or_default());
                 }
@@ -405,16 +407,16 @@ impl<'a> Session<'a> {
                 let signature = || self.setup.tools.signature(&called?.tool);
                 let result = bounded(result, signature, self.setup.limits.answer);
                 let answer = AnswerRecord { id, result };
-                let mut durability = Durability::Process;
+                let mut durability = EntryDurability::Process;
                 if let Some(begun) = self.running_reads.remove(&id) {
-                    durability = Durability::Buffered;
+                    durability = EntryDurability::Buffered;
                     self.append(&JournalEntry::Begun(begun), durability).await?;
                 }
                 self.append(&JournalEntry::Answered(answer.clone()), durability).await?;
                 self.deliver_answer(&answer)
             }
             Completion::Sleep(id) => {
-                self.append(&JournalEntry::Woken(WakeRecord { id }), Durability::Buffered).await?;
+                self.append(&JournalEntry::Woken(WakeRecord { id }), EntryDurability::Buffered).await?;
                 self.deliver_wake(id)
             }
         }
@@ -449,10 +451,10 @@ impl<'a> Session<'a> {
     async fn append(
         &mut self,
         entry: &JournalEntry,
-        durability: Durability,
+        durability: EntryDurability,
     ) -> Result<(), Box<ScriptFailure>> {
         let Some(journal) = &mut self.setup.journal else { return Ok(()) };
-        self.has_buffered = durability == Durability::Buffered;
+        self.has_buffered = durability == EntryDurability::Buffered;
         journal.append(entry, durability).await.map_err(|error| failure::journal(&error))
     }
 

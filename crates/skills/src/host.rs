@@ -12,7 +12,7 @@ use toolhub_core::shell;
 use toolhub_core::{
     BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput, USE_SKILL, hex,
 };
-use toolhub_sandbox::{Network, Policy, Program};
+use toolhub_sandbox::{NetworkAccess, SandboxPolicy, SandboxProgram};
 
 use crate::answer;
 use crate::approval_state::ApprovalState;
@@ -199,17 +199,17 @@ impl SkillHost {
         environment.push(("SKILL_DIR".to_owned(), work_folder.folder.display().to_string()));
         environment.push(("TOOLHUB_WORK".to_owned(), work.display().to_string()));
         let folder = if at_work { work } else { work_folder.folder.clone() };
-        let policy = Policy {
+        let policy = SandboxPolicy {
             read,
             write,
             own,
             // An executable that is started directly is part of the skill, not an additional program.
             programs: Vec::from_iter(Some(program.clone()).filter(|program| program.path != file)),
             protected: self.registry.options.data.iter().cloned().collect(),
-            network: if known.grants.network { Network::All } else { Network::None },
+            network: if known.grants.network { NetworkAccess::All } else { NetworkAccess::None },
             environment,
             allow_missing: self.registry.options.allow_missing.clone(),
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
         Ok(ScriptJob {
             program: program.path,
@@ -226,7 +226,7 @@ impl SkillHost {
         &self,
         file: &Path,
         runner: &Runner,
-    ) -> Result<(Program, Vec<OsString>), LocalizedText> {
+    ) -> Result<(SandboxProgram, Vec<OsString>), LocalizedText> {
         Ok(match runner {
             Runner::PythonClass(class) => self.registry.python.run_class(file, class).await?,
             // A script that calls tools is never started as a program.
@@ -235,9 +235,9 @@ impl SkillHost {
                 Interpreter::Python => self.registry.python.run_script(file).await?,
                 Interpreter::Program(program, mut words) => {
                     words.push(file.as_os_str().to_owned());
-                    (Program::of_script(program), words)
+                    (SandboxProgram::of_script(program), words)
                 }
-                Interpreter::Executable => (Program::of_script(file), Vec::new()),
+                Interpreter::Executable => (SandboxProgram::of_script(file), Vec::new()),
             },
         })
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::path_outside;
-use toolhub_sandbox::{Program, Refusal};
+use toolhub_sandbox::{ProgramRefusal, SandboxProgram};
 
 use crate::file_set::is_executable;
 
@@ -39,7 +39,7 @@ pub(crate) enum ScriptError {
 /// Why the shebang line yields no interpreter.
 enum InterpreterError {
     Missing(String),
-    Refused(String, Refusal),
+    Refused(String, ProgramRefusal),
 }
 
 impl ScriptError {
@@ -125,7 +125,8 @@ fn found(program: &str, words: Vec<OsString>) -> Result<Interpreter, Interpreter
     let path = match program.contains('/') {
         true => {
             let path = PathBuf::from(program);
-            Program::check_name(&path).map_err(|why| InterpreterError::Refused(program.to_owned(), why))?;
+            SandboxProgram::check_name(&path)
+                .map_err(|why| InterpreterError::Refused(program.to_owned(), why))?;
             Some(path).filter(|path| path.is_file())
         }
         false => on_path(program),
@@ -184,7 +185,7 @@ pub(crate) fn on_path_outside(program: &str, excluded: Option<&Path>) -> Option<
 pub(crate) fn path_folders(excluded: Option<&Path>) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = excluded.map_or(path.clone(), |project| path_outside(&path, project));
-    std::env::split_paths(&path).filter(|folder| Program::check_name(folder).is_ok()).collect()
+    std::env::split_paths(&path).filter(|folder| SandboxProgram::check_name(folder).is_ok()).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
 use toolhub_core::lang::LocalizedText;
-use toolhub_sandbox::{Confinement, Policy, SandboxError, StopReason, confine};
+use toolhub_sandbox::{Confinement, SandboxError, SandboxPolicy, StopReason, confine};
 
 use crate::fields::is_name;
 
@@ -29,7 +29,7 @@ pub(crate) struct ScriptJob {
     pub(crate) arguments: Vec<OsString>,
     /// The working directory.
     pub(crate) folder: PathBuf,
-    pub(crate) policy: Policy,
+    pub(crate) policy: SandboxPolicy,
     /// The name of the skill, if the script belongs to one.
     pub(crate) skill: Option<String>,
     /// Written to stdin.

@@ -7,11 +7,11 @@ use std::process::{Command, ExitStatus};
 
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{HUB_MARK_VARIABLE, ProcessSandbox, SandboxedProcess};
-use toolhub_sandbox::{Confinement, Policy, Program, SandboxError, confine};
+use toolhub_sandbox::{Confinement, SandboxError, SandboxPolicy, SandboxProgram, confine};
 
 /// Sandboxes a server's process with the owner's policy.
 #[derive(Debug)]
-pub(crate) struct Sandbox(pub(crate) Policy);
+pub(crate) struct Sandbox(pub(crate) SandboxPolicy);
 
 impl ProcessSandbox for Sandbox {
     fn enclose(&self, command: &mut Command) -> Result<Box<dyn SandboxedProcess>, LocalizedText> {
@@ -58,14 +58,14 @@ fn paths_in_arguments(command: &Command) -> Vec<PathBuf> {
 }
 
 /// The program that the command resolves to; `None` if starting it will fail.
-fn program(command: &Command) -> Option<Program> {
+fn program(command: &Command) -> Option<SandboxProgram> {
     let name = Path::new(command.get_program());
     if name.components().count() > 1 {
-        return without_parents(&std::path::absolute(name).ok()?).map(Program::of_owner);
+        return without_parents(&std::path::absolute(name).ok()?).map(SandboxProgram::of_owner);
     }
     let path = command.get_envs().find(|(variable, _)| *variable == "PATH").and_then(|(_, value)| value)?;
     let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-    folders.find_map(|folder| without_parents(&folder.join(name))).map(Program::of_owner)
+    folders.find_map(|folder| without_parents(&folder.join(name))).map(SandboxProgram::of_owner)
 }
 
 /// The path of an existing file without `..`. Symbolic links in the file name are kept: a program locates its virtual environment

@@ -16,7 +16,7 @@ const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// The action for a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum FilterAction {
     Allow,
     Fail(i32),
     Kill,
@@ -24,7 +24,7 @@ pub(super) enum Action {
     Notify,
 }
 
-impl Action {
+impl FilterAction {
     pub(super) fn code(self) -> u32 {
         match self {
             Self::Allow => libc::SECCOMP_RET_ALLOW,
@@ -54,24 +54,24 @@ impl Filter {
     pub(super) fn only_architecture(&mut self, audit: u32) {
         self.load(ARCHITECTURE);
         self.0.push(sock_filter { code: IF_EQUAL, jt: 1, jf: 0, k: audit });
-        self.end(Action::Kill);
+        self.end(FilterAction::Kill);
         self.load(NUMBER);
     }
 
     /// Applies `action` to call numbers from `first` on.
-    pub(super) fn numbers_from(&mut self, first: u32, action: Action) {
+    pub(super) fn numbers_from(&mut self, first: u32, action: FilterAction) {
         self.unless_skip(IF_AT_LEAST, first, 1);
         self.end(action);
     }
 
     /// Applies `action` to a call with any arguments.
-    pub(super) fn call(&mut self, number: c_long, action: Action) {
+    pub(super) fn call(&mut self, number: c_long, action: FilterAction) {
         self.unless_skip(IF_EQUAL, number as u32, 1);
         self.end(action);
     }
 
     /// Applies `action` to a call if its arguments pass all `tests`.
-    pub(super) fn call_if(&mut self, number: c_long, tests: &[Test], action: Action) {
+    pub(super) fn call_if(&mut self, number: c_long, tests: &[Test], action: FilterAction) {
         let mut body = Self::default();
         // Jump distances count from the end of the body, so the tests are built in reverse order.
         let mut parts: Vec<Vec<sock_filter>> = Vec::new();
@@ -92,11 +92,11 @@ impl Filter {
 
     /// Allows all calls that match no rule.
     pub(super) fn finish(self) -> Vec<sock_filter> {
-        self.finish_with(Action::Allow)
+        self.finish_with(FilterAction::Allow)
     }
 
     /// Applies `action` to all calls that match no rule.
-    pub(super) fn finish_with(mut self, action: Action) -> Vec<sock_filter> {
+    pub(super) fn finish_with(mut self, action: FilterAction) -> Vec<sock_filter> {
         self.end(action);
         self.0
     }
@@ -105,7 +105,7 @@ impl Filter {
         self.0.push(instruction(LOAD, offset));
     }
 
-    fn end(&mut self, action: Action) {
+    fn end(&mut self, action: FilterAction) {
         self.0.push(instruction(RETURN, action.code()));
     }
 
@@ -162,24 +162,24 @@ pub(super) mod tests {
     fn filter_returns_action_of_matching_rule() {
         let mut filter = Filter::default();
         filter.only_architecture(7);
-        filter.numbers_from(500, Action::Fail(38));
-        filter.call(10, Action::Fail(1));
-        filter.call_if(11, &[Test::Is(0, 2), Test::IsNot(1, 3)], Action::Fail(2));
-        filter.call_if(12, &[Test::HasAny(2, 0b110)], Action::Kill);
-        filter.call_if(13, &[Test::Masked(1, 0xf, 2)], Action::Fail(3));
-        filter.call(14, Action::Fail(4));
+        filter.numbers_from(500, FilterAction::Fail(38));
+        filter.call(10, FilterAction::Fail(1));
+        filter.call_if(11, &[Test::Is(0, 2), Test::IsNot(1, 3)], FilterAction::Fail(2));
+        filter.call_if(12, &[Test::HasAny(2, 0b110)], FilterAction::Kill);
+        filter.call_if(13, &[Test::Masked(1, 0xf, 2)], FilterAction::Fail(3));
+        filter.call(14, FilterAction::Fail(4));
         let program = filter.finish();
-        let allow = Action::Allow.code();
-        let fail = |error| Action::Fail(error).code();
+        let allow = FilterAction::Allow.code();
+        let fail = |error| FilterAction::Fail(error).code();
         for (number, architecture, arguments, expect) in [
             (1, 7, [0, 0, 0], allow),
-            (1, 8, [0, 0, 0], Action::Kill.code()),
+            (1, 8, [0, 0, 0], FilterAction::Kill.code()),
             (500, 7, [0, 0, 0], fail(38)),
             (10, 7, [9, 9, 9], fail(1)),
             (11, 7, [2, 0, 0], fail(2)),
             (11, 7, [2, 3, 0], allow),
             (11, 7, [1, 0, 0], allow),
-            (12, 7, [0, 0, 4], Action::Kill.code()),
+            (12, 7, [0, 0, 4], FilterAction::Kill.code()),
             (12, 7, [6, 6, 1], allow),
             (13, 7, [0, 0x8_0002, 0], fail(3)),
             (13, 7, [0, 0x8_0001, 0], allow),

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::child::Plan;
+use super::child::ChildPlan;
 use super::grants::{Grant, Grants};
 use super::installation::is_system;
 use super::path_handle::PathHandle;
 use super::seccomp::Changes;
-use super::{Draft, limits, seccomp, system_files};
+use super::{PlanInput, limits, seccomp, system_files};
 use crate::error::SandboxError;
-use crate::policy::Network;
-use crate::protection::{Missing, Protection};
+use crate::policy::NetworkAccess;
+use crate::protection::{MissingProtection, Protection};
 
 const PROGRAM: &str = "bwrap";
 /// The only folders that are searched for `bwrap`; a program of this name elsewhere is not trusted.
@@ -32,15 +32,15 @@ pub(super) struct Bubblewrap {
 }
 
 /// Probes Bubblewrap once.
-pub(super) fn installed() -> &'static Result<Bubblewrap, Missing> {
-    static BUBBLEWRAP: OnceLock<Result<Bubblewrap, Missing>> = OnceLock::new();
+pub(super) fn installed() -> &'static Result<Bubblewrap, MissingProtection> {
+    static BUBBLEWRAP: OnceLock<Result<Bubblewrap, MissingProtection>> = OnceLock::new();
     BUBBLEWRAP.get_or_init(detect)
 }
 
 /// Finds Bubblewrap and checks that it works on this system.
-fn detect() -> Result<Bubblewrap, Missing> {
+fn detect() -> Result<Bubblewrap, MissingProtection> {
     let absent = || {
-        Missing::new(
+        MissingProtection::new(
             Protection::Bubblewrap,
             "`bwrap` is not installed; the package is called `bubblewrap`",
             "未安装 `bwrap`；软件包名为 `bubblewrap`",
@@ -49,7 +49,7 @@ fn detect() -> Result<Bubblewrap, Missing> {
     let mut places = FOLDERS.iter().map(|folder| Path::new(folder).join(PROGRAM));
     let program = places.find(|path| path.is_file()).ok_or_else(absent)?;
     if !binds_descriptors(&program) {
-        return Err(Missing::new(
+        return Err(MissingProtection::new(
             Protection::Bubblewrap,
             "`bwrap` is too old to bind by descriptor (`--ro-bind-fd`): install 0.10.0 or newer, or your distribution's security update",
             "`bwrap` 版本过旧，不支持按描述符绑定（`--ro-bind-fd`）：请安装 0.10.0 或更高版本，或发行版的安全更新",
@@ -60,7 +60,7 @@ fn detect() -> Result<Bubblewrap, Missing> {
     }
     match try_run(&program, None) {
         Ok(()) => Ok(Bubblewrap { program, bounds_tmpfs: false }),
-        Err(why) => Err(Missing::new(
+        Err(why) => Err(MissingProtection::new(
             Protection::Bubblewrap,
             format!("`bwrap` is installed and does not work: {why}"),
             format!("`bwrap` 已安装但无法使用：{why}"),
@@ -111,7 +111,7 @@ const NAMESPACES: [&str; 5] =
     ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"];
 
 /// Rewrites `command` to start through Bubblewrap.
-pub(super) fn wrap_command(draft: Draft<'_>, command: &mut Command) -> Result<Plan, SandboxError> {
+pub(super) fn wrap_command(draft: PlanInput<'_>, command: &mut Command) -> Result<ChildPlan, SandboxError> {
     let Bubblewrap { program, bounds_tmpfs } = match installed() {
         Ok(found) => found,
         Err(missing) => return Err(SandboxError::Missing(vec![missing.clone()])),
@@ -126,7 +126,7 @@ pub(super) fn wrap_command(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     let shared_memory = draft.policy.limits.memory / SHARED_MEMORY_SHARE;
     // The kernel rounds down to pages, and reads 0 as unlimited.
     add_kernel_files(&mut launcher, Some(shared_memory.max(PAGE)).filter(|_| *bounds_tmpfs));
-    if draft.policy.network == Network::None {
+    if draft.policy.network == NetworkAccess::None {
         launcher.arg("--unshare-net");
     }
     for path in system_files::PROGRAMS.iter().chain(system_files::SETTINGS).map(Path::new) {
@@ -165,11 +165,11 @@ pub(super) fn wrap_command(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     launcher.arg("--").arg(command.get_program()).args(command.get_args());
     *command = launcher;
     let limits = limits::of(&draft.policy.limits, None);
-    let Draft { process_tag, forks, cgroup_entry, mut without, .. } = draft;
+    let PlanInput { process_tag, forks, cgroup_entry, mut without, .. } = draft;
     // Bubblewrap needs capabilities to build the sandbox, and drops them itself.
     without.push(Protection::Capabilities);
     inherited_files.extend(filter);
-    Ok(Plan {
+    Ok(ChildPlan {
         process_tag,
         mounts: None,
         limits,
@@ -236,7 +236,7 @@ fn show_tmp(
 }
 
 /// Writes the seccomp filter to an unlinked temporary file for Bubblewrap.
-fn filter_file(draft: &Draft<'_>) -> Result<OwnedFd, SandboxError> {
+fn filter_file(draft: &PlanInput<'_>) -> Result<OwnedFd, SandboxError> {
     let prepare = |source| SandboxError::Prepare { step: "the filter's file", source };
     let mut file: File = tempfile::tempfile().map_err(prepare)?;
     let filter = seccomp::filter(draft.policy, Changes::HeldByMounts);

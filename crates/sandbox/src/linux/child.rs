@@ -19,7 +19,7 @@ pub(super) type Limit = (LimitNumber, u64, u64);
 
 /// The protections that the child sets up. `None` means that the protection is not used or was allowed to be missing.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ChildPlan {
     pub(super) process_tag: ProcessTag,
     pub(super) mounts: Option<Mounts>,
     pub(super) limits: Vec<Limit>,
@@ -33,7 +33,7 @@ pub(super) struct Plan {
     pub(super) without: Vec<Protection>,
 }
 
-impl Plan {
+impl ChildPlan {
     /// Confines the caller. An error ends the child before exec.
     pub(super) fn enter(&self) -> io::Result<()> {
         // `setsid` fails for a process group leader, which needs no new group.

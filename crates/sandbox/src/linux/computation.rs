@@ -4,7 +4,7 @@ use std::io;
 
 use libc::{EPERM, c_long, sock_filter};
 
-use super::bpf::{Action, Filter, Test};
+use super::bpf::{Filter, FilterAction, Test};
 use super::{seccomp, syscalls};
 
 /// Calls that computing needs: memory, locks of threads, clocks, random numbers, open descriptors, and ending.
@@ -53,17 +53,17 @@ fn filter() -> Vec<sock_filter> {
     let mut filter = Filter::default();
     seccomp::only_own_architecture(&mut filter);
     for call in ALLOWED {
-        filter.call(*call, Action::Allow);
+        filter.call(*call, FilterAction::Allow);
     }
     for call in MAPPINGS {
         let executable = [Test::HasAny(PROTECTION_ARGUMENT, libc::PROT_EXEC as u32)];
-        filter.call_if(*call, &executable, Action::Fail(EPERM));
-        filter.call(*call, Action::Allow);
+        filter.call_if(*call, &executable, FilterAction::Fail(EPERM));
+        filter.call(*call, FilterAction::Allow);
     }
     // `abort` sends a signal to its own process.
     let to_itself = [Test::Is(0, std::process::id()), Test::Is(2, libc::SIGABRT as u32)];
-    filter.call_if(libc::SYS_tgkill, &to_itself, Action::Allow);
-    filter.finish_with(Action::Fail(EPERM))
+    filter.call_if(libc::SYS_tgkill, &to_itself, FilterAction::Allow);
+    filter.finish_with(FilterAction::Fail(EPERM))
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn allows_only_calls_for_computing() {
-        let (allow, deny) = (Action::Allow.code(), Action::Fail(EPERM).code());
+        let (allow, deny) = (FilterAction::Allow.code(), FilterAction::Fail(EPERM).code());
         for number in 0..600 {
             let is_allowed = ALLOWED.contains(&number) || MAPPINGS.contains(&number);
             assert_eq!(action(number, 0, 0), if is_allowed { allow } else { deny }, "{number}");
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn kills_callers_with_another_convention() {
-        let kill = Action::Kill.code();
+        let kill = FilterAction::Kill.code();
         let i386 = 0x4000_0003;
         assert_eq!(run(&filter(), &[3, i386, 0, 0, 0, 0, 0, 0, 0, 0]), kill);
         assert_eq!(action(0x4000_0000, 0, 0), kill, "x32");

@@ -6,16 +6,16 @@ use std::process::ExitStatus;
 use super::cgroup::Cgroup;
 use super::private::PrivateFolder;
 use super::process_tag::ProcessTag;
-use super::watch::{Subject, Watch};
+use super::watch::{Watch, WatchedProcess};
 use crate::error::SandboxError;
-use crate::policy::{Isolation, Policy};
+use crate::policy::{Isolation, SandboxPolicy};
 use crate::stop_reason::StopReason;
 use crate::symptoms::{self, View};
 
 /// Resources held for the lifetime of a confined process.
 #[derive(Debug)]
 pub(super) struct Resources {
-    pub(super) policy: Policy,
+    pub(super) policy: SandboxPolicy,
     pub(super) isolation: Isolation,
     /// All readable paths, for messages.
     pub(super) readable: Vec<PathBuf>,
@@ -34,7 +34,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    pub(super) fn new(resources: Resources, subject: Subject) -> Result<Self, SandboxError> {
+    pub(super) fn new(resources: Resources, subject: WatchedProcess) -> Result<Self, SandboxError> {
         let process_tag = subject.process_tag;
         let watch = Watch::start(subject)
             .map_err(|source| SandboxError::Prepare { step: "a thread that watches", source })?;

@@ -1,7 +1,7 @@
 //! Everything that a confined process may open, as open descriptors. Only this module turns a path into a grant.
 //!
 //! Possible grants: system files (`system_files`), the file and installation of a program (`installation`), the code
-//! itself (`Policy::own`), the configured paths (`Policy::read`, `Policy::write`) and the private folder.
+//! itself (`SandboxPolicy::own`), the configured paths (`SandboxPolicy::read`, `SandboxPolicy::write`) and the private folder.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::installation::{self, ExcludedFolders};
 use super::path_handle::PathHandle;
 use super::system_files;
 use crate::error::SandboxError;
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 /// A path that may be opened.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Grants {
 
 impl Grants {
     /// Opens the grants of `policy`; `private` is the private folder.
-    pub(super) fn open(policy: &Policy, private: &Path) -> Result<Self, SandboxError> {
+    pub(super) fn open(policy: &SandboxPolicy, private: &Path) -> Result<Self, SandboxError> {
         let excluded = ExcludedFolders::new(&policy.protected);
         let mut read = Vec::new();
         let mut links = Vec::new();

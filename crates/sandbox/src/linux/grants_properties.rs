@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 
 use super::*;
-use crate::program::Program;
+use crate::program::SandboxProgram;
 
 /// Folders below the root of a generated layout; any of them may contain a secret.
 const FOLDERS: [&str; 10] =
@@ -125,10 +125,10 @@ proptest! {
         let named = parts.iter().fold(root.clone(), |path, part| path.join(part));
         let private = root.join("private");
         fs::create_dir(&private).unwrap();
-        let policy = Policy {
-            programs: vec![Program::of_script(&named)],
+        let policy = SandboxPolicy {
+            programs: vec![SandboxProgram::of_script(&named)],
             protected: vec![root.join("home"), root.join("data")],
-            ..Policy::default()
+            ..SandboxPolicy::default()
         };
         let Ok(grants) = Grants::open(&policy, &private) else { return Ok(()) };
         prop_assert_eq!(grants.write.len(), 1);
@@ -155,7 +155,7 @@ proptest! {
         let root = folder.path().canonicalize().unwrap();
         build(&root, &entries);
         let named = parts.iter().fold(root.clone(), |path, part| path.join(part));
-        let policy = Policy { read: vec![named.clone()], own: vec![root.join("a")], ..Policy::default() };
+        let policy = SandboxPolicy { read: vec![named.clone()], own: vec![root.join("a")], ..SandboxPolicy::default() };
         let Ok(grants) = Grants::open(&policy, &root.join("data")) else { return Ok(()) };
         // Without a trailing slash, as it is opened.
         let named = std::path::absolute(&named).unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::path_handle::PathHandle;
 use super::{syscalls, system_files};
-use crate::program::{NamedBy, Program, Refusal};
+use crate::program::{NamedBy, ProgramRefusal, SandboxProgram};
 
 /// Maximum length of a chain of symbolic links; a longer one is treated as a cycle.
 const MAX_LINKS: usize = 16;
@@ -117,23 +117,26 @@ fn is_below(inner: &PathHandle, folder: &PathHandle) -> bool {
 }
 
 /// Returns the readable paths of a program, or why it is refused.
-pub(super) fn needs(program: &Program, private: &ExcludedFolders) -> Result<RequiredPaths, Refusal> {
-    Program::check_name(&program.path)?;
-    let missing = |error: std::io::Error| Refusal::Missing(error.to_string());
+pub(super) fn needs(
+    program: &SandboxProgram,
+    private: &ExcludedFolders,
+) -> Result<RequiredPaths, ProgramRefusal> {
+    SandboxProgram::check_name(&program.path)?;
+    let missing = |error: std::io::Error| ProgramRefusal::Missing(error.to_string());
     let file = PathHandle::follow(&program.path).map_err(missing)?;
     // Checks the target of symbolic links, too.
-    Program::check_name(file.path())?;
+    SandboxProgram::check_name(file.path())?;
     if !file.is_file() {
-        return Err(Refusal::NotFile);
+        return Err(ProgramRefusal::NotFile);
     }
     if !file.is_executable() {
-        return Err(Refusal::NotExecutable);
+        return Err(ProgramRefusal::NotExecutable);
     }
     let mut needs = RequiredPaths::default();
     let link_chain = link_chain(&program.path, &mut needs).map_err(missing)?;
     let of_system = is_system(file.path());
     if program.named_by == NamedBy::Script && !of_system && private.holds(&file) {
-        return Err(Refusal::Protected);
+        return Err(ProgramRefusal::Protected);
     }
     let search = Search { named_by: program.named_by, private };
     let mut recognised = false;
@@ -152,10 +155,10 @@ pub(super) fn needs(program: &Program, private: &ExcludedFolders) -> Result<Requ
     }
     if program.named_by == NamedBy::Script {
         if file.is_replaceable(syscalls::effective_ids().0) {
-            return Err(Refusal::Replaceable);
+            return Err(ProgramRefusal::Replaceable);
         }
         if !recognised && !file.starts_with(ELF) {
-            return Err(Refusal::NotNative);
+            return Err(ProgramRefusal::NotNative);
         }
     }
     let at = file.path().to_path_buf();
@@ -190,7 +193,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Grants the installation around `ROOT/bin/NAME`. Returns `false` if it is none.
-    fn around(&self, program: &Path, needs: &mut RequiredPaths) -> Result<bool, Refusal> {
+    fn around(&self, program: &Path, needs: &mut RequiredPaths) -> Result<bool, ProgramRefusal> {
         let Some((bin, name)) = program.parent().zip(program.file_name().and_then(|name| name.to_str()))
         else {
             return Ok(false);
@@ -201,7 +204,7 @@ impl Search<'_> {
         }
         let (Ok(root), Ok(entry)) = (folder.parent(), folder.child(name)) else { return Ok(false) };
         if root.child("bin").ok().map(|again| again.identity()) != Some(folder.identity()) {
-            return Err(Refusal::Changed);
+            return Err(ProgramRefusal::Changed);
         }
         let user = syscalls::effective_ids().0;
         let replaceable = [&root, &folder].iter().any(|one| one.is_replaceable(user));

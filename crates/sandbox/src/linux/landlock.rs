@@ -15,7 +15,7 @@ use super::grants::Grants;
 use super::path_handle::PathHandle;
 use super::syscalls;
 use crate::error::SandboxError;
-use crate::policy::Network;
+use crate::policy::NetworkAccess;
 
 /// The rights that are handled, as far as the kernel supports them. Later versions handle connections to Unix sockets, which
 /// the seccomp filter denies.
@@ -42,7 +42,7 @@ pub(super) struct Ruleset(OwnedFd);
 
 impl Ruleset {
     /// Creates the rules for the grants, system files and devices.
-    pub(super) fn new(network: Network, grants: &Grants) -> Result<Self, SandboxError> {
+    pub(super) fn new(network: NetworkAccess, grants: &Grants) -> Result<Self, SandboxError> {
         let mut ruleset = empty(network).map_err(prepare_error)?;
         // Paths that do not exist on this system need no rule.
         for path in super::system_files::readable() {
@@ -84,12 +84,12 @@ impl Ruleset {
 }
 
 /// A ruleset without rules, which denies everything that it handles.
-fn empty(network: Network) -> Result<RulesetCreated, RulesetError> {
+fn empty(network: NetworkAccess) -> Result<RulesetCreated, RulesetError> {
     let ruleset = RulesetBuilder::default()
         .handle_access(AccessFs::from_all(HANDLED))?
         .scope(Scope::from_all(HANDLED))?;
     match network {
-        Network::None => ruleset.handle_access(AccessNet::from_all(HANDLED))?.create(),
+        NetworkAccess::None => ruleset.handle_access(AccessNet::from_all(HANDLED))?.create(),
         _ => ruleset.create(),
     }
 }

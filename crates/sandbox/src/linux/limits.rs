@@ -4,10 +4,10 @@ use super::TASK_SLACK;
 use super::child::Limit;
 use super::mounts::MountPrivilege;
 use super::syscalls::{self, LimitNumber};
-use crate::policy::Limits;
+use crate::policy::SandboxLimits;
 
 /// Returns all rlimits. `privilege` is how the process gets its own namespace, if it does.
-pub(super) fn of(limits: &Limits, privilege: Option<MountPrivilege>) -> Vec<Limit> {
+pub(super) fn of(limits: &SandboxLimits, privilege: Option<MountPrivilege>) -> Vec<Limit> {
     let seconds = limits.cpu.as_secs().max(1);
     let mut all = vec![
         limit(libc::RLIMIT_CORE as LimitNumber, 0),

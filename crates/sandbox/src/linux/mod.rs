@@ -29,7 +29,7 @@ mod watch;
 use std::process::Command;
 
 use self::cgroup::{Cgroup, CgroupEntry, CgroupLimits};
-use self::child::Plan;
+use self::child::ChildPlan;
 use self::confinement::Resources;
 use self::fork_notify::{ForkFilter, ForkListener};
 use self::grants::Grants;
@@ -39,11 +39,11 @@ use self::private::PrivateFolder;
 use self::process_tag::ProcessTag;
 use self::seccomp::Changes;
 use self::syscalls::FileSystem;
-use self::watch::Subject;
+use self::watch::WatchedProcess;
 use crate::environment;
 use crate::error::SandboxError;
-use crate::policy::{Isolation, Policy};
-use crate::protection::{Missing, Protection};
+use crate::policy::{Isolation, SandboxPolicy};
+use crate::protection::{MissingProtection, Protection};
 
 pub use self::computation::restrict_to_computation;
 pub use self::confinement::Confinement;
@@ -58,10 +58,10 @@ const MEMORY_SLACK: u64 = 64 << 20;
 /// Prepares `command` (with program, arguments and folder set) so that spawning it confines the child. Set its streams
 /// afterwards: the command may be replaced by Bubblewrap. An error names the protections that are missing and not
 /// allowed to be.
-pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, SandboxError> {
+pub fn confine(policy: &SandboxPolicy, command: &mut Command) -> Result<Confinement, SandboxError> {
     let isolation = probe::chosen(policy.isolation);
     let missing = probe::missing(isolation);
-    let (without, refused): (Vec<Missing>, Vec<Missing>) =
+    let (without, refused): (Vec<MissingProtection>, Vec<MissingProtection>) =
         missing.into_iter().partition(|entry| policy.allow_missing.contains(&entry.protection));
     if !refused.is_empty() {
         return Err(SandboxError::Missing(refused));
@@ -96,12 +96,12 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     let counted = cgroup.is_some() || (isolation != Isolation::Bubblewrap && counts_in_namespace());
     let (asking, hearing) = if counted { (None, ForkListener::Closed) } else { forks()? };
     let draft =
-        Draft { policy, private: &temporary, grants, process_tag, forks: asking, cgroup_entry, without };
+        PlanInput { policy, private: &temporary, grants, process_tag, forks: asking, cgroup_entry, without };
     let plan = match isolation {
         Isolation::Bubblewrap => bubblewrap::wrap_command(draft, command)?,
         _ => builtin(draft, command)?,
     };
-    let subject = Subject {
+    let subject = WatchedProcess {
         process_tag,
         limits: policy.limits,
         folder: temporary.root().to_path_buf(),
@@ -117,7 +117,7 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
 
 /// Memory limit of the cgroup, in bytes. Files in memory are charged to it, so the disk limit is added if the private
 /// folder is on a tmpfs.
-fn memory_bound(policy: &Policy, temporary: &PrivateFolder) -> u64 {
+fn memory_bound(policy: &SandboxPolicy, temporary: &PrivateFolder) -> u64 {
     let in_memory = proc_files::file_system(temporary.root()).is_some_and(FileSystem::is_memory);
     let disk = if in_memory { policy.limits.disk } else { 0 };
     policy.limits.memory.saturating_add(MEMORY_SLACK).saturating_add(disk)
@@ -138,8 +138,8 @@ fn forks() -> Result<(Option<ForkFilter>, ForkListener), SandboxError> {
 }
 
 /// The input of a plan.
-struct Draft<'a> {
-    policy: &'a Policy,
+struct PlanInput<'a> {
+    policy: &'a SandboxPolicy,
     private: &'a PrivateFolder,
     grants: Grants,
     process_tag: ProcessTag,
@@ -148,13 +148,13 @@ struct Draft<'a> {
     without: Vec<Protection>,
 }
 
-impl Draft<'_> {
+impl PlanInput<'_> {
     fn has(&self, protection: Protection) -> bool {
         !self.without.contains(&protection)
     }
 }
 
-fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
+fn builtin(draft: PlanInput<'_>, command: &Command) -> Result<ChildPlan, SandboxError> {
     let privilege = probe::kernel().mounts.as_ref().ok().copied();
     let folder = command.get_current_dir().unwrap_or(draft.private.home());
     let writable = || draft.grants.write.iter().map(|grant| &grant.path_handle);
@@ -166,8 +166,8 @@ fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
     let changes = if mounts.is_some() { Changes::HeldByMounts } else { Changes::Refused };
     let filter = draft.has(Protection::Seccomp).then(|| seccomp::filter(draft.policy, changes));
     let limits = limits::of(&draft.policy.limits, privilege);
-    let Draft { process_tag, forks, cgroup_entry, without, .. } = draft;
-    Ok(Plan {
+    let PlanInput { process_tag, forks, cgroup_entry, without, .. } = draft;
+    Ok(ChildPlan {
         process_tag,
         mounts,
         limits,

@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use super::mounts::{MountPrivilege, Mounts};
 use super::path_handle::PathHandle;
 use super::{bubblewrap, cgroup, landlock, seccomp, syscalls};
-use crate::policy::{Isolation, Policy};
-use crate::protection::{Missing, Protection};
-use crate::support::Support;
+use crate::policy::{Isolation, SandboxPolicy};
+use crate::protection::{MissingProtection, Protection};
+use crate::support::SandboxSupport;
 
 /// The error code by which a probe reports success; no step fails with it.
 const DONE: i32 = libc::EXDEV;
@@ -22,7 +22,7 @@ pub(super) struct Kernel {
     pub(super) mounts: Result<MountPrivilege, io::Error>,
     /// Whether seccomp user notifications for new processes work.
     pub(super) forks: bool,
-    missing: Vec<Missing>,
+    missing: Vec<MissingProtection>,
 }
 
 /// Probes the kernel once.
@@ -32,8 +32,8 @@ pub(super) fn kernel() -> &'static Kernel {
 }
 
 /// Returns the protections that this system supports.
-pub fn support() -> Support {
-    Support {
+pub fn support() -> SandboxSupport {
+    SandboxSupport {
         builtin: missing(Isolation::Builtin),
         bubblewrap: missing(Isolation::Bubblewrap),
         auto: chosen(Isolation::Auto),
@@ -59,7 +59,7 @@ pub(super) fn chosen(requested: Isolation) -> Isolation {
 }
 
 /// Returns the missing protections of an isolation.
-pub(super) fn missing(isolation: Isolation) -> Vec<Missing> {
+pub(super) fn missing(isolation: Isolation) -> Vec<MissingProtection> {
     let kernel = kernel();
     match isolation {
         Isolation::Bubblewrap => match bubblewrap::installed() {
@@ -84,26 +84,26 @@ impl Kernel {
         }
         let needed = if mounts.is_ok() { 1 } else { landlock::TRUNCATE_ABI };
         if landlock < needed {
-            missing.push(Missing::new(
+            missing.push(MissingProtection::new(
                 Protection::Landlock,
                 "the kernel has no Landlock, or one that is too old: it takes Linux 6.2, or 5.13 with user namespaces, and `landlock` in the list of security modules",
                 "内核没有 Landlock 或版本过旧：需要 Linux 6.2（允许用户命名空间时为 5.13），且安全模块列表中含 `landlock`",
             ));
         }
         if landlock < landlock::SIGNAL_SCOPE_ABI {
-            missing.push(Missing::new(
+            missing.push(MissingProtection::new(
                 Protection::Signals,
                 "the kernel's Landlock cannot keep signals in: that takes Linux 6.12, or Bubblewrap",
                 "内核的 Landlock 不能限制信号：需要 Linux 6.12，或使用 Bubblewrap",
             ));
         }
-        let filter = seccomp::filter(&Policy::default(), seccomp::Changes::HeldByMounts);
+        let filter = seccomp::filter(&SandboxPolicy::default(), seccomp::Changes::HeldByMounts);
         let filtered = attempt(move || {
             syscalls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
             syscalls::seccomp_enter(&filter)
         });
         if !seccomp::KNOWN_ARCHITECTURE {
-            missing.push(Missing::new(
+            missing.push(MissingProtection::new(
                 Protection::Seccomp,
                 "the list of system calls is known for x86_64 and aarch64 only",
                 "系统调用清单仅支持 x86_64 和 aarch64",
@@ -129,7 +129,7 @@ impl Kernel {
         {
             missing.push(refused(Protection::ProcessCount, error));
         } else if !Path::new("/proc/self/stat").exists() {
-            missing.push(Missing::new(
+            missing.push(MissingProtection::new(
                 Protection::ProcessCount,
                 "`/proc` is not mounted, so that processes cannot be counted or found",
                 "未挂载 `/proc`，无法统计和查找进程",
@@ -139,8 +139,12 @@ impl Kernel {
     }
 }
 
-fn refused(protection: Protection, error: &io::Error) -> Missing {
-    Missing::new(protection, format!("the system refuses it: {error}"), format!("系统拒绝：{error}"))
+fn refused(protection: Protection, error: &io::Error) -> MissingProtection {
+    MissingProtection::new(
+        protection,
+        format!("the system refuses it: {error}"),
+        format!("系统拒绝：{error}"),
+    )
 }
 
 fn find_mount_privilege() -> Result<MountPrivilege, io::Error> {

@@ -2,8 +2,8 @@
 
 use libc::{EACCES, ENETUNREACH, ENOSYS, EPERM, c_long, sock_filter};
 
-use super::bpf::{Action, Filter, Test};
-use crate::policy::{Network, Policy};
+use super::bpf::{Filter, FilterAction, Test};
+use crate::policy::{NetworkAccess, SandboxPolicy};
 
 /// `which` of `ioprio_set` for one process; libc has no name for it.
 const IOPRIO_WHO_PROCESS: u32 = 1;
@@ -215,7 +215,7 @@ pub(super) fn forks() -> Vec<sock_filter> {
         filter.only_architecture(architecture);
     }
     for call in FORK_CALLS {
-        filter.call(*call, Action::Notify);
+        filter.call(*call, FilterAction::Notify);
     }
     filter.finish()
 }
@@ -226,56 +226,64 @@ pub(super) fn only_own_architecture(filter: &mut Filter) {
         filter.only_architecture(architecture);
     }
     if cfg!(target_arch = "x86_64") {
-        filter.numbers_from(X32, Action::Kill);
+        filter.numbers_from(X32, FilterAction::Kill);
     }
 }
 
 /// The filter of a policy.
-pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
+pub(super) fn filter(policy: &SandboxPolicy, changes: Changes) -> Vec<sock_filter> {
     let mut filter = Filter::default();
     only_own_architecture(&mut filter);
-    filter.numbers_from(FIRST_UNKNOWN, Action::Fail(ENOSYS));
+    filter.numbers_from(FIRST_UNKNOWN, FilterAction::Fail(ENOSYS));
     for call in FORBIDDEN {
-        filter.call(*call, Action::Fail(EPERM));
+        filter.call(*call, FilterAction::Fail(EPERM));
     }
     for call in UNKNOWN {
-        filter.call(*call, Action::Fail(ENOSYS));
+        filter.call(*call, FilterAction::Fail(ENOSYS));
     }
     if changes == Changes::Refused {
         for call in CHANGES {
-            filter.call(*call, Action::Fail(EPERM));
+            filter.call(*call, FilterAction::Fail(EPERM));
         }
     }
     special_modes(&mut filter);
-    filter.call_if(libc::SYS_clone, &[Test::HasAny(0, NEW_NAMESPACES)], Action::Fail(EPERM));
+    filter.call_if(libc::SYS_clone, &[Test::HasAny(0, NEW_NAMESPACES)], FilterAction::Fail(EPERM));
     // `/proc/PID/fd` shows only one descriptor table per process, so threads must share it.
     let thread = (libc::CLONE_THREAD | libc::CLONE_FILES) as u32;
     let own_files = Test::Masked(0, thread, libc::CLONE_THREAD as u32);
-    filter.call_if(libc::SYS_clone, &[own_files], Action::Fail(EPERM));
+    filter.call_if(libc::SYS_clone, &[own_files], FilterAction::Fail(EPERM));
     for call in ONLY_SELF {
-        filter.call_if(*call, &[Test::IsNot(0, 0)], Action::Fail(EPERM));
+        filter.call_if(*call, &[Test::IsNot(0, 0)], FilterAction::Fail(EPERM));
     }
     // Only the calling process: 0 with other values of `which` means its process group or all processes of the user.
     for (call, process) in
         [(libc::SYS_setpriority, libc::PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)]
     {
-        filter.call_if(call, &[Test::IsNot(0, process)], Action::Fail(EPERM));
-        filter.call_if(call, &[Test::IsNot(1, 0)], Action::Fail(EPERM));
+        filter.call_if(call, &[Test::IsNot(0, process)], FilterAction::Fail(EPERM));
+        filter.call_if(call, &[Test::IsNot(1, 0)], FilterAction::Fail(EPERM));
     }
     // Protects the mark that identifies the processes of a confinement.
-    filter.call_if(libc::SYS_prlimit64, &[Test::Is(1, super::process_tag::RESOURCE)], Action::Fail(EPERM));
+    filter.call_if(
+        libc::SYS_prlimit64,
+        &[Test::Is(1, super::process_tag::RESOURCE)],
+        FilterAction::Fail(EPERM),
+    );
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::process_tag::RESOURCE)], Action::Fail(EPERM));
+    filter.call_if(
+        libc::SYS_setrlimit,
+        &[Test::Is(0, super::process_tag::RESOURCE)],
+        FilterAction::Fail(EPERM),
+    );
     // A process that is not dumpable cannot be inspected by the watcher.
-    filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_DUMPABLE as u32)], Action::Fail(EPERM));
-    filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_MM as u32)], Action::Fail(EPERM));
+    filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_DUMPABLE as u32)], FilterAction::Fail(EPERM));
+    filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_MM as u32)], FilterAction::Fail(EPERM));
     filter.call_if(
         libc::SYS_personality,
         &[Test::IsNot(0, 0), Test::IsNot(0, u32::MAX)],
-        Action::Fail(EPERM),
+        FilterAction::Fail(EPERM),
     );
     for request in IOCTLS {
-        filter.call_if(libc::SYS_ioctl, &[Test::Is(1, request)], Action::Fail(EPERM));
+        filter.call_if(libc::SYS_ioctl, &[Test::Is(1, request)], FilterAction::Fail(EPERM));
     }
     sockets(&mut filter, policy);
     filter.finish()
@@ -297,7 +305,7 @@ fn special_modes(filter: &mut Filter) {
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_mknod, 1),
     ] {
-        filter.call_if(call, &[Test::HasAny(mode, SPECIAL)], Action::Fail(EPERM));
+        filter.call_if(call, &[Test::HasAny(mode, SPECIAL)], FilterAction::Fail(EPERM));
     }
     // The mode is an argument only if a file is created; otherwise the register may hold anything.
     for (call, flags) in [
@@ -307,33 +315,33 @@ fn special_modes(filter: &mut Filter) {
     ] {
         let creates =
             Test::HasAny(flags, (libc::O_CREAT | libc::O_TMPFILE) as u32 & !(libc::O_DIRECTORY as u32));
-        filter.call_if(call, &[creates, Test::HasAny(flags + 1, SPECIAL)], Action::Fail(EPERM));
+        filter.call_if(call, &[creates, Test::HasAny(flags + 1, SPECIAL)], FilterAction::Fail(EPERM));
     }
 }
 
-fn sockets(filter: &mut Filter, policy: &Policy) {
+fn sockets(filter: &mut Filter, policy: &SandboxPolicy) {
     let family = |family: i32| Test::Is(0, family as u32);
-    let open = policy.network == Network::All;
+    let open = policy.network == NetworkAccess::All;
     for internet in [libc::AF_INET, libc::AF_INET6] {
-        let action = if open { Action::Allow } else { Action::Fail(ENETUNREACH) };
+        let action = if open { FilterAction::Allow } else { FilterAction::Fail(ENETUNREACH) };
         filter.call_if(libc::SYS_socket, &[family(internet)], action);
     }
     if open {
         // The C library reads routes when it resolves names.
         let routes = [family(libc::AF_NETLINK), Test::Is(2, libc::NETLINK_ROUTE as u32)];
-        filter.call_if(libc::SYS_socket, &routes, Action::Allow);
+        filter.call_if(libc::SYS_socket, &routes, FilterAction::Allow);
     }
     if policy.unix_sockets {
-        filter.call_if(libc::SYS_socket, &[family(libc::AF_UNIX)], Action::Allow);
-        filter.call_if(libc::SYS_socketpair, &[family(libc::AF_UNIX)], Action::Allow);
+        filter.call_if(libc::SYS_socket, &[family(libc::AF_UNIX)], FilterAction::Allow);
+        filter.call_if(libc::SYS_socketpair, &[family(libc::AF_UNIX)], FilterAction::Allow);
     } else {
         // Datagram sockets of a pair could send to other sockets by path, so only connection-oriented types are
         // allowed.
         for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
             let pair = [family(libc::AF_UNIX), Test::Masked(1, 0xf, kind as u32)];
-            filter.call_if(libc::SYS_socketpair, &pair, Action::Allow);
+            filter.call_if(libc::SYS_socketpair, &pair, FilterAction::Allow);
         }
     }
-    filter.call(libc::SYS_socket, Action::Fail(EACCES));
-    filter.call(libc::SYS_socketpair, Action::Fail(EACCES));
+    filter.call(libc::SYS_socket, FilterAction::Fail(EACCES));
+    filter.call(libc::SYS_socketpair, FilterAction::Fail(EACCES));
 }

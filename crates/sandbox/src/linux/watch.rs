@@ -12,7 +12,7 @@ use super::cgroup::MemoryEvents;
 use super::fork_notify::{ForkEvent, ForkListener};
 use super::process_tag::ProcessTag;
 use super::usage::{self, Usage};
-use crate::policy::Limits;
+use crate::policy::SandboxLimits;
 use crate::stop_reason::StopReason;
 
 /// Interval of the check for new processes if there are no notifications; reads one small file.
@@ -31,9 +31,9 @@ const CONFIRMATION_PAUSE: Duration = Duration::from_millis(10);
 
 /// The watched confinement.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct WatchedProcess {
     pub(super) process_tag: ProcessTag,
-    pub(super) limits: Limits,
+    pub(super) limits: SandboxLimits,
     /// The folder that is writable without a grant.
     pub(super) folder: PathBuf,
     /// The count of OOM kills of the cgroup.
@@ -43,7 +43,7 @@ pub(super) struct Subject {
     pub(super) forks: ForkListener,
 }
 
-impl Subject {
+impl WatchedProcess {
     fn max_tasks(&self) -> u64 {
         self.limits.processes.saturating_add(self.spare)
     }
@@ -59,7 +59,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Starts the thread. Failure is an error, since nothing would be watched without it.
-    pub(super) fn start(subject: Subject) -> io::Result<Self> {
+    pub(super) fn start(subject: WatchedProcess) -> io::Result<Self> {
         let stop_reason = Arc::new(Mutex::new(None));
         let (stop_socket, stop_peer) = UnixStream::pair()?;
         let thread_reason = Arc::clone(&stop_reason);
@@ -95,15 +95,15 @@ struct Violation {
 }
 
 struct Watcher {
-    subject: Subject,
+    subject: WatchedProcess,
     started: Instant,
-    last_sample: Option<Sample>,
+    last_sample: Option<UsageSample>,
     /// Upper bound of the running tasks: those of the last check, and all allowed since.
     tasks: u64,
 }
 
 impl Watcher {
-    fn new(subject: Subject) -> Self {
+    fn new(subject: WatchedProcess) -> Self {
         Self { subject, started: Instant::now(), last_sample: None, tasks: 0 }
     }
 
@@ -135,13 +135,13 @@ impl Watcher {
 
     /// Runs a full check. Returns the exceeded limit, if any.
     fn sample(&mut self) -> Option<StopReason> {
-        let mut sample = Sample::take(&self.subject);
+        let mut sample = UsageSample::take(&self.subject);
         for _ in 0..CONFIRMATIONS {
             if sample.out_of_memory || !matches!(sample.judge(&self.subject), Some(StopReason::Memory(_))) {
                 break;
             }
             thread::sleep(CONFIRMATION_PAUSE);
-            sample = Sample::take(&self.subject);
+            sample = UsageSample::take(&self.subject);
         }
         self.tasks = sample.usage.tasks;
         let stop_reason = sample.judge(&self.subject);
@@ -176,7 +176,7 @@ impl Watcher {
 }
 
 /// The result of a full check.
-struct Sample {
+struct UsageSample {
     at: Instant,
     newest: Option<u64>,
     usage: Usage,
@@ -185,8 +185,8 @@ struct Sample {
     out_of_memory: bool,
 }
 
-impl Sample {
-    fn take(subject: &Subject) -> Self {
+impl UsageSample {
+    fn take(subject: &WatchedProcess) -> Self {
         // Read first, so that tasks created during the check count as new.
         let newest = usage::newest_task();
         let pids = subject.process_tag.pids();
@@ -200,7 +200,7 @@ impl Sample {
     }
 
     /// Whether the number of processes may exceed the limit by now.
-    fn may_have_grown(&self, subject: &Subject) -> bool {
+    fn may_have_grown(&self, subject: &WatchedProcess) -> bool {
         let grown = match (self.newest, usage::newest_task()) {
             // PIDs wrap around.
             (Some(then), Some(now)) => now.checked_sub(then).unwrap_or(u64::MAX),
@@ -209,7 +209,7 @@ impl Sample {
         self.usage.tasks.saturating_add(grown) > subject.max_tasks()
     }
 
-    fn judge(&self, subject: &Subject) -> Option<StopReason> {
+    fn judge(&self, subject: &WatchedProcess) -> Option<StopReason> {
         let limits = &subject.limits;
         if self.usage.tasks > subject.max_tasks() {
             Some(StopReason::Processes(limits.processes))

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use tempfile::TempDir;
-use toolhub_sandbox::{Isolation, Policy, SandboxError, StopReason, confine, support};
+use toolhub_sandbox::{Isolation, SandboxError, SandboxPolicy, StopReason, confine, support};
 
 use crate::harness::{ISOLATIONS, interpreter, policy, python, run};
 
@@ -87,7 +87,7 @@ fn grants_give_access() {
         let (read, write) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         fs::write(read.path().join("in"), "42").unwrap();
         let code = "import os, sys\nread, write = sys.argv[1:]\nopen(write + '/out', 'w').write(open(read + '/in').read())\nos.rename(write + '/out', write + '/end')\nprint(os.environ['GIVEN'])";
-        let policy = Policy {
+        let policy = SandboxPolicy {
             read: vec![read.path().into()],
             write: vec![write.path().into()],
             environment: vec![("GIVEN".into(), "yes".into())],
@@ -117,7 +117,7 @@ fn does_not_attribute_program_failures_to_sandbox() {
 #[test]
 fn reports_missing_grant() {
     for isolation in ISOLATIONS {
-        let policy = Policy { read: vec!["/not/there".into()], ..policy(isolation) };
+        let policy = SandboxPolicy { read: vec!["/not/there".into()], ..policy(isolation) };
         let error = confine(&policy, &mut Command::new("true")).unwrap_err();
         assert!(
             matches!(error, SandboxError::Grant { .. }) && error.to_string().contains("`/not/there`"),
@@ -130,10 +130,10 @@ fn reports_missing_grant() {
 #[test]
 fn reports_missing_program() {
     let mut command = Command::new("/usr/bin/no-such-program");
-    let builtin = Policy { isolation: Isolation::Builtin, ..Policy::default() };
+    let builtin = SandboxPolicy { isolation: Isolation::Builtin, ..SandboxPolicy::default() };
     let _confinement = confine(&builtin, &mut command).unwrap();
     assert_eq!(command.spawn().unwrap_err().kind(), std::io::ErrorKind::NotFound);
-    let wrapped = Policy { isolation: Isolation::Bubblewrap, ..Policy::default() };
+    let wrapped = SandboxPolicy { isolation: Isolation::Bubblewrap, ..SandboxPolicy::default() };
     let result = run(&wrapped, Command::new("/usr/bin/no-such-program"));
     assert!(!result.status.success() && result.stderr.contains("no-such-program"), "{result:#?}");
     assert!(!matches!(result.stop, Some(StopReason::File(_))), "{result:#?}");

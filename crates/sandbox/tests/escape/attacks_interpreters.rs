@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use toolhub_sandbox::{Isolation, Policy, Program, Refusal, SandboxError, confine};
+use toolhub_sandbox::{Isolation, ProgramRefusal, SandboxError, SandboxPolicy, SandboxProgram, confine};
 
 use crate::harness::{ISOLATIONS, Outside, SECRET, interpreter, run};
 
@@ -46,12 +46,16 @@ impl Layout {
     }
 }
 
-fn policy(isolation: Isolation, program: &Path) -> Policy {
-    Policy { programs: vec![Program::of_script(program)], isolation, ..Policy::default() }
+fn policy(isolation: Isolation, program: &Path) -> SandboxPolicy {
+    SandboxPolicy {
+        programs: vec![SandboxProgram::of_script(program)],
+        isolation,
+        ..SandboxPolicy::default()
+    }
 }
 
-fn refusal(program: &Path, protected: &[PathBuf]) -> Refusal {
-    let policy = Policy { protected: protected.to_vec(), ..policy(Isolation::Builtin, program) };
+fn refusal(program: &Path, protected: &[PathBuf]) -> ProgramRefusal {
+    let policy = SandboxPolicy { protected: protected.to_vec(), ..policy(Isolation::Builtin, program) };
     match confine(&policy, &mut Command::new(program)) {
         Err(SandboxError::Program { refusal, path }) => {
             assert_eq!(path, program);
@@ -84,18 +88,18 @@ fn rejects_parent_folders_relative_paths_and_kernel_files() {
     let dotted = layout.root().join("bin/../bin/sh");
     let name = shell.file_name().unwrap();
     for (path, expect) in [
-        (PathBuf::from("/tmp/../bin/sh"), Refusal::ParentFolder),
-        (dotted, Refusal::ParentFolder),
-        (PathBuf::from("bin").join(name), Refusal::Relative),
-        ("/proc/self/root/bin/sh".into(), Refusal::KernelFolder),
-        ("/proc/self/exe".into(), Refusal::KernelFolder),
-        ("/dev/fd/0".into(), Refusal::KernelFolder),
-        (layout.root().join("bin"), Refusal::NotFile),
-        (layout.secret(), Refusal::NotExecutable),
+        (PathBuf::from("/tmp/../bin/sh"), ProgramRefusal::ParentFolder),
+        (dotted, ProgramRefusal::ParentFolder),
+        (PathBuf::from("bin").join(name), ProgramRefusal::Relative),
+        ("/proc/self/root/bin/sh".into(), ProgramRefusal::KernelFolder),
+        ("/proc/self/exe".into(), ProgramRefusal::KernelFolder),
+        ("/dev/fd/0".into(), ProgramRefusal::KernelFolder),
+        (layout.root().join("bin"), ProgramRefusal::NotFile),
+        (layout.secret(), ProgramRefusal::NotExecutable),
     ] {
         assert_eq!(refusal(&path, &[]), expect, "{path:?}");
     }
-    assert!(matches!(refusal(&layout.root().join("bin/none"), &[]), Refusal::Missing(_)));
+    assert!(matches!(refusal(&layout.root().join("bin/none"), &[]), ProgramRefusal::Missing(_)));
     // A symlink to `/proc` inside the path is refused as well.
     symlink("/proc/self", layout.root().join("self")).unwrap();
     let led = confine(
@@ -144,17 +148,20 @@ fn rejects_interpreters_that_are_scripts_in_data_or_foreign() {
     let script = layout.root().join("deploy");
     fs::write(&script, format!("#!/bin/sh\nTOKEN={SECRET}\n")).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(refusal(&script, &[]), Refusal::NotNative);
+    assert_eq!(refusal(&script, &[]), ProgramRefusal::NotNative);
     let shell = layout.shell("data/bin/sh");
-    assert_eq!(refusal(&shell, &[layout.root().join("data")]), Refusal::Protected);
+    assert_eq!(refusal(&shell, &[layout.root().join("data")]), ProgramRefusal::Protected);
     // Also through a symlink from outside, and through a symlink to the data folder.
     symlink(&shell, layout.root().join("innocent")).unwrap();
-    assert_eq!(refusal(&layout.root().join("innocent"), &[layout.root().join("data")]), Refusal::Protected);
+    assert_eq!(
+        refusal(&layout.root().join("innocent"), &[layout.root().join("data")]),
+        ProgramRefusal::Protected
+    );
     symlink("data", layout.root().join("configured")).unwrap();
-    assert_eq!(refusal(&shell, &[layout.root().join("configured")]), Refusal::Protected);
+    assert_eq!(refusal(&shell, &[layout.root().join("configured")]), ProgramRefusal::Protected);
     fs::set_permissions(&shell, fs::Permissions::from_mode(0o777)).unwrap();
-    assert_eq!(refusal(&shell, &[]), Refusal::Replaceable);
-    for lang in [Refusal::NotNative.english(), Refusal::Protected.chinese()] {
+    assert_eq!(refusal(&shell, &[]), ProgramRefusal::Replaceable);
+    for lang in [ProgramRefusal::NotNative.english(), ProgramRefusal::Protected.chinese()] {
         assert!(!lang.is_empty());
     }
 }
@@ -190,8 +197,11 @@ fn virtual_environments_and_version_managers_work() {
     for isolation in ISOLATIONS {
         for root in [&venv, &link] {
             let python = root.join("bin/python3");
-            let policy =
-                Policy { programs: vec![Program::of_owner(&python)], isolation, ..Policy::default() };
+            let policy = SandboxPolicy {
+                programs: vec![SandboxProgram::of_owner(&python)],
+                isolation,
+                ..SandboxPolicy::default()
+            };
             let mut command = Command::new(&python);
             run(&policy, {
                 command.args(["-c", code]);
@@ -213,9 +223,10 @@ fn does_not_grant_wide_or_non_installation_prefixes() {
     let python = interpreter("python3");
     let home = std::env::home_dir().unwrap();
     for prefix in [layout.root(), home, "/".into(), "/etc".into(), "/tmp".into()] {
-        let program = Program { prefixes: vec![prefix], ..Program::of_owner(&python) };
+        let program = SandboxProgram { prefixes: vec![prefix], ..SandboxProgram::of_owner(&python) };
         for isolation in ISOLATIONS {
-            let policy = Policy { programs: vec![program.clone()], isolation, ..Policy::default() };
+            let policy =
+                SandboxPolicy { programs: vec![program.clone()], isolation, ..SandboxPolicy::default() };
             let mut command = Command::new(&python);
             command.args(["-I", "-c", "import sys; print(open(sys.argv[1]).read())"]).arg(layout.secret());
             let result = run(&policy, command);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
-use toolhub_sandbox::{Isolation, Policy, SandboxError, confine};
+use toolhub_sandbox::{Isolation, SandboxError, SandboxPolicy, confine};
 
 use crate::harness::{ISOLATIONS, Outside, SECRET, run};
 
@@ -28,18 +28,19 @@ fn grants_own_code_only_by_canonical_path() {
     fs::create_dir(root.join("real/skill")).unwrap();
     for isolation in ISOLATIONS {
         for own in ["skill", "around/skill", "real/../skill"] {
-            let policy = Policy { own: vec![root.join(own)], isolation, ..Policy::default() };
+            let policy = SandboxPolicy { own: vec![root.join(own)], isolation, ..SandboxPolicy::default() };
             let error = confine(&policy, &mut Command::new("/bin/sh")).unwrap_err();
             assert!(matches!(error, SandboxError::Grant { .. }), "{own}: {error}");
         }
         let home = std::env::home_dir().unwrap().canonicalize().unwrap();
         for wide in [Path::new("/"), Path::new("/etc"), &home] {
-            let policy = Policy { own: vec![wide.into()], isolation, ..Policy::default() };
+            let policy = SandboxPolicy { own: vec![wide.into()], isolation, ..SandboxPolicy::default() };
             let error = confine(&policy, &mut Command::new("/bin/sh")).unwrap_err();
             assert!(matches!(error, SandboxError::TooWide { .. }), "{error}");
         }
         fs::write(root.join("real/skill/data"), "own").unwrap();
-        let policy = Policy { own: vec![root.join("real/skill")], isolation, ..Policy::default() };
+        let policy =
+            SandboxPolicy { own: vec![root.join("real/skill")], isolation, ..SandboxPolicy::default() };
         run(&policy, shell(&[&root.join("real/skill/data")])).printed("tried\nown");
     }
 }
@@ -54,8 +55,8 @@ fn rejects_grant_widened_by_symlink_in_both_languages() {
         symlink(target, &link).unwrap();
         for isolation in ISOLATIONS {
             for policy in [
-                Policy { read: vec![link.clone()], isolation, ..Policy::default() },
-                Policy { write: vec![link.clone()], isolation, ..Policy::default() },
+                SandboxPolicy { read: vec![link.clone()], isolation, ..SandboxPolicy::default() },
+                SandboxPolicy { write: vec![link.clone()], isolation, ..SandboxPolicy::default() },
             ] {
                 let error = confine(&policy, &mut Command::new("/bin/sh")).unwrap_err();
                 assert!(matches!(error, SandboxError::TooWide { .. }), "{error}");
@@ -67,11 +68,12 @@ fn rejects_grant_widened_by_symlink_in_both_languages() {
     let outside = Outside::new();
     symlink(outside.folder.path(), root.join("data")).unwrap();
     for isolation in ISOLATIONS {
-        let policy = Policy { read: vec![root.join("data")], isolation, ..Policy::default() };
+        let policy = SandboxPolicy { read: vec![root.join("data")], isolation, ..SandboxPolicy::default() };
         let result = run(&policy, shell(&[&root.join("data/secret.txt")]));
         assert!(result.status.success() && result.stdout.contains(SECRET), "{result:#?}");
     }
-    let policy = Policy { read: vec!["/".into()], isolation: Isolation::Builtin, ..Policy::default() };
+    let policy =
+        SandboxPolicy { read: vec!["/".into()], isolation: Isolation::Builtin, ..SandboxPolicy::default() };
     assert!(run(&policy, shell(&[&outside.secret])).stdout.contains(SECRET));
 }
 
@@ -97,7 +99,7 @@ fn swapped_symlink_grants_nothing() {
     };
     for isolation in ISOLATIONS {
         for _ in 0..20 {
-            let policy = Policy { own: vec![granted.clone()], isolation, ..Policy::default() };
+            let policy = SandboxPolicy { own: vec![granted.clone()], isolation, ..SandboxPolicy::default() };
             let mut command = shell(&[&outside.secret]);
             let Ok(confinement) = confine(&policy, &mut command) else { continue };
             let output = command.output().unwrap();

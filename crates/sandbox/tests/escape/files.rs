@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
-use toolhub_sandbox::{Policy, StopReason};
+use toolhub_sandbox::{SandboxPolicy, StopReason};
 
 use crate::harness::{ISOLATIONS, Outside, SECRET, policy, python, run};
 
@@ -60,7 +60,7 @@ fn symlinks_in_granted_folder_do_not_lead_out() {
         let granted = TempDir::new().unwrap();
         symlink(&outside.secret, granted.path().join("link")).unwrap();
         symlink(outside.folder.path(), granted.path().join("folder")).unwrap();
-        let policy = Policy { read: vec![granted.path().into()], ..policy(isolation) };
+        let policy = SandboxPolicy { read: vec![granted.path().into()], ..policy(isolation) };
         for name in ["link", "folder/secret.txt"] {
             let path = granted.path().join(name);
             let result = run(
@@ -126,7 +126,7 @@ fn denies_writing_outside_grants() {
 fn denies_writing_to_read_grants() {
     for isolation in ISOLATIONS {
         let granted = Outside::new();
-        let policy = Policy { read: vec![granted.folder.path().into()], ..policy(isolation) };
+        let policy = SandboxPolicy { read: vec![granted.folder.path().into()], ..policy(isolation) };
         let result = run(&policy, python(WRITE, &[granted.path()]));
         result.assert_no_escape();
         result.assert_stopped_by(&StopReason::ReadOnly(Some(granted.folder.path().join("new"))));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use tempfile::TempDir;
-use toolhub_sandbox::{Confinement, Isolation, Policy, Program, StopReason, confine};
+use toolhub_sandbox::{Confinement, Isolation, SandboxPolicy, SandboxProgram, StopReason, confine};
 
 /// Both isolation methods; every escape is tried with each.
 pub(crate) const ISOLATIONS: [Isolation; 2] = [Isolation::Builtin, Isolation::Bubblewrap];
@@ -41,14 +41,14 @@ impl RunResult {
 }
 
 /// Runs `command` under `policy`, and ends all its remaining processes.
-pub(crate) fn run(policy: &Policy, command: Command) -> RunResult {
+pub(crate) fn run(policy: &SandboxPolicy, command: Command) -> RunResult {
     let (result, confinement) = run_and_keep(policy, command);
     confinement.finish();
     result
 }
 
 /// Runs `command` and returns the confinement, so that the caller decides when it is finished.
-pub(crate) fn run_and_keep(policy: &Policy, mut command: Command) -> (RunResult, Confinement) {
+pub(crate) fn run_and_keep(policy: &SandboxPolicy, mut command: Command) -> (RunResult, Confinement) {
     let mut confinement = confine(policy, &mut command).unwrap();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -71,9 +71,9 @@ pub(crate) fn python(code: &str, arguments: &[&str]) -> Command {
 }
 
 /// The default policy with `isolation`, and Python, Node and Bash as programs.
-pub(crate) fn policy(isolation: Isolation) -> Policy {
-    let programs = ["python3", "node", "bash"].map(|name| Program::of_owner(interpreter(name)));
-    Policy { programs: programs.into(), isolation, ..Policy::default() }
+pub(crate) fn policy(isolation: Isolation) -> SandboxPolicy {
+    let programs = ["python3", "node", "bash"].map(|name| SandboxProgram::of_owner(interpreter(name)));
+    SandboxPolicy { programs: programs.into(), isolation, ..SandboxPolicy::default() }
 }
 
 /// The path of an interpreter. `/usr/bin` comes first, because version managers install wrapper scripts in `PATH`.

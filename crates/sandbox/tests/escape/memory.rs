@@ -1,15 +1,15 @@
 //! Memory that is in no process's resident set: tmpfs files, shared mappings, memory held by file descriptors only.
 
-use toolhub_sandbox::{Isolation, Limits, Policy, StopReason};
+use toolhub_sandbox::{Isolation, SandboxLimits, SandboxPolicy, StopReason};
 
 use crate::harness::{ISOLATIONS, policy, python, run};
 use crate::ordinary_user::UnprivilegedUser;
 
 const MEMORY: u64 = 128 << 20;
 
-fn limited(isolation: Isolation, memory: u64) -> Policy {
-    let limits = Limits { memory, disk: 16 << 20, ..Limits::default() };
-    Policy { limits, ..policy(isolation) }
+fn limited(isolation: Isolation, memory: u64) -> SandboxPolicy {
+    let limits = SandboxLimits { memory, disk: 16 << 20, ..SandboxLimits::default() };
+    SandboxPolicy { limits, ..policy(isolation) }
 }
 
 /// Four children, each with its own shared mapping. The argument is the size in MiB.

@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use tempfile::TempDir;
-use toolhub_sandbox::{Network, Policy, StopReason};
+use toolhub_sandbox::{NetworkAccess, SandboxPolicy, StopReason};
 
 use crate::harness::{ISOLATIONS, policy, python, run, token};
 
@@ -94,7 +94,7 @@ a, b = socket.socketpair(); a.send(b"inside"); assert b.recv(9) == b"inside"
         }
         datagram.set_nonblocking(true).unwrap();
         // Denied even if the folder of the sockets is writable.
-        let policy = Policy { write: vec![folder.path().into()], ..policy(isolation) };
+        let policy = SandboxPolicy { write: vec![folder.path().into()], ..policy(isolation) };
         let arguments = [path.to_str().unwrap(), &name, datagrams.to_str().unwrap()];
         let result = run(&policy, python(code, &arguments));
         result.assert_no_escape();
@@ -109,14 +109,15 @@ fn granted_network_is_reachable() {
     for isolation in ISOLATIONS {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port().to_string();
-        let open = Policy { network: Network::All, ..policy(isolation) };
+        let open = SandboxPolicy { network: NetworkAccess::All, ..policy(isolation) };
         let result = run(&open, python(CONNECT, &["AF_INET", "SOCK_STREAM", "127.0.0.1", &port]));
         assert!(result.status.success() && result.stdout.contains("escaped"), "{result:#?}");
         tcp.accept().unwrap();
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
-        let open = Policy { unix_sockets: true, write: vec![folder.path().into()], ..policy(isolation) };
+        let open =
+            SandboxPolicy { unix_sockets: true, write: vec![folder.path().into()], ..policy(isolation) };
         let code = "import socket, sys\ns = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])";
         let result = run(&open, python(code, &[path.to_str().unwrap()]));
         assert!(result.status.success(), "{result:#?}");

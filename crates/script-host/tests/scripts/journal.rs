@@ -11,7 +11,7 @@ use serde_json::json;
 use toolhub_core::BoxFuture;
 use toolhub_core::lang::Lang;
 use toolhub_script::{
-    CallStatus, Durability, FailureKind, FileJournal, Journal, JournalEntry, Script, ScriptReport,
+    CallStatus, EntryDurability, FailureKind, FileJournal, Journal, JournalEntry, Script, ScriptReport,
 };
 
 use super::harness::{TestTools, failed, runner, value};
@@ -30,7 +30,7 @@ impl Journal for InterruptedJournal<'_> {
     fn append<'b>(
         &'b mut self,
         entry: &'b JournalEntry,
-        durability: Durability,
+        durability: EntryDurability,
     ) -> BoxFuture<'b, io::Result<()>> {
         if self.entries_left == 0 {
             return Box::pin(std::future::ready(Err(io::Error::other("the hub ends here"))));
@@ -211,10 +211,10 @@ impl Journal for CountingJournal<'_> {
     fn append<'b>(
         &'b mut self,
         entry: &'b JournalEntry,
-        durability: Durability,
+        durability: EntryDurability,
     ) -> BoxFuture<'b, io::Result<()>> {
         self.appended += 1;
-        self.stored += usize::from(durability != Durability::Buffered);
+        self.stored += usize::from(durability != EntryDurability::Buffered);
         self.journal.append(entry, durability)
     }
 

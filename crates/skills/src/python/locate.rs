@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::process::Command;
 use toolhub_core::lang::LocalizedText;
-use toolhub_sandbox::Program;
+use toolhub_sandbox::SandboxProgram;
 
 use crate::interpreter;
 
@@ -21,7 +21,10 @@ const PROBE_CODE: &str = "import sys, json; print(json.dumps([sys.executable, sy
 
 /// Runs the interpreter to get its real path: the command may be a wrapper script. Folders of `PATH` inside `excluded`, an untrusted
 /// project, are not searched.
-pub(super) async fn locate(requested: &str, excluded: Option<&Path>) -> Result<Program, LocalizedText> {
+pub(super) async fn locate(
+    requested: &str,
+    excluded: Option<&Path>,
+) -> Result<SandboxProgram, LocalizedText> {
     let none = |english: &str, chinese: &str| {
         LocalizedText::new(
             format!("there is no Python to run it with: `{requested}` {english}"),
@@ -51,7 +54,7 @@ pub(super) async fn locate(requested: &str, excluded: Option<&Path>) -> Result<P
     // The configured path may contain `..`. Symbolic links are kept, because a virtual environment is found by them.
     let has_parents = program.components().any(|part| part == Component::ParentDir);
     let program = if has_parents { canonical_place(&program) } else { program };
-    Ok(Program { prefixes: vec![prefix, base], ..Program::of_owner(program) })
+    Ok(SandboxProgram { prefixes: vec![prefix, base], ..SandboxProgram::of_owner(program) })
 }
 
 /// Why a command cannot be started.

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson, hex};
 use toolhub_private_files::{SyncMode, create_private_parent, replace_private};
-use toolhub_sandbox::{Policy, Program};
+use toolhub_sandbox::{SandboxPolicy, SandboxProgram};
 
 use self::locate::{INTERPRETER_TIMEOUT, canonical_place, locate};
 use crate::declarations::{Runner, SkillTool};
@@ -37,7 +37,7 @@ pub(crate) struct Python {
     /// Must permit each start of a configured interpreter. `None` for the interpreter of the user's own configuration
     /// and for the default.
     consent: Option<Consent>,
-    found: OnceCell<Result<Program, LocalizedText>>,
+    found: OnceCell<Result<SandboxProgram, LocalizedText>>,
     /// The cache file.
     cache_file: Option<PathBuf>,
     cache: Mutex<HashMap<String, Inspection>>,
@@ -102,7 +102,7 @@ impl Python {
 
     /// Locates the interpreter itself, since `python3` may be a wrapper. Consent is checked on each call, because each
     /// caller starts the interpreter.
-    pub(crate) async fn interpreter(&self) -> Result<&Program, LocalizedText> {
+    pub(crate) async fn interpreter(&self) -> Result<&SandboxProgram, LocalizedText> {
         let permit = self.consent.as_ref().map(Consent::permit).transpose();
         let permit = permit.map_err(|why| refused(&self.requested, &why))?;
         let rules = permit.as_ref().map(LaunchPermit::rules);
@@ -161,7 +161,7 @@ impl Python {
             program: interpreter.path.clone(),
             arguments,
             folder: PathBuf::from("/"),
-            policy: Policy { own, programs: vec![interpreter.clone()], ..Policy::default() },
+            policy: SandboxPolicy { own, programs: vec![interpreter.clone()], ..SandboxPolicy::default() },
             skill: None,
             input: Vec::new(),
         };
@@ -201,7 +201,7 @@ impl Python {
         &self,
         file: &Path,
         class: &str,
-    ) -> Result<(Program, Vec<OsString>), LocalizedText> {
+    ) -> Result<(SandboxProgram, Vec<OsString>), LocalizedText> {
         let interpreter = self.interpreter().await?.clone();
         let mut arguments: Vec<OsString> = ["-I", "-B", "-X"].map(Into::into).to_vec();
         arguments.push(no_cache(&interpreter.path));
@@ -211,7 +211,10 @@ impl Python {
     }
 
     /// Returns program and arguments that run a script.
-    pub(crate) async fn run_script(&self, file: &Path) -> Result<(Program, Vec<OsString>), LocalizedText> {
+    pub(crate) async fn run_script(
+        &self,
+        file: &Path,
+    ) -> Result<(SandboxProgram, Vec<OsString>), LocalizedText> {
         let interpreter = self.interpreter().await?.clone();
         let mut arguments: Vec<OsString> = ["-s", "-B", "-X"].map(Into::into).to_vec();
         arguments.extend([no_cache(&interpreter.path), file.as_os_str().to_owned()]);

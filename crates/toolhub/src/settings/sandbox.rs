@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
-use toolhub_sandbox::{Isolation, Limits, Network, Policy, Protection};
+use toolhub_sandbox::{Isolation, NetworkAccess, Protection, SandboxLimits, SandboxPolicy};
 
 use super::span::DurationSetting;
 
@@ -51,18 +51,18 @@ enum IsolationName {
 
 impl SandboxSetting {
     /// The sandbox policy, if any; relative paths are resolved against the folder of `config`, `~` is the home folder.
-    pub fn policy(&self, config: &Path) -> Option<Policy> {
+    pub fn policy(&self, config: &Path) -> Option<SandboxPolicy> {
         let table = self.0.as_ref()?;
         let base = config.parent().unwrap_or(Path::new(""));
         let rooted = |paths: &[PathBuf]| paths.iter().map(|path| base.join(at_home(path))).collect();
-        let (limits, defaults) = (&table.limits, Limits::default());
+        let (limits, defaults) = (&table.limits, SandboxLimits::default());
         let size = |size: &Option<Size>, defaults| size.as_ref().map_or(defaults, |size| size.0);
-        Some(Policy {
+        Some(SandboxPolicy {
             read: rooted(&table.read),
             write: rooted(&table.write),
-            network: if table.network { Network::All } else { Network::None },
+            network: if table.network { NetworkAccess::All } else { NetworkAccess::None },
             unix_sockets: table.unix_sockets,
-            limits: Limits {
+            limits: SandboxLimits {
                 memory: size(&limits.memory, defaults.memory),
                 // Unlimited by default: a server may run for weeks.
                 cpu: limits.cpu.map_or(Duration::MAX, |span| span.0),
@@ -77,7 +77,7 @@ impl SandboxSetting {
                 IsolationName::Bubblewrap => Isolation::Bubblewrap,
             },
             allow_missing: table.allow_missing.iter().map(|name| name.0).collect(),
-            ..Policy::default()
+            ..SandboxPolicy::default()
         })
     }
 }
@@ -176,7 +176,7 @@ mod tests {
         sandbox: SandboxSetting,
     }
 
-    fn policy(text: &str) -> Result<Option<Policy>, String> {
+    fn policy(text: &str) -> Result<Option<SandboxPolicy>, String> {
         let file: File = toml_edit::de::from_str(text).map_err(|error| error.message().to_owned())?;
         Ok(file.sandbox.policy(Path::new("/etc/hub/toolhub.toml")))
     }
@@ -188,7 +188,7 @@ mod tests {
         let defaults = policy("sandbox = true").unwrap().unwrap();
         assert_eq!(
             (defaults.network, defaults.read.len(), defaults.limits.cpu),
-            (Network::None, 0, Duration::MAX)
+            (NetworkAccess::None, 0, Duration::MAX)
         );
     }
 
@@ -198,7 +198,7 @@ mod tests {
         let policy = policy(text).unwrap().unwrap();
         assert_eq!(policy.read, [PathBuf::from("/etc/hub/data"), "/srv".into()]);
         assert_eq!(policy.write, [std::env::home_dir().unwrap().join("out")]);
-        assert_eq!((policy.network, policy.isolation), (Network::All, Isolation::Builtin));
+        assert_eq!((policy.network, policy.isolation), (NetworkAccess::All, Isolation::Builtin));
         assert_eq!(policy.allow_missing, [Protection::Landlock]);
         let limits = policy.limits;
         assert_eq!((limits.memory, limits.disk, limits.file_size), (2 << 30, 64 << 20, 1 << 20));

@@ -2,7 +2,7 @@
 
 use toolhub::Hub;
 use toolhub_core::Lang;
-use toolhub_sandbox::{Isolation, Missing, Protection, Support, support};
+use toolhub_sandbox::{Isolation, MissingProtection, Protection, SandboxSupport, support};
 
 use crate::app::App;
 use crate::commands::doctor::{CheckResult, DoctorReport};
@@ -24,7 +24,11 @@ struct Requirements {
     allowed: Vec<Protection>,
 }
 
-fn check_results(support: &Support, requirements: &Requirements, lang: Lang) -> Vec<(CheckResult, String)> {
+fn check_results(
+    support: &SandboxSupport,
+    requirements: &Requirements,
+    lang: Lang,
+) -> Vec<(CheckResult, String)> {
     let present: Vec<&str> = support.present(Isolation::Auto).map(Protection::name).collect();
     let present = present.join(lang.choose(", ", "、"));
     let missing = support.missing(Isolation::Auto);
@@ -45,7 +49,11 @@ fn check_results(support: &Support, requirements: &Requirements, lang: Lang) -> 
 }
 
 /// A missing protection. It is a warning if scripts would run in the sandbox.
-fn missing_result(missing: &Missing, requirements: &Requirements, lang: Lang) -> (CheckResult, String) {
+fn missing_result(
+    missing: &MissingProtection,
+    requirements: &Requirements,
+    lang: Lang,
+) -> (CheckResult, String) {
     let (name, why) = (missing.protection, lang.choose(&missing.english, &missing.chinese));
     let head =
         lang.choose(format!("sandbox: `{name}` is missing ({why})"), format!("沙箱：缺少 `{name}`（{why}）"));
@@ -62,7 +70,7 @@ fn missing_result(missing: &Missing, requirements: &Requirements, lang: Lang) ->
 }
 
 /// Suggestions that make the sandbox stricter or more compatible although no protection is missing.
-fn improvement(support: &Support, lang: Lang) -> Option<String> {
+fn improvement(support: &SandboxSupport, lang: Lang) -> Option<String> {
     if support.landlock == 0 && !support.mount_namespace && support.bubblewrap_program.is_none() {
         // Another operating system, or one without most protections, which has been reported already.
         return None;
@@ -90,12 +98,12 @@ fn improvement(support: &Support, lang: Lang) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn missing(protection: Protection) -> Missing {
-        Missing { protection, english: "the kernel is old".into(), chinese: "内核过旧".into() }
+    fn missing(protection: Protection) -> MissingProtection {
+        MissingProtection { protection, english: "the kernel is old".into(), chinese: "内核过旧".into() }
     }
 
-    fn system(builtin: Vec<Missing>) -> Support {
-        Support {
+    fn system(builtin: Vec<MissingProtection>) -> SandboxSupport {
+        SandboxSupport {
             builtin,
             bubblewrap: vec![missing(Protection::Bubblewrap)],
             auto: Isolation::Builtin,
@@ -105,7 +113,7 @@ mod tests {
         }
     }
 
-    fn lines(support: &Support, requirements: &Requirements, lang: Lang) -> Vec<String> {
+    fn lines(support: &SandboxSupport, requirements: &Requirements, lang: Lang) -> Vec<String> {
         let sign = |finding| if matches!(finding, CheckResult::Pass) { "✓" } else { "!" };
         check_results(support, requirements, lang)
             .into_iter()
@@ -138,7 +146,7 @@ mod tests {
         assert!(lines(&old, &none, Lang::En).iter().all(|line| line.starts_with('✓')));
         let allowed = Requirements { scripts: true, allowed: vec![Protection::Signals] };
         assert!(lines(&old, &allowed, Lang::En)[1].ends_with("you allowed scripts of skills to go without"));
-        let bare = Support { mount_namespace: false, ..system(Vec::new()) };
+        let bare = SandboxSupport { mount_namespace: false, ..system(Vec::new()) };
         assert!(lines(&bare, &scripts, Lang::Zh)[1].contains("用户命名空间"));
     }
 }

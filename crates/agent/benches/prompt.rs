@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use toolhub_agent::prompt::{PromptOptions, Purpose, build};
+use toolhub_agent::prompt::{PromptOptions, PromptPurpose, build};
 use toolhub_agent::{ServerChoice, ToolAllowlist};
 use toolhub_core::model::ToolPresentation;
 use toolhub_core::{Lang, RawJson, Source, Tool, ToolDefinition};
@@ -36,7 +36,7 @@ fn prompts(criterion: &mut Criterion) {
         [("text", ToolPresentation::InSystemPrompt), ("native", ToolPresentation::Native)]
     {
         let options = PromptOptions {
-            purpose: Purpose::Talk,
+            purpose: PromptPurpose::Talk,
             query: None,
             tool_presentation,
             instructions: None,

@@ -10,7 +10,7 @@ use toolhub_core::outcome::OutcomeVerification;
 use toolhub_core::shell;
 use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 use toolhub_planner::exceeds_limits;
-use toolhub_planner::plan::{Plan, Slot, Step, StepId};
+use toolhub_planner::plan::{ArgumentSource, Plan, PlanStep, StepId};
 
 use crate::agent_context::AgentContext;
 use crate::answer::{Answer, as_data, check_text, composed, verified};
@@ -19,7 +19,7 @@ use crate::filtered_finder::FilteredFinder;
 use crate::language::{detect_language, is_chinese};
 use crate::model_plan::{self, PlanError};
 use crate::model_session::ModelSession;
-use crate::prompt::{PromptOptions, Purpose, prompt};
+use crate::prompt::{PromptOptions, PromptPurpose, prompt};
 use crate::step_result::StepResult;
 use crate::tool_loop::{Conversation, LoopResult, run_tool_loop};
 use crate::withheld::offered;
@@ -85,7 +85,8 @@ impl Agent<'_> {
         };
         let model_session = ModelSession::new(model, &|_| {}, &self.agent_context);
         let prompt =
-            prompt(&self.agent_context, self.prompt_options(agent_request.request, Purpose::Plan)).await;
+            prompt(&self.agent_context, self.prompt_options(agent_request.request, PromptPurpose::Plan))
+                .await;
         let plan =
             model_plan::plan(&model_session, &self.agent_context, prompt.system, messages(agent_request))
                 .await;
@@ -150,13 +151,17 @@ impl Agent<'_> {
         // Something is missing: retry with the file that an earlier message mentions.
         let Some((placed, file)) = toolhub_planner::placed(request, &before) else { return plan };
         let with_file = toolhub_planner::plan_with(&placed, &finder, agent_request.today).await;
-        let uses = |slot: &Slot| matches!(slot, Slot::Value(value) if value.get().contains(&file));
+        let uses = |slot: &ArgumentSource| matches!(slot, ArgumentSource::Value(value) if value.get().contains(&file));
         let is_complete = with_file.problems.is_empty()
             && with_file.steps.iter().flat_map(|step| &step.arguments).any(|(_, slot)| uses(slot));
         if is_complete { with_file } else { plan }
     }
 
-    pub(crate) fn prompt_options<'b>(&'b self, request: &'b str, purpose: Purpose) -> PromptOptions<'b> {
+    pub(crate) fn prompt_options<'b>(
+        &'b self,
+        request: &'b str,
+        purpose: PromptPurpose,
+    ) -> PromptOptions<'b> {
         PromptOptions {
             purpose,
             query: Some(request),
@@ -175,8 +180,8 @@ impl Agent<'_> {
         model_session: &ModelSession<'_>,
     ) -> Answer {
         let purpose = match self.mode {
-            AgentMode::Code if self.agent_context.signature.is_some() => Purpose::Code,
-            _ => Purpose::Talk,
+            AgentMode::Code if self.agent_context.signature.is_some() => PromptPurpose::Code,
+            _ => PromptPurpose::Talk,
         };
         let prompt = prompt(&self.agent_context, self.prompt_options(agent_request.request, purpose)).await;
         let mut chat = ChatRequest::new(prompt.system);
@@ -233,7 +238,8 @@ impl Agent<'_> {
         model_session: &ModelSession<'_>,
     ) -> Answer {
         let prompt =
-            prompt(&self.agent_context, self.prompt_options(agent_request.request, Purpose::Plan)).await;
+            prompt(&self.agent_context, self.prompt_options(agent_request.request, PromptPurpose::Plan))
+                .await;
         let plan = match model_plan::plan(
             model_session,
             &self.agent_context,
@@ -409,7 +415,7 @@ impl Agent<'_> {
         let changes = plan.steps.iter().any(|step| self.changes(step));
         plan.withheld = offered(&plan, self.agent_context.servers());
         if plan.is_withheld() {
-            let run: Vec<Step> = plan.runnable().cloned().collect();
+            let run: Vec<PlanStep> = plan.runnable().cloned().collect();
             plan.steps = run;
         }
         if let Some(problem) = plan.steps.iter().find_map(|step| self.overwrite_problem(step)) {
@@ -423,14 +429,14 @@ impl Agent<'_> {
     }
 
     /// The reason not to run a step that creates a file: the file exists and would be overwritten.
-    fn overwrite_problem(&self, step: &Step) -> Option<LocalizedText> {
+    fn overwrite_problem(&self, step: &PlanStep) -> Option<LocalizedText> {
         let name = step.tool.as_ref()?;
         let tool = &self.agent_context.tool(name.as_str())?.tool;
         let creates =
             ["create", "new", "make", "新建", "创建"].iter().any(|word| name.as_str().starts_with(word));
         let schema = tool.definition.input_schema().value();
         let wanted = schema["required"].as_array().map(Vec::len);
-        let [(_, Slot::Value(path))] = &step.arguments[..] else { return None };
+        let [(_, ArgumentSource::Value(path))] = &step.arguments[..] else { return None };
         let path = path.decode::<String>().ok()?;
         let file_exists = std::path::Path::new(&path).extension().is_some()
             && self.agent_context.folder.join(&path).exists();
@@ -442,7 +448,7 @@ impl Agent<'_> {
         })
     }
 
-    fn changes(&self, step: &Step) -> bool {
+    fn changes(&self, step: &PlanStep) -> bool {
         let entry = step.tool.as_ref().map(|tool| self.agent_context.tool(tool.as_str()));
         entry.is_some_and(|entry| entry.is_none_or(|entry| entry.tool.hints().read_only != Some(true)))
     }
@@ -468,7 +474,7 @@ impl Agent<'_> {
     }
 
     fn report_plan(&self, plan: &Plan) {
-        let line = |step: &Step| match &step.tool {
+        let line = |step: &PlanStep| match &step.tool {
             Some(tool) => format!("{} ({tool})", step.description),
             None => step.description.clone(),
         };
@@ -478,11 +484,13 @@ impl Agent<'_> {
 }
 
 /// Earlier requests with their answers, oldest first.
-fn exchanges(before: &[ChatMessage]) -> Vec<toolhub_planner::Exchange<'_>> {
-    let mut found: Vec<toolhub_planner::Exchange<'_>> = Vec::new();
+fn exchanges(before: &[ChatMessage]) -> Vec<toolhub_planner::EarlierExchange<'_>> {
+    let mut found: Vec<toolhub_planner::EarlierExchange<'_>> = Vec::new();
     for message in before {
         match message {
-            ChatMessage::User(request) => found.push(toolhub_planner::Exchange { request, answer: "" }),
+            ChatMessage::User(request) => {
+                found.push(toolhub_planner::EarlierExchange { request, answer: "" })
+            }
             ChatMessage::Assistant { text, .. } => {
                 if let Some(last) = found.last_mut() {
                     last.answer = text;
@@ -519,7 +527,7 @@ struct ModelReasoner<'a, 'b> {
 impl Reasoner for ModelReasoner<'_, '_> {
     fn reason<'a>(
         &'a self,
-        step: &'a Step,
+        step: &'a PlanStep,
         known: &'a [&'a StepResult],
     ) -> BoxFuture<'a, Result<String, LocalizedText>> {
         Box::pin(async move {

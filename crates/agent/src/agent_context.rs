@@ -69,7 +69,7 @@ impl Confirmation for AllowAll {
 
 /// Limits for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct AgentBudget {
     /// Maximum number of requests to the model.
     pub rounds: u32,
     /// Maximum total duration.
@@ -80,7 +80,7 @@ pub struct Budget {
     pub prompt_tokens: usize,
 }
 
-impl Default for Budget {
+impl Default for AgentBudget {
     fn default() -> Self {
         Self { rounds: 10, time: Duration::from_secs(300), tokens: 200_000, prompt_tokens: 3_000 }
     }
@@ -109,7 +109,7 @@ pub struct AgentContext<'a> {
     /// Truncation limits for results in a prompt.
     pub output_limits: OutputLimits,
     /// Limits for one request.
-    pub budget: Budget,
+    pub budget: AgentBudget,
     /// The conversation that the calls belong to.
     pub conversation: Option<Arc<str>>,
     /// The folder against which relative paths of a request are resolved.

@@ -157,7 +157,7 @@ impl ComposedAnswer {
 /// Composes an answer without a model: the results that no other step used, and the failures.
 pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> ComposedAnswer {
     let used = |step: &StepResult| {
-        let takes = |other: &toolhub_planner::plan::Step| {
+        let takes = |other: &toolhub_planner::plan::PlanStep| {
             other.dependencies.contains(&step.id)
                 && steps
                     .iter()
@@ -215,13 +215,13 @@ pub(crate) fn same_call(left: &StepResult, right: &StepResult) -> bool {
 }
 
 /// Whether a step's arguments contain another step's result; a mere dependency does not count.
-fn uses(step: &toolhub_planner::plan::Step, other: &StepResult) -> bool {
+fn uses(step: &toolhub_planner::plan::PlanStep, other: &StepResult) -> bool {
     step.arguments.iter().any(|(_, slot)| match slot {
-        toolhub_planner::plan::Slot::ResultOf(id) => *id == other.id,
-        toolhub_planner::plan::Slot::Template(value) => {
+        toolhub_planner::plan::ArgumentSource::ResultOf(id) => *id == other.id,
+        toolhub_planner::plan::ArgumentSource::Template(value) => {
             value.get().contains(&format!("{{{{{}}}}}", other.id))
         }
-        toolhub_planner::plan::Slot::Value(_) => false,
+        toolhub_planner::plan::ArgumentSource::Value(_) => false,
     })
 }
 

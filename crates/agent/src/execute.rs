@@ -10,7 +10,7 @@ use toolhub_core::{Effect, EventKind, Outcome, RawJson, RawObject, ToolCall, Too
 use crate::agent_context::AgentContext;
 use crate::fill_in::{Results, fill_in};
 use crate::step_result::StepResult;
-use toolhub_planner::plan::{Plan, Slot, Step, StepId};
+use toolhub_planner::plan::{ArgumentSource, Plan, PlanStep, StepId};
 
 /// Maximum number of concurrent steps.
 const MAX_CONCURRENT_STEPS: usize = 8;
@@ -20,7 +20,7 @@ pub(crate) trait Reasoner: Send + Sync {
     /// Returns the result of the step, given the results of other steps.
     fn reason<'a>(
         &'a self,
-        step: &'a Step,
+        step: &'a PlanStep,
         known: &'a [&'a StepResult],
     ) -> toolhub_core::BoxFuture<'a, Result<String, LocalizedText>>;
 }
@@ -33,7 +33,7 @@ pub(crate) async fn execute(
     reasoner: Option<&dyn Reasoner>,
 ) -> Vec<StepResult> {
     let mut done: HashMap<StepId, StepResult> = HashMap::new();
-    let mut waiting: Vec<&Step> = plan.steps.iter().collect();
+    let mut waiting: Vec<&PlanStep> = plan.steps.iter().collect();
     let mut running = FuturesUnordered::new();
     loop {
         let mut index = 0;
@@ -68,7 +68,7 @@ fn has_step(plan: &Plan, id: &StepId) -> bool {
 }
 
 async fn run(
-    step: &Step,
+    step: &PlanStep,
     request: &str,
     agent_context: &AgentContext<'_>,
     dependency_results: Vec<StepResult>,
@@ -120,7 +120,7 @@ async fn run(
 }
 
 async fn with_tool(
-    step: &Step,
+    step: &PlanStep,
     request: &str,
     agent_context: &AgentContext<'_>,
     dependency_results: &[StepResult],
@@ -166,7 +166,7 @@ fn may_fall_back(error: &ToolError) -> bool {
 
 /// Whether a tool of another source may replace the step's tool: the step names no server, and the tool is read-only. A
 /// change must not be redirected.
-fn may_be_replaced(step: &Step, agent_context: &AgentContext<'_>) -> bool {
+fn may_be_replaced(step: &PlanStep, agent_context: &AgentContext<'_>) -> bool {
     let reads = |name: &ToolName| {
         let mut named = agent_context.catalog.named(name.as_str()).peekable();
         named.peek().is_some() && named.all(|entry| entry.tool.hints().read_only == Some(true))
@@ -176,7 +176,7 @@ fn may_be_replaced(step: &Step, agent_context: &AgentContext<'_>) -> bool {
 
 /// The result of a step from the outcome of its call.
 pub(crate) async fn finish_step(
-    step: &Step,
+    step: &PlanStep,
     agent_context: &AgentContext<'_>,
     call: ToolCall,
     outcome: Outcome,
@@ -223,7 +223,7 @@ fn display_text(output: &toolhub_core::ToolOutput) -> String {
 }
 
 fn filled(
-    slots: &[(String, Slot)],
+    slots: &[(String, ArgumentSource)],
     results: &Results<'_>,
     schema: Option<&RawJson>,
 ) -> Result<RawJson, LocalizedText> {
@@ -234,7 +234,7 @@ fn filled(
     Ok(arguments.into_raw())
 }
 
-pub(crate) fn empty(step: &Step, started: Instant) -> StepResult {
+pub(crate) fn empty(step: &PlanStep, started: Instant) -> StepResult {
     StepResult {
         id: step.id.clone(),
         description: step.description.clone(),
@@ -249,6 +249,6 @@ pub(crate) fn empty(step: &Step, started: Instant) -> StepResult {
     }
 }
 
-fn failed(step: &Step, why: LocalizedText, started: Instant) -> StepResult {
+fn failed(step: &PlanStep, why: LocalizedText, started: Instant) -> StepResult {
     StepResult { error: Some(why), ..empty(step, started) }
 }

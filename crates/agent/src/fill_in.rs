@@ -8,7 +8,7 @@ use toolhub_core::lang::LocalizedText;
 
 use crate::item_id::{first_id, is_id};
 use crate::step_result::StepResult;
-use toolhub_planner::plan::{Slot, StepId};
+use toolhub_planner::plan::{ArgumentSource, StepId};
 
 /// Results of steps by step id.
 pub(crate) type Results<'a> = HashMap<&'a str, &'a StepResult>;
@@ -16,17 +16,17 @@ pub(crate) type Results<'a> = HashMap<&'a str, &'a StepResult>;
 /// Returns the value of an argument.
 pub(crate) fn fill_in(
     name: &str,
-    slot: &Slot,
+    slot: &ArgumentSource,
     results: &Results<'_>,
     schema: Option<&RawJson>,
 ) -> Result<RawJson, LocalizedText> {
     match slot {
-        Slot::Value(value) => Ok(value.clone()),
-        Slot::ResultOf(id) => {
+        ArgumentSource::Value(value) => Ok(value.clone()),
+        ArgumentSource::ResultOf(id) => {
             let result = result(id.as_str(), results)?;
             convert_result(result, expected_type(name, schema).as_deref(), name, id.as_str())
         }
-        Slot::Template(value) => {
+        ArgumentSource::Template(value) => {
             if let Some(id) = value.decode::<String>().ok().as_deref().and_then(only_placeholder) {
                 let result = result(id, results)?;
                 return convert_result(result, expected_type(name, schema).as_deref(), name, id);
@@ -186,14 +186,14 @@ mod tests {
             r#"{"properties":{"n":{"type":"number"},"t":{"type":"string"},"l":{"type":"array"}}}"#.to_owned(),
         )
         .unwrap();
-        let check = |name: &str, slot: Slot, text: &str, expect: &str| {
+        let check = |name: &str, slot: ArgumentSource, text: &str, expect: &str| {
             let result = result_with_text(text);
             let results = Results::from([("1", &result)]);
             let found = fill_in(name, &slot, &results, Some(&schema)).unwrap();
             assert_eq!(found.get(), expect, "{slot:?} of {text}");
         };
-        let of = || Slot::ResultOf(StepId::new("1"));
-        let template = |text: &str| Slot::Template(RawJson::parse(text.to_owned()).unwrap());
+        let of = || ArgumentSource::ResultOf(StepId::new("1"));
+        let template = |text: &str| ArgumentSource::Template(RawJson::parse(text.to_owned()).unwrap());
         check("t", of(), " 1081\n", r#""1081""#);
         check("n", of(), "23*47 = 1,081", "1081");
         check("n", of(), "about -2.5e3.", "-2.5e3");

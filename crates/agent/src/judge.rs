@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use toolhub_planner::plan::{Plan, Slot, Step};
+use toolhub_planner::plan::{ArgumentSource, Plan, PlanStep};
 
 /// Placeholder for an argument whose value is the result of an earlier step.
 pub const RESULT: &str = "<result>";
 
 /// An expected call.
 #[derive(Debug, Clone, serde::Deserialize)]
-pub struct Expected {
+pub struct ExpectedCall {
     /// The accepted tool names.
     pub tool: Vec<String>,
     /// The accepted values of each argument. `""` among them means that the argument may be omitted.
@@ -29,25 +29,25 @@ pub struct PlanScore {
 }
 
 /// Compares the calls that a plan would run with the expected calls, in any order.
-pub fn judge(plan: &Plan, expected: &[Expected]) -> PlanScore {
+pub fn judge(plan: &Plan, expected: &[ExpectedCall]) -> PlanScore {
     compare(plan.runnable(), expected)
 }
 
 /// Compares all calls of a plan, including those that would not be run, with the expected calls.
-pub fn judge_offered(plan: &Plan, expected: &[Expected]) -> PlanScore {
+pub fn judge_offered(plan: &Plan, expected: &[ExpectedCall]) -> PlanScore {
     compare(plan.steps.iter(), expected)
 }
 
 /// The changing calls that a plan would run and that are not expected, or not with these arguments.
-pub fn wrong_changes<'a>(plan: &'a Plan, expected: &[Expected]) -> Vec<&'a Step> {
+pub fn wrong_changes<'a>(plan: &'a Plan, expected: &[ExpectedCall]) -> Vec<&'a PlanStep> {
     let changes = plan.runnable().filter(|step| plan.changing.contains(&step.id));
     changes.filter(|step| !expected.iter().any(|expectation| arguments_match(step, expectation))).collect()
 }
 
-fn compare<'a>(steps: impl Iterator<Item = &'a Step>, expected: &[Expected]) -> PlanScore {
-    let calls: Vec<&Step> = steps.filter(|step| step.tool.is_some()).collect();
+fn compare<'a>(steps: impl Iterator<Item = &'a PlanStep>, expected: &[ExpectedCall]) -> PlanScore {
+    let calls: Vec<&PlanStep> = steps.filter(|step| step.tool.is_some()).collect();
     let same_count = calls.len() == expected.len();
-    let pairs = |fits: fn(&Step, &Expected) -> bool| {
+    let pairs = |fits: fn(&PlanStep, &ExpectedCall) -> bool| {
         same_count && all_paired(calls.len(), &|call, expectation| fits(calls[call], &expected[expectation]))
     };
     PlanScore { tools: pairs(names_match), arguments: pairs(arguments_match) }
@@ -77,11 +77,11 @@ fn all_paired(count: usize, fits: &dyn Fn(usize, usize) -> bool) -> bool {
     (0..count).all(|one| find(one, fits, &mut taken, &mut vec![false; count]))
 }
 
-fn names_match(step: &Step, expected: &Expected) -> bool {
+fn names_match(step: &PlanStep, expected: &ExpectedCall) -> bool {
     step.tool.as_ref().is_some_and(|tool| expected.tool.iter().any(|name| name == tool.as_str()))
 }
 
-fn arguments_match(step: &Step, expected: &Expected) -> bool {
+fn arguments_match(step: &PlanStep, expected: &ExpectedCall) -> bool {
     let actual = |name: &str| step.arguments.iter().find(|(actual, _)| actual == name).map(|(_, slot)| slot);
     let listed = |name: &str| expected.arguments.get(name);
     names_match(step, expected)
@@ -96,15 +96,15 @@ fn is_optional(accepted: &[Value]) -> bool {
     accepted.is_empty() || accepted.iter().any(|value| value.as_str() == Some(""))
 }
 
-fn slot_matches(slot: &Slot, accepted: &[Value]) -> bool {
+fn slot_matches(slot: &ArgumentSource, accepted: &[Value]) -> bool {
     let value = match slot {
-        Slot::Value(value) => value.value(),
-        Slot::ResultOf(_) => Value::from(RESULT),
-        Slot::Template(value) => with_results(value.value()),
+        ArgumentSource::Value(value) => value.value(),
+        ArgumentSource::ResultOf(_) => Value::from(RESULT),
+        ArgumentSource::Template(value) => with_results(value.value()),
     };
     let rows = Value::Array(vec![Value::Array(vec![value.clone()])]);
-    let in_rows =
-        matches!(slot, Slot::ResultOf(_)) && accepted.iter().any(|accepted| equivalent(&rows, accepted));
+    let in_rows = matches!(slot, ArgumentSource::ResultOf(_))
+        && accepted.iter().any(|accepted| equivalent(&rows, accepted));
     in_rows || accepted.iter().any(|accepted| equivalent(&value, accepted))
 }
 
@@ -164,7 +164,7 @@ mod tests {
     use toolhub_planner::plan::StepId;
 
     fn plan(calls: &[(&str, &str)]) -> Plan {
-        let step = |(tool, arguments): &(&str, &str)| Step {
+        let step = |(tool, arguments): &(&str, &str)| PlanStep {
             id: StepId::new(*tool),
             description: String::new(),
             tool: Some(ToolName::from(*tool)),
@@ -175,7 +175,7 @@ mod tests {
                 .object()
                 .unwrap()
                 .iter()
-                .map(|(name, value)| (name.to_owned(), Slot::Value(value.clone())))
+                .map(|(name, value)| (name.to_owned(), ArgumentSource::Value(value.clone())))
                 .collect(),
             dependencies: Vec::new(),
             complexity: Default::default(),
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn scores_plans_against_expected_calls() {
         let check = |calls: &[(&str, &str)], expected: &str, tools: bool, arguments: bool| {
-            let expected: Vec<Expected> = serde_json::from_str(expected).unwrap();
+            let expected: Vec<ExpectedCall> = serde_json::from_str(expected).unwrap();
             assert_eq!(judge(&plan(calls), &expected), PlanScore { tools, arguments }, "{calls:?}");
         };
         let one = r#"[{"tool":["a","b"],"arguments":{"x":[1],"y":["","New York"]}}]"#;

@@ -28,7 +28,7 @@ mod withheld;
 
 pub use agent::{Agent, AgentMode, AgentRequest, planned_by_rules_note};
 pub use agent_context::{
-    AgentContext, AllowAll, Budget, Confirmation, DenyAll, PermissionDecision, SignatureText,
+    AgentBudget, AgentContext, AllowAll, Confirmation, DenyAll, PermissionDecision, SignatureText,
 };
 pub use allowlist::ToolAllowlist;
 pub use answer::Answer;
@@ -37,7 +37,7 @@ pub use language::detect_language;
 pub use server_choice::ServerChoice;
 pub use step_result::StepResult;
 pub use supervision::{CallDecision, CallSupervisor, SupervisedCall};
-pub use toolhub_planner::plan::{Plan, Slot, Step, StepId};
+pub use toolhub_planner::plan::{ArgumentSource, Plan, PlanStep, StepId};
 pub use turn::{TurnFailure, TurnRequest, TurnResult};
 
 /// The current date in the local time zone.

@@ -8,7 +8,7 @@ use toolhub_core::{RawJson, RawObject, ToolName};
 
 use crate::agent_context::AgentContext;
 use crate::model_session::{ModelSession, ReplyError};
-use toolhub_planner::plan::{Complexity, Plan, Slot, Step, StepId};
+use toolhub_planner::plan::{ArgumentSource, Complexity, Plan, PlanStep, StepId};
 
 /// Maximum number of steps of a plan.
 const MAX_PLAN_STEPS: usize = 12;
@@ -89,7 +89,7 @@ pub(crate) fn read(text: &str, agent_context: &AgentContext<'_>) -> Option<Plan>
     Some(Plan { steps, ..Plan::default() })
 }
 
-fn step(raw: &RawObject, index: usize, agent_context: &AgentContext<'_>) -> Option<Step> {
+fn step(raw: &RawObject, index: usize, agent_context: &AgentContext<'_>) -> Option<PlanStep> {
     let text = |key: &str| {
         raw.get(key).and_then(|value| match value.decode::<String>() {
             Ok(text) => Some(text),
@@ -114,14 +114,14 @@ fn step(raw: &RawObject, index: usize, agent_context: &AgentContext<'_>) -> Opti
         }
     }
     let entry = tool.as_deref().and_then(|tool| agent_context.tool(tool));
-    Some(Step {
+    Some(PlanStep {
         description: text("description").or_else(|| tool.clone()).unwrap_or_default(),
         capability: entry.and_then(|entry| entry.tags().first().cloned()),
         tool: tool.map(ToolName::new),
         source: None,
         arguments: arguments
             .iter()
-            .map(|(name, value)| (name.to_owned(), Slot::Template(value.clone())))
+            .map(|(name, value)| (name.to_owned(), ArgumentSource::Template(value.clone())))
             .collect(),
         id: StepId::new(id),
         dependencies,

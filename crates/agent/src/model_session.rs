@@ -8,7 +8,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, ModelError, ReplyListener, TokenUsage};
 use toolhub_core::{EventKind, EventSink};
 
-use crate::agent_context::{AgentContext, Budget};
+use crate::agent_context::{AgentBudget, AgentContext};
 
 /// A request is not sent if less time than this is left.
 const MIN_TIME_LEFT: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub(crate) struct ModelSession<'a> {
     model: &'a dyn LanguageModel,
     listener: ReplyListener<'a>,
     events: &'a dyn EventSink,
-    budget: Budget,
+    budget: AgentBudget,
     until: Instant,
     /// Time that the user took to answer questions, in milliseconds. It does not count against the budget.
     waited: Arc<AtomicU64>,

@@ -8,7 +8,7 @@ use toolhub_core::RawJson;
 
 use crate::allowlist::ToolAllowlist;
 use crate::server_choice::ServerChoice;
-use toolhub_planner::plan::{Complexity, Plan, Slot, Step, StepId};
+use toolhub_planner::plan::{ArgumentSource, Complexity, Plan, PlanStep, StepId};
 
 const VERBS: [&str; 10] = ["use", "call", "run", "invoke", "execute", "使用", "调用", "运行", "执行", "用"];
 const JOINING: [&str; 9] = ["with", "and", "to", "then with", "参数", "和", "以及", "并且", "为"];
@@ -40,13 +40,13 @@ pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowlist: &ToolAll
     if !complete || !explicit || (arguments.is_empty() && !pairs.trim().is_empty()) {
         return None;
     }
-    let step = Step {
+    let step = PlanStep {
         id: StepId::new("step1"),
         description: request.to_owned(),
         tool: Some(entry.tool.name().clone()),
         source,
         capability: None,
-        arguments: arguments.into_iter().map(|(name, value)| (name, Slot::Value(value))).collect(),
+        arguments: arguments.into_iter().map(|(name, value)| (name, ArgumentSource::Value(value))).collect(),
         dependencies: Vec::new(),
         complexity: Complexity::Simple,
     };

@@ -12,7 +12,7 @@ use toolhub_core::{CallBy, RawJson, Source, ToolCall, ToolName};
 use toolhub_engine::{Catalog, CatalogEntry, RoutingPolicy, SourceFilter};
 
 use crate::call_tool;
-use toolhub_planner::plan::{Plan, Step, UnprovenStep};
+use toolhub_planner::plan::{Plan, PlanStep, UnprovenStep};
 
 /// Maximum number of tools of a server listed in an answer.
 const MAX_SHOWN_TOOLS: usize = 8;
@@ -219,7 +219,7 @@ impl<'a> ServerChoice<'a> {
     }
 
     /// Whether a server offers the tool of a step.
-    pub(crate) fn is_offered(&self, step: &Step, server: &str) -> bool {
+    pub(crate) fn is_offered(&self, step: &PlanStep, server: &str) -> bool {
         let offers = |tool: &ToolName| {
             self.catalog.named(tool.as_str()).any(|entry| entry.tool.source.to_string() == server)
         };
@@ -248,7 +248,8 @@ impl<'a> ServerChoice<'a> {
     /// the request mentions one of them, or if one of their tools may change something. A changing step is also unproven if the
     /// request mentions a server that is not available.
     pub(crate) fn assign_servers(&self, plan: &mut Plan, request: &str, named: Option<&NamedServer>) {
-        let shared = |step: &&Step| step.tool.as_ref().is_some_and(|tool| self.is_ambiguous(tool.as_str()));
+        let shared =
+            |step: &&PlanStep| step.tool.as_ref().is_some_and(|tool| self.is_ambiguous(tool.as_str()));
         // A server named in one of several parts may not apply to the others.
         let several = plan.steps.iter().filter(shared).count() > 1;
         let named = named.filter(|named| named.leads || !several).map(|named| named.server.as_str());

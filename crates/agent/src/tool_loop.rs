@@ -9,7 +9,7 @@ use toolhub_core::model::{
     ChatMessage, ChatReply, ChatRequest, ModelCall, OfferedTool, StopReason, ToolChoice, ToolPresentation,
 };
 use toolhub_core::{CallId, EventKind, RUN_SCRIPT, RawObject, ToolCall, ToolName};
-use toolhub_planner::plan::{Complexity, Step, StepId};
+use toolhub_planner::plan::{Complexity, PlanStep, StepId};
 
 use crate::agent_context::AgentContext;
 use crate::answer::{render_result, same_call};
@@ -234,7 +234,7 @@ fn repeated_call_note(request: &str) -> &'static str {
 
 /// A call of the model as a step of the plan.
 pub(crate) struct PlannedCall {
-    step: Step,
+    step: PlanStep,
     call: ToolCall,
 }
 
@@ -248,7 +248,7 @@ pub(crate) fn step(number: usize, call: ModelCall) -> PlannedCall {
             format!("{tool} {displayed}")
         }
     };
-    let step = Step {
+    let step = PlanStep {
         id: StepId::new(number.to_string()),
         description,
         tool: Some(tool.clone()),

@@ -12,7 +12,7 @@ use toolhub_planner::plan::Plan;
 use crate::agent::{Agent, AgentMode, AgentRequest};
 use crate::answer::{composed, render_result};
 use crate::model_session::{ModelSession, ReplyError};
-use crate::prompt::{PromptOptions, Purpose, prompt};
+use crate::prompt::{PromptOptions, PromptPurpose, prompt};
 use crate::step_result::StepResult;
 use crate::tool_loop::{Conversation, LoopResult, run, run_tool_loop, step};
 
@@ -92,8 +92,8 @@ impl Agent<'_> {
         };
         let model_session = ModelSession::new(model, listener, &self.agent_context);
         let purpose = match self.mode {
-            AgentMode::Code if self.agent_context.signature.is_some() => Purpose::Code,
-            AgentMode::Code | AgentMode::Talk | AgentMode::Plan => Purpose::Talk,
+            AgentMode::Code if self.agent_context.signature.is_some() => PromptPurpose::Code,
+            AgentMode::Code | AgentMode::Talk | AgentMode::Plan => PromptPurpose::Talk,
         };
         let options =
             PromptOptions { client_tools: turn.client_tools, ..self.prompt_options(&request, purpose) };

@@ -5,7 +5,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::shell::quote;
 
 use crate::server_choice::ServerChoice;
-use toolhub_planner::plan::{Plan, Slot, Step};
+use toolhub_planner::plan::{ArgumentSource, Plan, PlanStep};
 
 /// For each changing step of a plan that is held back, the message shown instead of running it.
 pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<LocalizedText> {
@@ -32,7 +32,7 @@ pub(crate) fn unserved(plan: &Plan) -> Option<LocalizedText> {
     })
 }
 
-fn not_run(step: &Step, reasons: &[&LocalizedText], servers: ServerChoice<'_>) -> LocalizedText {
+fn not_run(step: &PlanStep, reasons: &[&LocalizedText], servers: ServerChoice<'_>) -> LocalizedText {
     let name = step.tool.as_ref().map_or("", |tool| tool.as_str());
     let because = |lang: Lang| {
         let reasons: Vec<String> = reasons.iter().map(|reason| reason.localize(lang)).collect();
@@ -60,7 +60,7 @@ fn not_run(step: &Step, reasons: &[&LocalizedText], servers: ServerChoice<'_>) -
 }
 
 /// The shell command that makes a call.
-pub(crate) fn call_line(step: &Step, source: Option<&str>) -> String {
+pub(crate) fn call_line(step: &PlanStep, source: Option<&str>) -> String {
     let mut line = format!("toolhub call {}", quote(step.tool.as_ref().map_or("", |tool| tool.as_str())));
     if let Some(source) = source {
         line.push_str(" --source ");
@@ -68,12 +68,12 @@ pub(crate) fn call_line(step: &Step, source: Option<&str>) -> String {
     }
     for (name, slot) in &step.arguments {
         let argument = match slot {
-            Slot::Value(value) => match value.text() {
+            ArgumentSource::Value(value) => match value.text() {
                 Some(text) => format!("{name}={text}"),
                 None => format!("{name}:={}", value.get()),
             },
-            Slot::ResultOf(_) => format!("{name}=…"),
-            Slot::Template(value) => format!("{name}:={}", RawJson::get(value)),
+            ArgumentSource::ResultOf(_) => format!("{name}=…"),
+            ArgumentSource::Template(value) => format!("{name}:={}", RawJson::get(value)),
         };
         line.push(' ');
         line.push_str(&quote(&argument));
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn quotes_call_arguments_for_shell() {
-        let value = |text: &str| Slot::Value(RawJson::parse(text.to_owned()).unwrap());
-        let step = Step {
+        let value = |text: &str| ArgumentSource::Value(RawJson::parse(text.to_owned()).unwrap());
+        let step = PlanStep {
             id: StepId::new("step1"),
             description: String::new(),
             tool: Some(ToolName::new("rename")),

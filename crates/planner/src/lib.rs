@@ -6,7 +6,7 @@
 use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
-use crate::plan::{Plan, Step, UnprovenStep};
+use crate::plan::{Plan, PlanStep, UnprovenStep};
 use crate::safety::request_check::{
     MAX_REQUEST_BYTES, asks_about_past, forbids, how_to_position, is_conditional, objection, own_words,
 };
@@ -21,7 +21,7 @@ mod selection;
 mod spreadsheet;
 mod values;
 
-pub use rewrite::follow_up::{Exchange, in_context, placed};
+pub use rewrite::follow_up::{EarlierExchange, in_context, placed};
 pub use safety::request_check::exceeds_limits;
 pub use selection::candidates::{Candidates, sub_requests};
 
@@ -54,7 +54,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
         return refused();
     }
     // Thanks and remarks are not searched for.
-    let searched = |step: &Step| step.uses(request.trim().trim_end_matches(['.', '!']));
+    let searched = |step: &PlanStep| step.uses(request.trim().trim_end_matches(['.', '!']));
     if plan.changing.is_empty() && rewrite::statement::is_remark(&request) && plan.steps.iter().all(searched)
     {
         return refused();

@@ -33,7 +33,7 @@ impl std::fmt::Display for StepId {
 
 /// The source of an argument's value.
 #[derive(Debug, Clone)]
-pub enum Slot {
+pub enum ArgumentSource {
     /// A value known while planning.
     Value(RawJson),
     /// The result of another step: its text, or the number in it if the schema requires a number.
@@ -56,7 +56,7 @@ pub enum Complexity {
 
 /// One step of a plan.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct PlanStep {
     /// The id of the step.
     pub id: StepId,
     /// Description of the step, in the words of the request.
@@ -68,28 +68,28 @@ pub struct Step {
     /// A capability of the tool, for a fallback by capability.
     pub capability: Option<String>,
     /// The tool's arguments, in the order of its schema.
-    pub arguments: Vec<(String, Slot)>,
+    pub arguments: Vec<(String, ArgumentSource)>,
     /// The steps that must finish before this one.
     pub dependencies: Vec<StepId>,
     /// Estimated effort.
     pub complexity: Complexity,
 }
 
-impl Step {
+impl PlanStep {
     /// Whether an argument contains this text, ignoring case.
     pub fn uses(&self, text: &str) -> bool {
         let holds = |value: &RawJson| value.get().to_lowercase().contains(&text.to_lowercase());
         self.arguments.iter().any(|(_, slot)| match slot {
-            Slot::Value(value) | Slot::Template(value) => holds(value),
-            Slot::ResultOf(_) => false,
+            ArgumentSource::Value(value) | ArgumentSource::Template(value) => holds(value),
+            ArgumentSource::ResultOf(_) => false,
         })
     }
 
     /// The arguments as an object; `None` if one depends on another step.
     pub fn known_arguments(&self) -> Option<RawObject> {
         self.arguments.iter().try_fold(RawObject::default(), |object, (name, slot)| match slot {
-            Slot::Value(value) => Some(object.with(name.clone(), value.clone())),
-            Slot::ResultOf(_) | Slot::Template(_) => None,
+            ArgumentSource::Value(value) => Some(object.with(name.clone(), value.clone())),
+            ArgumentSource::ResultOf(_) | ArgumentSource::Template(_) => None,
         })
     }
 }
@@ -98,7 +98,7 @@ impl Step {
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// The steps. Each depends only on earlier steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// Problems and missing information. Each text states what to add to the request.
     pub problems: Vec<LocalizedText>,
     /// Calls with missing arguments. Each has its own entry in `problems`.
@@ -124,7 +124,7 @@ impl Plan {
     }
 
     /// The steps that may be run.
-    pub fn runnable(&self) -> impl Iterator<Item = &Step> {
+    pub fn runnable(&self) -> impl Iterator<Item = &PlanStep> {
         let back = self.is_withheld();
         self.steps.iter().filter(move |step| !back || !self.changing.contains(&step.id))
     }
@@ -145,7 +145,7 @@ pub struct IncompleteCall {
     /// The tool to call.
     pub tool: ToolName,
     /// The arguments that are known.
-    pub arguments: Vec<(String, Slot)>,
+    pub arguments: Vec<(String, ArgumentSource)>,
     /// The required parameters that have no value.
     pub missing: Vec<String>,
 }

@@ -6,7 +6,7 @@
 mod fixed_finder;
 
 use serde_json::{Value, json};
-use toolhub_planner::plan::Slot;
+use toolhub_planner::plan::ArgumentSource;
 
 use fixed_finder::planned;
 
@@ -47,7 +47,7 @@ fn changes(request: &str, tools: &[Value]) -> Vec<(String, Value)> {
     changing
         .map(|step| {
             let arguments = step.arguments.iter().map(|(name, slot)| match slot {
-                Slot::Value(value) => (name.clone(), value.value()),
+                ArgumentSource::Value(value) => (name.clone(), value.value()),
                 other => (name.clone(), json!(format!("{other:?}"))),
             });
             (step.tool.as_ref().unwrap().to_string(), Value::Object(arguments.collect()))

@@ -9,7 +9,7 @@ use std::slice;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolhub_planner::plan::{Plan, Slot};
+use toolhub_planner::plan::{ArgumentSource, Plan};
 
 use fixed_finder::planned;
 
@@ -156,7 +156,7 @@ proptest! {
         for required in [false, true] {
             for step in planned(&request, &[text(required)]).steps {
                 for (name, slot) in step.arguments {
-                    let Slot::Value(value) = slot else { continue };
+                    let ArgumentSource::Value(value) = slot else { continue };
                     let value: String = value.decode().unwrap();
                     let digits = value.chars().all(|c| c.is_ascii_digit() || ".-".contains(c));
                     prop_assert!(digits || narrowed.contains(&narrow(&value)), "{name} = {value}");
@@ -191,7 +191,7 @@ proptest! {
         for step in planned.runnable() {
             prop_assert!(more.is_empty(), "{planned:?}");
             for (_, slot) in &step.arguments {
-                let Slot::Value(value) = slot else { continue };
+                let ArgumentSource::Value(value) = slot else { continue };
                 prop_assert_eq!(value.value(), json!(expected.clone()));
             }
         }
@@ -201,7 +201,7 @@ proptest! {
     fn takes_numbers_only_from_the_request(number in 2_u32..1_000_000, words in "[a-z ]{0,20}") {
         let tool = json!({"name": "wait", "inputSchema": {"type": "object", "properties": {"seconds": {"type": "integer"}}, "required": ["seconds"]}});
         let uses = |planned: &Plan| planned.steps.iter().all(|step| step.arguments.iter().any(|(name, slot)| {
-            name == "seconds" && matches!(slot, Slot::Value(value) if value.get() == number.to_string())
+            name == "seconds" && matches!(slot, ArgumentSource::Value(value) if value.get() == number.to_string())
         }));
         // Random words may form a question or name another thing; in that case the plan is empty.
         let by_chance = planned(&format!("{words} {number} seconds"), slice::from_ref(&tool));

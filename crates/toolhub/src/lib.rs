@@ -97,8 +97,9 @@ pub use server_view::ServerView;
 pub use skills::SkillChange;
 pub use tool_switch::switch_tool;
 pub use toolhub_agent::{
-    AgentMode, AllowAll, Answer, CallDecision, CallSupervisor, ChangeSummary, Confirmation, DenyAll,
-    PermissionDecision, Plan, Slot, Step, StepResult, SupervisedCall, TurnFailure, TurnRequest, TurnResult,
+    AgentMode, AllowAll, Answer, ArgumentSource, CallDecision, CallSupervisor, ChangeSummary, Confirmation,
+    DenyAll, PermissionDecision, Plan, PlanStep, StepResult, SupervisedCall, TurnFailure, TurnRequest,
+    TurnResult,
 };
 pub use toolhub_core::model::{LanguageModel, ReplyDelta};
 pub use toolhub_core::{

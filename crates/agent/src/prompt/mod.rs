@@ -31,7 +31,7 @@ const MAX_PLANNING_TOOLS: usize = 10;
 
 /// The purpose of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum PromptPurpose {
     /// A conversation with tool calls.
     Talk,
     /// A plan.
@@ -44,7 +44,7 @@ pub enum Purpose {
 #[derive(Debug, Clone, Copy)]
 pub struct PromptOptions<'a> {
     /// The purpose.
-    pub purpose: Purpose,
+    pub purpose: PromptPurpose,
     /// The request, if there is one: it decides which tools are shown.
     pub query: Option<&'a str>,
     /// How tools are passed to the model.
@@ -83,7 +83,7 @@ pub async fn prompt(agent_context: &AgentContext<'_>, options: PromptOptions<'_>
         None => Vec::new(),
     };
     let relevant: Vec<&str> = relevant.iter().map(|found| found.tool.name().as_str()).collect();
-    if let (Purpose::Code, Some(signature)) = (options.purpose, agent_context.signature) {
+    if let (PromptPurpose::Code, Some(signature)) = (options.purpose, agent_context.signature) {
         let (section, total) = code::section(agent_context, &relevant, signature, &options);
         return code_prompt(agent_context, options, &section, total);
     }
@@ -146,8 +146,8 @@ pub fn build(
     rest.sort_unstable();
     // A plan is text, whatever the model can do besides.
     let (max_tools, tool_presentation) = match options.purpose {
-        Purpose::Talk | Purpose::Code => (usize::MAX, options.tool_presentation),
-        Purpose::Plan => (MAX_PLANNING_TOOLS, ToolPresentation::InSystemPrompt),
+        PromptPurpose::Talk | PromptPurpose::Code => (usize::MAX, options.tool_presentation),
+        PromptPurpose::Plan => (MAX_PLANNING_TOOLS, ToolPresentation::InSystemPrompt),
     };
     let options = PromptOptions { tool_presentation, ..options };
     let mut builder = PromptBuilder::new(options);
@@ -155,7 +155,7 @@ pub fn build(
         builder.add(usable(name), Cost::Free);
     }
     // A plan is made once, before anything was read: instructions are for talking.
-    if options.purpose == Purpose::Talk
+    if options.purpose == PromptPurpose::Talk
         && let Some(tool) = usable(USE_SKILL).filter(|tool| tool.source == Source::Skill)
     {
         builder.skills = skills::section(&tool, options.budget, options.lang);
@@ -181,7 +181,7 @@ pub fn build(
             builder.add(Some(tool), Cost::Counted);
         }
     }
-    if builder.tools.len() + discovery_tools.len() < total || options.purpose == Purpose::Talk {
+    if builder.tools.len() + discovery_tools.len() < total || options.purpose == PromptPurpose::Talk {
         for name in discovery_tools {
             builder.add(usable(name), Cost::Free);
         }
@@ -253,7 +253,7 @@ impl<'a> PromptBuilder<'a> {
             system.push_str(instructions.trim());
             system.push_str("\n\n");
         }
-        if purpose != Purpose::Plan {
+        if purpose != PromptPurpose::Plan {
             system.push_str(texts::rules(lang));
         }
         system.push_str(&self.skills);
@@ -274,11 +274,11 @@ impl<'a> PromptBuilder<'a> {
                 }
             }
         }
-        if purpose != Purpose::Code {
+        if purpose != PromptPurpose::Code {
             system.push_str(&texts::count(self.tools.len(), total, lang));
         }
         match (purpose, tool_presentation) {
-            (Purpose::Plan, _) => system.push_str(texts::planning(lang)),
+            (PromptPurpose::Plan, _) => system.push_str(texts::planning(lang)),
             (_, ToolPresentation::InSystemPrompt) => system.push_str(texts::format(lang)),
             (_, ToolPresentation::Native) => {}
         }

@@ -8,7 +8,7 @@ use toolhub_core::text::truncate;
 use toolhub_core::tool::Tool;
 use toolhub_core::{RawJson, RawObject};
 
-use super::Purpose;
+use super::PromptPurpose;
 
 /// Maximum characters of a tool's description.
 const MAX_DESCRIPTION_CHARS: usize = 400;
@@ -22,15 +22,15 @@ const MAX_EXAMPLE_BYTES: usize = 300;
 /// The arguments of a successful call.
 pub(crate) struct Example<'a> {
     pub(crate) arguments: &'a RawJson,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: PromptPurpose,
 }
 
 impl Example<'_> {
     /// The call in the form that the model must write: small models copy what they see.
     fn written(&self, tool: &Tool) -> String {
         match self.purpose {
-            Purpose::Plan => self.arguments.get().to_owned(),
-            Purpose::Talk | Purpose::Code => {
+            PromptPurpose::Plan => self.arguments.get().to_owned(),
+            PromptPurpose::Talk | PromptPurpose::Code => {
                 let call = RawObject::default()
                     .with("tool_name", tool.name().as_str())
                     .with("arguments", self.arguments.clone());

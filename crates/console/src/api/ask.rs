@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolhub::{AskOptions, Hub, Plan, Slot, Step};
+use toolhub::{ArgumentSource, AskOptions, Hub, Plan, PlanStep};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, ToolName};
 
@@ -90,15 +90,15 @@ pub(crate) async fn plan(context: &ConsoleContext<'_>) -> Result<Response<Body>,
 
 fn plan_body(plan: &Plan, context: &ConsoleContext<'_>) -> PlanBody {
     let texts = |all: &[LocalizedText]| all.iter().map(|text| text.localize(context.lang)).collect();
-    let argument = |(name, slot): &(String, Slot)| {
+    let argument = |(name, slot): &(String, ArgumentSource)| {
         let (value, result_of) = match slot {
-            Slot::Value(value) | Slot::Template(value) => (Some(value.clone()), None),
-            Slot::ResultOf(step) => (None, Some(step.to_string())),
+            ArgumentSource::Value(value) | ArgumentSource::Template(value) => (Some(value.clone()), None),
+            ArgumentSource::ResultOf(step) => (None, Some(step.to_string())),
         };
         PlannedArgument { name: name.clone(), value, result_of }
     };
     let catalog = context.hub().catalog();
-    let may_change = |step: &Step| {
+    let may_change = |step: &PlanStep| {
         let is_read_only = |tool: &ToolName| {
             catalog.named(tool.as_str()).all(|entry| entry.tool.hints().read_only == Some(true))
         };

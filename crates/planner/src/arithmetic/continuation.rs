@@ -2,7 +2,7 @@
 
 use crate::arithmetic::expression::{Expression, starts};
 use crate::lexer::number_words::operand;
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 
 /// An operation on the previous result.
 #[derive(Debug, Clone, PartialEq)]
@@ -262,8 +262,8 @@ fn amount(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
 /// Whether the number is not followed by a noun or unit: `add 3 rows`, `plus 5 km`.
 fn ends(tokens: &[Token<'_>], after: usize) -> bool {
     tokens.get(after).is_none_or(|next| match next.kind {
-        Kind::Mark => !matches!(next.text, "(" | "[" | "'" | "\"" | "“"),
-        Kind::Word => next.is_any(&[
+        TokenKind::Mark => !matches!(next.text, "(" | "[" | "'" | "\"" | "“"),
+        TokenKind::Word => next.is_any(&[
             "and",
             "then",
             "please",
@@ -288,8 +288,8 @@ fn ends(tokens: &[Token<'_>], after: usize) -> bool {
             "afterwards",
             "after",
         ]),
-        Kind::Han => "再然接最并等是得多写存放吧呢吗后结和告填加减乘除随之".contains(next.text),
-        Kind::Number => false,
+        TokenKind::Han => "再然接最并等是得多写存放吧呢吗后结和告填加减乘除随之".contains(next.text),
+        TokenKind::Number => false,
     })
 }
 

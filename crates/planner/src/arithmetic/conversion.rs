@@ -2,7 +2,7 @@
 
 use crate::arithmetic::expression::{Expression, starts};
 use crate::lexer::number_words::operand;
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 use crate::lexer::units;
 
 /// `5 km to miles`, `5 公里是多少英里`.
@@ -109,7 +109,7 @@ fn scale(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let name = match unit.name() {
         "celsius" => "°C",
         "fahrenheit" => "°F",
-        _ if token.kind == Kind::Han => return Some((plural(unit.name()), length)),
+        _ if token.kind == TokenKind::Han => return Some((plural(unit.name()), length)),
         _ => token.text,
     };
     Some((name.to_owned(), length))

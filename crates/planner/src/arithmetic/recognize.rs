@@ -6,7 +6,7 @@ use crate::arithmetic::expression::{Expression, starts};
 use crate::arithmetic::fractions::fraction;
 use crate::arithmetic::word_problem::word_problem;
 use crate::lexer::number_words::{numeral, numerals, operand};
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 use crate::lexer::units;
 
 /// The syntactic role of some tokens in an expression.
@@ -200,7 +200,7 @@ fn of_several(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> 
     let before = starts(tokens, at, &SEVERAL);
     let mut next = at + before.map_or(0, |(_, length)| length);
     let mut numbers = Vec::new();
-    while let Some(token) = tokens.get(next).filter(|token| token.kind == Kind::Number && free(next)) {
+    while let Some(token) = tokens.get(next).filter(|token| token.kind == TokenKind::Number && free(next)) {
         numbers.push(token.text.replace(',', ""));
         next += 1;
         let joint = |token: &&Token<'_>| token.is_any(&[",", "，", "、", "and", "和", "与", "跟"]);
@@ -208,7 +208,7 @@ fn of_several(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> 
         while tokens.get(after).filter(joint).is_some() {
             after += 1;
         }
-        if after == next || tokens.get(after).is_none_or(|token| token.kind != Kind::Number) {
+        if after == next || tokens.get(after).is_none_or(|token| token.kind != TokenKind::Number) {
             break;
         }
         next = after;
@@ -239,16 +239,18 @@ fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece,
         if let Some((name, length)) = starts(tokens, at, &FUNCTIONS) {
             let call = tokens
                 .get(at + length)
-                .is_some_and(|next| next.kind == Kind::Number || matches!(next.text, "(" | "（"));
+                .is_some_and(|next| next.kind == TokenKind::Number || matches!(next.text, "(" | "（"));
             return (call || name == "sqrt").then_some((Piece::Function(name), length));
         }
         return match (token.kind, token.text) {
-            (Kind::Number, _) => operand(tokens, at).map(|(text, length)| (Piece::Operand(text), length)),
-            (Kind::Mark, "(" | "（") => Some((Piece::Open, 1)),
-            (Kind::Word, "x" | "y" | "z" | "t" | "pi" | "π" | "e") => {
+            (TokenKind::Number, _) => {
+                operand(tokens, at).map(|(text, length)| (Piece::Operand(text), length))
+            }
+            (TokenKind::Mark, "(" | "（") => Some((Piece::Open, 1)),
+            (TokenKind::Word, "x" | "y" | "z" | "t" | "pi" | "π" | "e") => {
                 Some((Piece::Operand(token.text.to_owned()), 1))
             }
-            (Kind::Han | Kind::Word, _) => {
+            (TokenKind::Han | TokenKind::Word, _) => {
                 operand(tokens, at).map(|(text, length)| (Piece::Operand(text), length))
             }
             _ => None,
@@ -269,7 +271,7 @@ fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece,
     if token.is_word("x")
         && at > 0
         && tokens[at - 1].end == token.start
-        && tokens.get(at + 1).is_none_or(|next| next.kind != Kind::Number)
+        && tokens.get(at + 1).is_none_or(|next| next.kind != TokenKind::Number)
     {
         return Some((Piece::Postfix("x".to_owned()), 1));
     }
@@ -279,7 +281,7 @@ fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece,
 /// `2 to the 16th`, `2 to the 16th power`.
 fn nth_power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
     let word = |at: usize, listed: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(listed));
-    let number = tokens.get(at + 2).filter(|token| token.kind == Kind::Number)?;
+    let number = tokens.get(at + 2).filter(|token| token.kind == TokenKind::Number)?;
     let fits = word(at, &["to"]) && word(at + 1, &["the"]) && word(at + 3, &["st", "nd", "rd", "th"]);
     let length = 4 + usize::from(word(at + 4, &["power"]));
     fits.then(|| (Piece::Postfix(format!("^{}", number.text)), length))
@@ -294,8 +296,8 @@ fn power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
     let fraction = text(at + 1) == "百" && text(at + 2) == "分" && text(at + 3) == "之";
     let from = if fraction { at + 4 } else { at + 1 };
     let (number, next) = match tokens.get(from)?.kind {
-        Kind::Number => (text(from).to_owned(), from + 1),
-        Kind::Han => {
+        TokenKind::Number => (text(from).to_owned(), from + 1),
+        TokenKind::Han => {
             let value: String = [text(from)].concat();
             let digit = numeral(&value);
             match digit {

@@ -2,7 +2,7 @@
 
 use crate::arithmetic::expression::Expression;
 use crate::lexer::number_words::{numeral, operand};
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 
 /// The maximum distance between the two numbers of a problem in tokens.
 const MAX_NUMBER_DISTANCE: usize = 12;
@@ -65,7 +65,7 @@ fn logarithm(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
 /// A number and an operation on it within the same sentence.
 fn operation_on_number(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let (first, length) =
-        operand(tokens, at).filter(|(_, length)| tokens[at].kind == Kind::Number || *length > 1)?;
+        operand(tokens, at).filter(|(_, length)| tokens[at].kind == TokenKind::Number || *length > 1)?;
     // 第 makes the number an ordinal, not an amount.
     if at > 0 && tokens[at - 1].text == "第" {
         return None;
@@ -73,7 +73,7 @@ fn operation_on_number(tokens: &[Token<'_>], at: usize) -> Option<(Expression, u
     for next in at + length..(at + length + MAX_NUMBER_DISTANCE).min(tokens.len()) {
         let text = |step: usize| tokens.get(next + step).map_or("", |token| token.text);
         if matches!(text(0), "." | "?" | "!" | "。" | "？" | "！" | ";" | "；")
-            && tokens[next].kind == Kind::Mark
+            && tokens[next].kind == TokenKind::Mark
         {
             return None;
         }

@@ -3,14 +3,14 @@
 use jiff::civil::Date;
 use toolhub_core::RawJson;
 
-use crate::assembly::coverage::{self, Part, Unused};
+use crate::assembly::coverage::{self, PlannedPart, Unused};
 use crate::assembly::expand_list;
 use crate::assembly::inherit;
 use crate::assembly::problem;
 use crate::assembly::unserved;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::split::{self, Clause};
-use crate::plan::{Complexity, IncompleteCall, Plan, Slot, Step, StepId, UnprovenStep};
+use crate::plan::{ArgumentSource, Complexity, IncompleteCall, Plan, PlanStep, StepId, UnprovenStep};
 use crate::safety::proof::Claim;
 use crate::selection::candidates::Candidates;
 use crate::selection::choice::Choice;
@@ -18,20 +18,20 @@ use crate::selection::choose::{Chooser, Schemas};
 use crate::selection::clause_intent;
 use crate::selection::implied_need;
 use crate::selection::verb_class;
-use crate::values::candidate::{ArgumentValue, Candidate};
-use crate::values::parameter::{Parameter, Shape};
+use crate::values::candidate::{ArgumentValue, ValueCandidate};
+use crate::values::parameter::{Parameter, ValueType};
 use crate::values::role::Role;
 
 /// Score by which a proven tool may be below an unproven one and still be preferred.
 const PROVEN_TOLERANCE: f32 = 1.0;
 
 /// A step under construction.
-struct Draft {
+struct StepDraft {
     choice: Choice,
     clause: Clause,
 }
 
-impl Draft {
+impl StepDraft {
     /// All calls of this step, each with the start of the text that contains its arguments.
     fn calls(&self, text: &str, today: Date) -> Vec<(usize, Choice)> {
         let parsed = ParsedText::of(&text[self.clause.start..self.clause.end], today);
@@ -52,8 +52,8 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
             return plan;
         }
     }
-    let mut drafts: Vec<Draft> = Vec::new();
-    let mut unfinished: Vec<Draft> = Vec::new();
+    let mut drafts: Vec<StepDraft> = Vec::new();
+    let mut unfinished: Vec<StepDraft> = Vec::new();
     if clauses.len() > 1 {
         let steps = ClauseSteps::of(text, &clauses, &mut chooser, today);
         (drafts, unfinished) = (steps.drafts, steps.unfinished);
@@ -72,7 +72,7 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
                 && !drafts.iter().any(|draft| covers_as_much(draft, &choice, &parsed)))
                 || drafts.is_empty();
             if better {
-                let own = vec![Draft { choice, clause: whole }];
+                let own = vec![StepDraft { choice, clause: whole }];
                 (drafts, unfinished) =
                     if own[0].choice.is_whole() { (own, Vec::new()) } else { (Vec::new(), own) };
             }
@@ -88,8 +88,8 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     }
     if plan.problems.is_empty() {
         let calls: Vec<(usize, Choice)> = drafts.iter().flat_map(|draft| draft.calls(text, today)).collect();
-        let parts: Vec<Part<'_>> =
-            calls.iter().map(|(start, choice)| Part { start: *start, choice }).collect();
+        let parts: Vec<PlannedPart<'_>> =
+            calls.iter().map(|(start, choice)| PlannedPart { start: *start, choice }).collect();
         if !parts.is_empty() {
             let unused = coverage::unused(text, &parts, &parsed);
             let mut against = parts.iter().filter_map(|part| {
@@ -110,7 +110,8 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     if !plan.steps.is_empty() {
         plan.unserved = unserved::parts(text, &clauses, &served(&drafts, text, today));
         // Read-only steps that were all made from unserved parts do not serve the request.
-        let instead = |step: &Step| plan.unserved.iter().any(|part| part.contains(step.description.as_str()));
+        let instead =
+            |step: &PlanStep| plan.unserved.iter().any(|part| part.contains(step.description.as_str()));
         if plan.changing.is_empty() && plan.steps.iter().all(instead) {
             return Plan { problems: vec![problem::no_tool(text.trim())], ..Plan::default() };
         }
@@ -120,9 +121,9 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
 
 /// Whether the only clause that is a step has every value that the same tool would take from the whole request, so that the
 /// rest of the request does not belong to its arguments.
-fn covers_as_much(draft: &Draft, whole: &Choice, parsed: &ParsedText<'_>) -> bool {
+fn covers_as_much(draft: &StepDraft, whole: &Choice, parsed: &ParsedText<'_>) -> bool {
     let clause = draft.clause;
-    let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
+    let value = |slot: &Option<ValueCandidate>| slot.as_ref().map(|slot| slot.value.clone());
     let slots = draft.choice.assignment.slots.iter().zip(&whole.assignment.slots);
     let differing: Vec<(&Parameter, bool)> = whole
         .parameters
@@ -133,7 +134,7 @@ fn covers_as_much(draft: &Draft, whole: &Choice, parsed: &ParsedText<'_>) -> boo
         .collect();
     // Only open-ended texts may be longer because of words of another part.
     let reaches = |(parameter, is_explicit): &(&Parameter, bool)| {
-        let list = matches!(&parameter.shape, Shape::List(item) if item.shape == Shape::Text);
+        let list = matches!(&parameter.shape, ValueType::List(item) if item.shape == ValueType::Text);
         parameter.role == Role::Query
             || *is_explicit && (list || matches!(parameter.role, Role::Text | Role::Name | Role::Other))
     };
@@ -142,8 +143,10 @@ fn covers_as_much(draft: &Draft, whole: &Choice, parsed: &ParsedText<'_>) -> boo
         && !differing.is_empty()
         && differing.iter().all(reaches)
         && parsed.mentions.iter().all(|mention| {
-            let is_explicit =
-                matches!(mention.value, Value::Literal(_) | Value::Moment(_) | Value::Number(_));
+            let is_explicit = matches!(
+                mention.value,
+                MentionValue::Literal(_) | MentionValue::Moment(_) | MentionValue::Number(_)
+            );
             let inside = clause.start <= mention.start
                 && mention.end <= clause.end
                 && draft.choice.assignment.uses(mention.start - clause.start, mention.end - clause.start);
@@ -153,8 +156,8 @@ fn covers_as_much(draft: &Draft, whole: &Choice, parsed: &ParsedText<'_>) -> boo
 
 /// If the chosen tool changes something and is unproven or incomplete, replaces it by the only other tool that the words
 /// prove.
-fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &str, today: Date) {
-    let proven = |draft: &Draft| -> Option<Choice> {
+fn prefer_proven(drafts: &mut Vec<StepDraft>, unfinished: &mut Vec<StepDraft>, text: &str, today: Date) {
+    let proven = |draft: &StepDraft| -> Option<Choice> {
         let parsed = ParsedText::of(&text[draft.clause.start..draft.clause.end], today);
         let doubts = |choice: &Choice| {
             let calls = expand_list::expand(choice, &parsed);
@@ -183,7 +186,7 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
         && let [draft] = unfinished.as_slice()
         && let Some(choice) = proven(draft)
     {
-        drafts.push(Draft { choice, clause: draft.clause });
+        drafts.push(StepDraft { choice, clause: draft.clause });
         unfinished.clear();
     }
 }
@@ -198,7 +201,7 @@ fn confidence(unused: &Unused) -> f64 {
 }
 
 /// The calls of a plan, each with the start of its text.
-fn served(drafts: &[Draft], text: &str, today: Date) -> Vec<(usize, Choice)> {
+fn served(drafts: &[StepDraft], text: &str, today: Date) -> Vec<(usize, Choice)> {
     drafts.iter().flat_map(|draft| draft.calls(text, today)).collect()
 }
 
@@ -207,9 +210,9 @@ struct ClauseSteps<'a> {
     text: &'a str,
     today: Date,
     /// The clauses that are complete steps.
-    drafts: Vec<Draft>,
+    drafts: Vec<StepDraft>,
     /// Those with missing arguments.
-    unfinished: Vec<Draft>,
+    unfinished: Vec<StepDraft>,
     /// Start of the words that no step has used yet.
     open: Option<usize>,
 }
@@ -227,7 +230,7 @@ struct ReadClause<'a> {
 
 impl ReadClause<'_> {
     /// Whether the clause can be a step: it has a verb or asks for something. `last` is the step before it.
-    fn is_question(&self, last: Option<&Draft>) -> bool {
+    fn is_question(&self, last: Option<&StepDraft>) -> bool {
         let intent = clause_intent::intent(&self.bare);
         // `… and the last 3 commits`: without a verb of its own, the clause continues the read-only clause before it.
         let continues = last.is_some_and(|last| {
@@ -283,7 +286,7 @@ impl<'a> ClauseSteps<'a> {
             return;
         }
         let is_whole = choice.is_whole();
-        let draft = Draft { choice, clause: read.scope };
+        let draft = StepDraft { choice, clause: read.scope };
         if is_whole {
             self.drafts.push(draft);
             self.unfinished.clear();
@@ -311,8 +314,8 @@ impl<'a> ClauseSteps<'a> {
         let other = chooser.choose(&read.bare, read.own, earlier).filter(|other| {
             begins_with_article(read.own) && continues_reading(&refill, other) && repeats_path(&refill, other)
         });
-        self.drafts.push(Draft { choice: refill, clause: read.scope });
-        self.drafts.extend(other.map(|choice| Draft { choice, clause: read.clause }));
+        self.drafts.push(StepDraft { choice: refill, clause: read.scope });
+        self.drafts.extend(other.map(|choice| StepDraft { choice, clause: read.clause }));
         self.unfinished.clear();
         self.open = None;
         true
@@ -329,7 +332,7 @@ impl<'a> ClauseSteps<'a> {
             let refill = chooser.refill(&last.choice, &parsed);
             let filled = |choice: &Choice| choice.assignment.slots.iter().flatten().count();
             if refill.is_whole() && filled(&refill) > filled(&last.choice) {
-                *last = Draft { choice: refill, clause: scope };
+                *last = StepDraft { choice: refill, clause: scope };
             }
         }
     }
@@ -384,12 +387,12 @@ fn join(before: &mut Choice, choice: Choice) {
     for (old, new) in before.assignment.slots.iter_mut().zip(choice.assignment.slots) {
         if old.is_none() {
             // The value belongs to another clause: it has no range in this one.
-            *old = new.map(|new| Candidate { start: 0, end: 0, ..new });
+            *old = new.map(|new| ValueCandidate { start: 0, end: 0, ..new });
         }
     }
 }
 
-fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
+fn add(plan: &mut Plan, draft: &StepDraft, text: &str, today: Date) {
     let clause_text = &text[draft.clause.start..draft.clause.end];
     let before = plan.steps.last().map(|step| step.id.clone());
     let calls: Vec<Choice> = draft.calls(text, today).into_iter().map(|(_, call)| call).collect();
@@ -422,16 +425,16 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
         for (parameter, slot) in call.parameters.iter().zip(&call.assignment.slots) {
             let Some(slot) = slot else { continue };
             let value = match (&slot.value, &before) {
-                (ArgumentValue::FromRequest(value), _) => Slot::Value(RawJson::from(value.clone())),
+                (ArgumentValue::FromRequest(value), _) => ArgumentSource::Value(RawJson::from(value.clone())),
                 (ArgumentValue::Result, Some(before)) => {
                     dependencies.push(before.clone());
-                    Slot::ResultOf(before.clone())
+                    ArgumentSource::ResultOf(before.clone())
                 }
                 (ArgumentValue::Result, None) => continue,
             };
             arguments.push((parameter.name.clone(), value));
         }
-        plan.steps.push(Step {
+        plan.steps.push(PlanStep {
             id,
             description: clause_text.trim().to_owned(),
             tool: Some(call.tool.name().clone()),
@@ -444,7 +447,7 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
     }
 }
 
-fn refuse(plan: &mut Plan, draft: &Draft) {
+fn refuse(plan: &mut Plan, draft: &StepDraft) {
     let choice = &draft.choice;
     let name = choice.tool.name();
     let mut missing = Vec::new();
@@ -456,7 +459,7 @@ fn refuse(plan: &mut Plan, draft: &Draft) {
     let known = choice.parameters.iter().zip(&choice.assignment.slots).filter_map(|(parameter, slot)| {
         match &slot.as_ref()?.value {
             ArgumentValue::FromRequest(value) => {
-                Some((parameter.name.clone(), Slot::Value(RawJson::from(value.clone()))))
+                Some((parameter.name.clone(), ArgumentSource::Value(RawJson::from(value.clone()))))
             }
             ArgumentValue::Result => None,
         }

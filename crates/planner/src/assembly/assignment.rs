@@ -1,15 +1,15 @@
 //! The values that are assigned to the parameters of a tool.
 
-use crate::values::candidate::Candidate;
+use crate::values::candidate::ValueCandidate;
 use crate::values::parameter::Parameter;
 
 /// The arguments of one call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Assignment {
     /// Indexed like the parameters.
-    pub(crate) slots: Vec<Option<Candidate>>,
+    pub(crate) slots: Vec<Option<ValueCandidate>>,
     /// All candidates of each parameter, best first.
-    pub(crate) others: Vec<Vec<Candidate>>,
+    pub(crate) others: Vec<Vec<ValueCandidate>>,
 }
 
 impl Assignment {

@@ -6,15 +6,15 @@ use toolhub_core::shell;
 
 use crate::lexer::labels::{self, LabelSpan};
 use crate::lexer::lexicon;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 use crate::safety::doubt::MAX_SHOWN_WORDS;
 use crate::safety::proof;
 use crate::selection::choice::Choice;
-use crate::values::candidate::{ArgumentValue, Candidate};
+use crate::values::candidate::{ArgumentValue, ValueCandidate};
 use crate::values::flag;
-use crate::values::parameter::{Parameter, Shape};
+use crate::values::parameter::{Parameter, ValueType};
 use crate::values::role::Role;
 
 /// Weights of a word and of a Chinese character; a Chinese word has two characters on average.
@@ -48,7 +48,7 @@ pub(crate) enum SideEffect {
 }
 
 /// A part of a request, and the step made from it.
-pub(crate) struct Part<'a> {
+pub(crate) struct PlannedPart<'a> {
     pub(crate) start: usize,
     pub(crate) choice: &'a Choice,
 }
@@ -116,13 +116,13 @@ fn quoted(words: &[String]) -> Option<(String, String)> {
 type ByteRange = (usize, usize);
 
 /// Determines the words that the steps do not use.
-pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) -> Unused {
+pub(crate) fn unused(text: &str, parts: &[PlannedPart<'_>], parsed: &ParsedText<'_>) -> Unused {
     let used = used_ranges(text, parts, parsed);
     let own: Vec<String> = parts.iter().flat_map(|part| words_of(part.choice)).collect();
     let (mut all, mut lost) = (0.0, 0.0);
     let mut unused: Vec<ByteRange> = Vec::new();
-    for token in parsed.tokens.iter().filter(|token| token.kind != Kind::Mark) {
-        let weight = if token.kind == Kind::Han { CHARACTER_WEIGHT } else { WORD_WEIGHT };
+    for token in parsed.tokens.iter().filter(|token| token.kind != TokenKind::Mark) {
+        let weight = if token.kind == TokenKind::Han { CHARACTER_WEIGHT } else { WORD_WEIGHT };
         if covers(&used, token.start, token.end) {
             all += weight;
             continue;
@@ -145,7 +145,7 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) ->
         .mentions
         .iter()
         .filter(|mention| {
-            matches!(mention.value, Value::Literal(_)) && !covers(&used, mention.start, mention.end)
+            matches!(mention.value, MentionValue::Literal(_)) && !covers(&used, mention.start, mention.end)
         })
         .map(|mention| (mention.start, mention.end))
         .collect();
@@ -156,7 +156,7 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) ->
 }
 
 /// The ranges that the steps use: values with their labels, expressions, words of the tables, and words without meaning.
-fn used_ranges(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) -> Vec<ByteRange> {
+fn used_ranges(text: &str, parts: &[PlannedPart<'_>], parsed: &ParsedText<'_>) -> Vec<ByteRange> {
     let mut used: Vec<ByteRange> = Vec::new();
     let stems = labels::stems(parsed);
     for part in parts {
@@ -176,7 +176,12 @@ fn used_ranges(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) -> Vec<B
 }
 
 /// The ranges of the text that a value was taken from, or that repeat it.
-fn value_ranges(text: &str, part: &Part<'_>, parameter: &Parameter, slot: &Candidate) -> Vec<ByteRange> {
+fn value_ranges(
+    text: &str,
+    part: &PlannedPart<'_>,
+    parameter: &Parameter,
+    slot: &ValueCandidate,
+) -> Vec<ByteRange> {
     let mut used = Vec::new();
     if slot.end > slot.start {
         used.push((part.start + slot.start, part.start + slot.end));
@@ -211,9 +216,9 @@ fn value_ranges(text: &str, part: &Part<'_>, parameter: &Parameter, slot: &Candi
 
 /// ，主题“会议”: the ranges of a parameter's labels, which are used with its value.
 fn label_ranges(
-    part: &Part<'_>,
+    part: &PlannedPart<'_>,
     parameter: &Parameter,
-    slot: &Candidate,
+    slot: &ValueCandidate,
     parsed: &ParsedText<'_>,
     stems: &[String],
 ) -> Vec<ByteRange> {
@@ -223,7 +228,7 @@ fn label_ranges(
     };
     let mut spans: Vec<LabelSpan> =
         labels::find(&parameter.labels, parsed, stems).into_iter().filter(beside).collect();
-    if parameter.shape == Shape::Boolean {
+    if parameter.shape == ValueType::Boolean {
         spans.extend(flag::find(parameter, parsed, stems));
     }
     spans.into_iter().map(|span| (span.start, span.end)).collect()
@@ -232,8 +237,8 @@ fn label_ranges(
 /// Chinese words of several characters without meaning: 这封, 直接.
 fn fillers(text: &str, parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    for (at, token) in parsed.tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Han) {
-        let ends = parsed.tokens[at..].iter().take(4).take_while(|other| other.kind == Kind::Han);
+    for (at, token) in parsed.tokens.iter().enumerate().filter(|(_, token)| token.kind == TokenKind::Han) {
+        let ends = parsed.tokens[at..].iter().take(4).take_while(|other| other.kind == TokenKind::Han);
         let ends: Vec<usize> = ends.skip(1).map(|other| other.end).collect();
         let known = |end: &&usize| {
             text.get(token.start..**end).is_some_and(|word| crate::lexer::filler::always().contains(word))
@@ -248,7 +253,7 @@ fn fillers(text: &str, parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
 /// Whether a word is never an argument.
 pub(crate) fn is_function_word(token: &Token<'_>) -> bool {
     match token.kind {
-        Kind::Han => IGNORED_CHARACTERS.contains(token.text),
+        TokenKind::Han => IGNORED_CHARACTERS.contains(token.text),
         _ => is_stop(token.text) || IGNORED_WORDS.contains(&format!(" {} ", token.text.to_lowercase())),
     }
 }

@@ -4,7 +4,7 @@ use jiff::civil::DateTime;
 use serde_json::Value as Json;
 
 use crate::assembly::assignment::Assignment;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 use crate::values::duration::only;
 use crate::values::parameter::Parameter;
 use crate::values::role::Role;
@@ -30,10 +30,10 @@ pub(crate) fn end(parameters: &[Parameter], assignment: &mut Assignment, context
     let text = format!("{}T{:02}:{:02}:00", finish.date(), finish.hour(), finish.minute());
     let value = ArgumentValue::FromRequest(Json::from(text));
     assignment.slots[end] =
-        Some(Candidate { value, start: length.start, end: length.end, score: GOOD + 0.5 });
+        Some(ValueCandidate { value, start: length.start, end: length.end, score: GOOD + 0.5 });
 }
 
-fn slot_text(slot: &Candidate) -> Option<&str> {
+fn slot_text(slot: &ValueCandidate) -> Option<&str> {
     match &slot.value {
         ArgumentValue::FromRequest(value) => value.as_str().filter(|text| text.contains('T')),
         ArgumentValue::Result => None,

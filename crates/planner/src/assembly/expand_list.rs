@@ -2,8 +2,8 @@
 
 use crate::lexer::mention::ParsedText;
 use crate::selection::choice::Choice;
-use crate::values::candidate::{ArgumentValue, Candidate};
-use crate::values::parameter::Shape;
+use crate::values::candidate::{ArgumentValue, ValueCandidate};
+use crate::values::parameter::ValueType;
 use crate::values::role::Role;
 
 /// Maximum number of calls from one sentence. `assemble` reports a longer series as a problem.
@@ -13,18 +13,18 @@ const MAX_SERIES_SCORE_GAP: f32 = 2.0;
 
 /// All calls of a choice; the choice itself if it contains no series.
 pub(crate) fn expand(choice: &Choice, parsed: &ParsedText<'_>) -> Vec<Choice> {
-    let mut variants: Vec<(usize, Vec<Candidate>)> = Vec::new();
-    let mut loose: Vec<(usize, Vec<Candidate>)> = Vec::new();
+    let mut variants: Vec<(usize, Vec<ValueCandidate>)> = Vec::new();
+    let mut loose: Vec<(usize, Vec<ValueCandidate>)> = Vec::new();
     for (index, parameter) in choice.parameters.iter().enumerate() {
         let Some(slot) = &choice.assignment.slots[index] else { continue };
-        if matches!(parameter.shape, Shape::List(_) | Shape::Object(_) | Shape::Boolean)
+        if matches!(parameter.shape, ValueType::List(_) | ValueType::Object(_) | ValueType::Boolean)
             || slot.end <= slot.start
         {
             continue;
         }
-        let mut free: Vec<Candidate> = Vec::new();
+        let mut free: Vec<ValueCandidate> = Vec::new();
         for other in choice.assignment.others.get(index).into_iter().flatten() {
-            let overlaps = |known: &Candidate| known.start < other.end && other.start < known.end;
+            let overlaps = |known: &ValueCandidate| known.start < other.end && other.start < known.end;
             if other.score + MAX_SERIES_SCORE_GAP >= slot.score
                 && other.end > other.start
                 && !choice.assignment.uses(other.start, other.end)
@@ -48,7 +48,7 @@ pub(crate) fn expand(choice: &Choice, parsed: &ParsedText<'_>) -> Vec<Choice> {
         }
     }
     // `merge A1:B2 with C1:D2` is not a series.
-    let with = |values: &[Candidate]| {
+    let with = |values: &[ValueCandidate]| {
         values.windows(2).any(|pair| {
             let between = parsed.text.get(pair[0].end..pair[1].start).unwrap_or_default();
             between.split_whitespace().any(|word| word.eq_ignore_ascii_case("with"))
@@ -68,7 +68,7 @@ pub(crate) fn expand(choice: &Choice, parsed: &ParsedText<'_>) -> Vec<Choice> {
     for (index, values) in &mut variants {
         let parameter = &choice.parameters[*index];
         if moves
-            && parameter.shape == Shape::Integer
+            && parameter.shape == ValueType::Integer
             && parameter.has_word(&["row", "col", "column", "line", "index"])
         {
             values.sort_by_key(|value| std::cmp::Reverse(number(value)));
@@ -93,7 +93,7 @@ pub(crate) fn expand(choice: &Choice, parsed: &ParsedText<'_>) -> Vec<Choice> {
         .collect()
 }
 
-fn number(value: &Candidate) -> i64 {
+fn number(value: &ValueCandidate) -> i64 {
     match &value.value {
         ArgumentValue::FromRequest(value) => value.as_i64().unwrap_or_default(),
         ArgumentValue::Result => 0,
@@ -101,9 +101,9 @@ fn number(value: &Candidate) -> i64 {
 }
 
 /// The values that form a series with the chosen one.
-fn chain(values: &[Candidate], chosen: &Candidate, parsed: &ParsedText<'_>) -> Vec<Candidate> {
+fn chain(values: &[ValueCandidate], chosen: &ValueCandidate, parsed: &ParsedText<'_>) -> Vec<ValueCandidate> {
     let at = values.iter().position(|value| value.start == chosen.start).unwrap_or(0);
-    let joined = |first: &Candidate, second: &Candidate| {
+    let joined = |first: &ValueCandidate, second: &ValueCandidate| {
         let between =
             parsed.tokens.iter().filter(|token| token.start >= first.end && token.end <= second.start);
         let mut conjunction = false;

@@ -2,8 +2,8 @@
 
 use crate::assembly::assignment::Assignment;
 use crate::lexer::labels;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
-use crate::values::parameter::{Parameter, Shape};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
+use crate::values::parameter::{Parameter, ValueType};
 use crate::values::parameter_value::candidates;
 use crate::values::role::Role;
 
@@ -21,9 +21,9 @@ const MIN_EXCHANGE_GAIN: f32 = 0.15;
 
 /// Fills the parameters from a text.
 pub(crate) fn fill(parameters: &[Parameter], context: &MatchContext<'_>) -> Assignment {
-    let others: Vec<Vec<Candidate>> =
+    let others: Vec<Vec<ValueCandidate>> =
         parameters.iter().map(|parameter| candidates(parameter, context)).collect();
-    let mut order: Vec<(usize, &Candidate, f32)> = Vec::new();
+    let mut order: Vec<(usize, &ValueCandidate, f32)> = Vec::new();
     for (index, (parameter, found)) in parameters.iter().zip(&others).enumerate() {
         let least = if parameter.required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
         let bonus = if parameter.required { REQUIRED_BONUS } else { 0.0 };
@@ -58,7 +58,8 @@ pub(crate) fn fill(parameters: &[Parameter], context: &MatchContext<'_>) -> Assi
 fn assign_in_text_order(parameters: &[Parameter], assignment: &mut Assignment) {
     let plain = |index: usize, assignment: &Assignment| {
         let parameter = &parameters[index];
-        let kind = matches!(parameter.shape, Shape::Integer | Shape::Number) || parameter.role == Role::Cell;
+        let kind =
+            matches!(parameter.shape, ValueType::Integer | ValueType::Number) || parameter.role == Role::Cell;
         assignment.slots[index].as_ref().is_some_and(|slot| kind && slot.score < 1.2 && slot.end > slot.start)
     };
     for first in 0..parameters.len() {
@@ -157,7 +158,11 @@ fn follows_from(context: &MatchContext<'_>, start: usize) -> bool {
 }
 
 /// Selects a listed value that, by its description, needs another parameter, if that parameter has a value.
-fn select_dependent_choice(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<Candidate>]) {
+fn select_dependent_choice(
+    parameters: &[Parameter],
+    assignment: &mut Assignment,
+    others: &[Vec<ValueCandidate>],
+) {
     for (index, parameter) in parameters.iter().enumerate() {
         if assignment.slots[index].is_some()
             || others[index].iter().any(|other| other.score >= MIN_OPTIONAL_SCORE)
@@ -175,7 +180,7 @@ fn select_dependent_choice(parameters: &[Parameter], assignment: &mut Assignment
             });
             if needs {
                 let value = ArgumentValue::FromRequest(serde_json::Value::from(choice));
-                assignment.slots[index] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
+                assignment.slots[index] = Some(ValueCandidate { value, start: 0, end: 0, score: GOOD });
                 break;
             }
         }
@@ -189,7 +194,7 @@ fn assign_labels_in_order(parameters: &[Parameter], assignment: &mut Assignment,
             let (one, other) = (&parameters[first], &parameters[second]);
             if first == second
                 || one.shape != other.shape
-                || !matches!(one.shape, Shape::Integer | Shape::Number)
+                || !matches!(one.shape, ValueType::Integer | ValueType::Number)
             {
                 continue;
             }
@@ -320,10 +325,11 @@ fn without_joint(text: &str) -> &str {
 
 /// Lets two parameters exchange values if that raises the total score: one takes the other's value, and the other takes
 /// another candidate.
-fn swap_values(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<Candidate>]) {
+fn swap_values(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<ValueCandidate>]) {
     let least =
         |index: usize| if parameters[index].required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
-    let overlap = |one: &Candidate, other: &Candidate| one.start < other.end && other.start < one.end;
+    let overlap =
+        |one: &ValueCandidate, other: &ValueCandidate| one.start < other.end && other.start < one.end;
     for claimant in 0..parameters.len() {
         for holder in 0..parameters.len() {
             let Some(holder_value) = assignment.slots[holder]
@@ -336,7 +342,7 @@ fn swap_values(parameters: &[Parameter], assignment: &mut Assignment, others: &[
             let mut without = assignment.clone();
             without.slots[claimant] = None;
             without.slots[holder] = None;
-            let free = |candidate: &&Candidate| !without.uses(candidate.start, candidate.end);
+            let free = |candidate: &&ValueCandidate| !without.uses(candidate.start, candidate.end);
             let required = others[claimant].iter().filter(free).find(|candidate| {
                 candidate.score >= least(claimant)
                     && candidate.end > candidate.start
@@ -363,7 +369,7 @@ fn swap_values(parameters: &[Parameter], assignment: &mut Assignment, others: &[
 
 /// Gives a required parameter without a value the value of another parameter, if that one is optional or has an
 /// alternative.
-fn release_value(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<Candidate>]) {
+fn release_value(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<ValueCandidate>]) {
     let missing: Vec<usize> = assignment.missing(parameters).collect();
     for index in missing {
         for required in others[index].iter().filter(|candidate| candidate.score >= MIN_REQUIRED_SCORE) {
@@ -377,7 +383,7 @@ fn release_value(parameters: &[Parameter], assignment: &mut Assignment, others: 
             let [holder] = holders.as_slice() else { continue };
             let holder_value = assignment.slots[*holder].take();
             let least = if parameters[*holder].required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
-            let free = |candidate: &&Candidate| {
+            let free = |candidate: &&ValueCandidate| {
                 candidate.score >= least
                     && !assignment.uses(candidate.start, candidate.end)
                     && !(candidate.start < required.end && required.start < candidate.end)

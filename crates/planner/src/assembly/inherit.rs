@@ -2,8 +2,8 @@
 
 use crate::lexer::back_reference::{points_back, refers_to_object, refers_to_result};
 use crate::selection::choice::Choice;
-use crate::values::candidate::{ArgumentValue, Candidate};
-use crate::values::parameter::{Parameter, Shape};
+use crate::values::candidate::{ArgumentValue, ValueCandidate};
+use crate::values::parameter::{Parameter, ValueType};
 use crate::values::role::Role;
 
 /// Fills the missing arguments of `choice` with values of earlier steps.
@@ -62,7 +62,7 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         });
         if let Some(found) = found {
             // The value is from another clause: it has no range in this one.
-            choice.assignment.slots[index] = Some(Candidate { start: 0, end: 0, ..found });
+            choice.assignment.slots[index] = Some(ValueCandidate { start: 0, end: 0, ..found });
         }
     }
     // `give A1:H1 … and make it bold`: a range that is inherited has both corners.
@@ -72,7 +72,7 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         last.parameters.iter().any(|parameter| parameter.role == Role::Expression && parameter.required)
     });
     let lacks: Vec<usize> = choice.assignment.missing(&parameters).collect();
-    let only_data = matches!(lacks.as_slice(), [index] if matches!(parameters[*index].shape, Shape::List(_) | Shape::Any));
+    let only_data = matches!(lacks.as_slice(), [index] if matches!(parameters[*index].shape, ValueType::List(_) | ValueType::Any));
     if refers_to_object(text) || (worked_out && only_data && own > 0) {
         take_result(choice, &parameters);
     }
@@ -111,17 +111,17 @@ fn inherit_item_id(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         let gives = |other: &&&Choice| parameters[index].description.contains(other.tool.name().as_str());
         if earlier.last().filter(gives).is_some() {
             choice.assignment.slots[index] =
-                Some(Candidate { value: ArgumentValue::Result, start: 0, end: 0, score: 2.0 });
+                Some(ValueCandidate { value: ArgumentValue::Result, start: 0, end: 0, score: 2.0 });
         }
     }
 }
 
-fn is_cell(candidate: &Candidate) -> bool {
+fn is_cell(candidate: &ValueCandidate) -> bool {
     matches!(&candidate.value, ArgumentValue::FromRequest(value) if value.as_str().is_some_and(|text| crate::lexer::literal::cells(text).is_some()))
 }
 
 /// `merge A1:C1 and make it bold`: without cells in the text, those of the last step are used.
-fn same_cell(target: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
+fn same_cell(target: &Parameter, earlier: &[&Choice]) -> Option<ValueCandidate> {
     if target.role != Role::Cell || target.has_word(&["target", "destination", "end"]) {
         return None;
     }
@@ -140,7 +140,7 @@ fn same_cell(target: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
 /// Fills the optional last corner of a range whose first corner was inherited from the last step.
 fn inherit_end(choice: &mut Choice, parameters: &[Parameter], earlier: &[&Choice]) {
     let Some(last) = earlier.last() else { return };
-    let slot_of = |of: &Choice, words: &[&str]| -> Option<(usize, Candidate)> {
+    let slot_of = |of: &Choice, words: &[&str]| -> Option<(usize, ValueCandidate)> {
         let mut slots = of.parameters.iter().zip(&of.assignment.slots).enumerate();
         slots.find_map(|(index, (parameter, slot))| {
             (parameter.role == Role::Cell && parameter.has_word(words))
@@ -156,12 +156,12 @@ fn inherit_end(choice: &mut Choice, parameters: &[Parameter], earlier: &[&Choice
         .iter()
         .position(|parameter| parameter.role == Role::Cell && parameter.has_word(&["end", "last"]));
     if let Some(index) = index.filter(|index| choice.assignment.slots[*index].is_none()) {
-        choice.assignment.slots[index] = Some(Candidate { start: 0, end: 0, ..end });
+        choice.assignment.slots[index] = Some(ValueCandidate { start: 0, end: 0, ..end });
     }
 }
 
 /// Values that are inherited from step to step by their role.
-fn by_role(target: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
+fn by_role(target: &Parameter, earlier: &[&Choice]) -> Option<ValueCandidate> {
     if !matches!(target.role, Role::Path | Role::Sheet | Role::Url | Role::Place | Role::Id | Role::Revision)
         || target.has_word(&["target", "destination", "new", "output", "to"])
     {
@@ -199,12 +199,15 @@ fn take_result(choice: &mut Choice, parameters: &[Parameter]) {
             return false;
         }
         let text = matches!(parameter.role, Role::Text | Role::Other | Role::Query | Role::Name)
-            && parameter.shape == Shape::Text;
-        text || matches!(parameter.shape, Shape::Integer | Shape::Number | Shape::Any | Shape::List(_))
+            && parameter.shape == ValueType::Text;
+        text || matches!(
+            parameter.shape,
+            ValueType::Integer | ValueType::Number | ValueType::Any | ValueType::List(_)
+        )
     };
     let missing: Vec<usize> = choice.assignment.missing(parameters).collect();
     if let Some(index) = missing.into_iter().find(|index| holds(&parameters[*index])) {
         choice.assignment.slots[index] =
-            Some(Candidate { value: ArgumentValue::Result, start: 0, end: 0, score: 2.0 });
+            Some(ValueCandidate { value: ArgumentValue::Result, start: 0, end: 0, score: 2.0 });
     }
 }

@@ -2,7 +2,7 @@
 
 use toolhub_core::lang::LocalizedText;
 
-use crate::values::parameter::{Parameter, Shape};
+use crate::values::parameter::{Parameter, ValueType};
 use crate::values::role::Role;
 
 /// The request is a prohibition or a question, not an order.
@@ -58,18 +58,18 @@ fn phrasing_hint(parameter: &Parameter) -> (String, String) {
         return (format!("choose one of {listed}"), format!("请从中选择：{listed}"));
     }
     let (en, zh) = match (parameter.role, &parameter.shape) {
-        (_, Shape::Boolean) => ("say yes or no, as in", "请说明是或否，例如"),
-        (_, Shape::Integer | Shape::Number) => ("give a number, as in", "请给出数字，例如"),
-        (_, Shape::List(_)) => ("list the values, as in", "请列出各项，例如"),
+        (_, ValueType::Boolean) => ("say yes or no, as in", "请说明是或否，例如"),
+        (_, ValueType::Integer | ValueType::Number) => ("give a number, as in", "请给出数字，例如"),
+        (_, ValueType::List(_)) => ("list the values, as in", "请列出各项，例如"),
         (Role::Path | Role::Folder, _) => ("name the file, as in", "请写出文件，例如"),
         (Role::Date | Role::DateTime | Role::Time, _) => ("say when, as in", "请说明时间，例如"),
         (Role::Place | Role::Zone, _) => ("say where, as in", "请说明地点，例如"),
         _ => ("say it with its name, as in", "请连同名称一起写出，例如"),
     };
     let example = match (parameter.role, &parameter.shape) {
-        (_, Shape::Boolean) => "true".to_owned(),
-        (_, Shape::Integer | Shape::Number) => "3".to_owned(),
-        (_, Shape::List(_)) => "[1, 2, 3]".to_owned(),
+        (_, ValueType::Boolean) => "true".to_owned(),
+        (_, ValueType::Integer | ValueType::Number) => "3".to_owned(),
+        (_, ValueType::List(_)) => "[1, 2, 3]".to_owned(),
         (Role::Path, _) => "report.xlsx".to_owned(),
         (Role::Sheet, _) => "Sheet1".to_owned(),
         (Role::Cell, _) => "A1".to_owned(),

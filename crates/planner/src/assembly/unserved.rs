@@ -4,7 +4,7 @@ use crate::assembly::coverage::{is_function_word, words_of};
 use crate::lexer::labels;
 use crate::lexer::lexicon;
 use crate::lexer::split::Clause;
-use crate::lexer::token::{Kind, tokens};
+use crate::lexer::token::{TokenKind, tokens};
 use crate::selection::choice::Choice;
 
 /// A clause that contributes no argument is reported if the weight of its unused words reaches this value: a word counts 1, a
@@ -40,9 +40,9 @@ pub(crate) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
         let unused: f32 = all
             .iter()
             .filter(|token| !matched.iter().any(|(from, to)| *from < token.end && token.start < *to))
-            .filter(|token| token.kind != Kind::Mark && !is_function_word(token))
+            .filter(|token| token.kind != TokenKind::Mark && !is_function_word(token))
             .filter(|token| !own.contains(&labels::stem(token.text)))
-            .map(|token| if token.kind == Kind::Han { 0.5 } else { 1.0 })
+            .map(|token| if token.kind == TokenKind::Han { 0.5 } else { 1.0 })
             .sum();
         if touched { foreign == 0 } else { unused < MIN_UNUSED_WEIGHT && foreign == 0 }
     };

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::lexer::mention::ParsedText;
 use crate::lexer::name::has_han;
-use crate::lexer::token::Kind;
+use crate::lexer::token::TokenKind;
 
 const TABLE: &str = include_str!("../../data/labels.tsv");
 
@@ -115,7 +115,7 @@ pub(crate) fn find(labels: &[Label], parsed: &ParsedText<'_>, stems: &[String]) 
 /// The stems of a text's tokens.
 pub(crate) fn stems(parsed: &ParsedText<'_>) -> Vec<String> {
     let stem_of = |token: &crate::lexer::token::Token<'_>| match token.kind {
-        Kind::Word => stem(token.text),
+        TokenKind::Word => stem(token.text),
         _ => token.text.to_owned(),
     };
     parsed.tokens.iter().map(stem_of).collect()
@@ -147,9 +147,11 @@ pub(crate) fn closeness(span: LabelSpan, parsed: &ParsedText<'_>, start: usize, 
             continue;
         }
         score *= match token.kind {
-            Kind::Mark if matches!(token.text, "." | "?" | "!" | "。" | "；" | ";" | "！" | "？") => 0.2,
-            Kind::Mark if matches!(token.text, "," | "，" | "、") => 0.6,
-            Kind::Mark => 1.0,
+            TokenKind::Mark if matches!(token.text, "." | "?" | "!" | "。" | "；" | ";" | "！" | "？") => {
+                0.2
+            }
+            TokenKind::Mark if matches!(token.text, "," | "，" | "、") => 0.6,
+            TokenKind::Mark => 1.0,
             _ if token.is_word("and") || token.text == "和" => 0.6,
             _ if token.is_any(&FILLERS) => {
                 if before {
@@ -158,9 +160,9 @@ pub(crate) fn closeness(span: LabelSpan, parsed: &ParsedText<'_>, start: usize, 
                     0.9
                 }
             }
-            Kind::Number => 0.55,
-            Kind::Han => 0.85,
-            Kind::Word => 0.75,
+            TokenKind::Number => 0.55,
+            TokenKind::Han => 0.85,
+            TokenKind::Word => 0.75,
         };
         strangers += 1;
         if strangers > 12 {

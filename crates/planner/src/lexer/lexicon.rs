@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::lexer::labels;
-use crate::lexer::token::{Kind, Token, is_han};
+use crate::lexer::token::{Token, TokenKind, is_han};
 
 const VERBS: &str = include_str!("../../data/verbs.tsv");
 const NOUNS: &str = include_str!("../../data/things.tsv");
@@ -15,7 +15,7 @@ const MIN_CORRECTED_LETTERS: usize = 4;
 
 /// A row of a table.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     pub(crate) name: &'static str,
     /// The mark after its name: `!`, `~`, `?` or none.
     pub(crate) mark: Option<char>,
@@ -37,8 +37,8 @@ pub(crate) struct WordMatch {
 }
 
 struct Lexicon {
-    verbs: Vec<Row>,
-    things: Vec<Row>,
+    verbs: Vec<TableRow>,
+    things: Vec<TableRow>,
     /// By the first character; longest first.
     chinese: HashMap<char, Vec<(&'static str, Meaning)>>,
     /// By the first word; longest first.
@@ -74,7 +74,7 @@ fn read(
     table: &'static str,
     meanings: &mut HashMap<&'static str, Meaning>,
     of: fn(&mut Meaning) -> &mut Vec<usize>,
-) -> Vec<Row> {
+) -> Vec<TableRow> {
     let mut rows = Vec::new();
     for line in table.lines().filter(|line| !line.starts_with('#')) {
         let mut columns = line.split('\t');
@@ -87,18 +87,21 @@ fn read(
                 of(meaning).push(row);
             }
         }
-        rows.push(Row { name, mark: head.chars().last().filter(|mark| matches!(mark, '!' | '~' | '?')) });
+        rows.push(TableRow {
+            name,
+            mark: head.chars().last().filter(|mark| matches!(mark, '!' | '~' | '?')),
+        });
     }
     rows
 }
 
 /// The row of an action.
-pub(crate) fn verb(row: usize) -> &'static Row {
+pub(crate) fn verb(row: usize) -> &'static TableRow {
     &LEXICON.verbs[row]
 }
 
 /// The row of a kind of object.
-pub(crate) fn thing(row: usize) -> &'static Row {
+pub(crate) fn thing(row: usize) -> &'static TableRow {
     &LEXICON.things[row]
 }
 
@@ -140,9 +143,9 @@ pub(crate) fn word_matches(
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let word_match = (!is_taken(token)).then(|| match token.kind {
-            Kind::Han => chinese(text, tokens, at, is_taken),
-            Kind::Word => english(tokens, at, is_taken),
-            Kind::Number | Kind::Mark => None,
+            TokenKind::Han => chinese(text, tokens, at, is_taken),
+            TokenKind::Word => english(tokens, at, is_taken),
+            TokenKind::Number | TokenKind::Mark => None,
         });
         match word_match.flatten() {
             Some(word_match) => {

@@ -10,7 +10,7 @@ use crate::values::date::Moment;
 
 /// The kind of a mention.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum MentionValue {
     Literal(Literal),
     Number(Number),
     Moment(Moment),
@@ -23,7 +23,7 @@ pub(crate) enum Value {
 /// A part of a request that can be an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mention {
-    pub(crate) value: Value,
+    pub(crate) value: MentionValue,
     pub(crate) start: usize,
     pub(crate) end: usize,
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use toolhub_core::name_tables;
 
-use crate::lexer::token::{Kind, Token, is_han};
+use crate::lexer::token::{Token, TokenKind, is_han};
 
 /// The place names of the clock tool. Planner and tool share the tables, so that every planned place can be resolved.
 const TABLES: [&str; 2] = [name_tables::CITIES, name_tables::COUNTRIES];
@@ -106,9 +106,9 @@ pub(crate) fn read(
 ) -> Option<Name> {
     let token = tokens.get(at)?;
     match token.kind {
-        Kind::Han => chinese(tokens, at, free),
-        Kind::Word => english(text, tokens, at, free),
-        Kind::Number | Kind::Mark => None,
+        TokenKind::Han => chinese(tokens, at, free),
+        TokenKind::Word => english(text, tokens, at, free),
+        TokenKind::Number | TokenKind::Mark => None,
     }
 }
 
@@ -117,13 +117,13 @@ fn chinese(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Opt
         .iter()
         .enumerate()
         .take(MAX_PLACE_CHARS)
-        .take_while(|(place, token)| token.kind == Kind::Han && free(at + place))
+        .take_while(|(place, token)| token.kind == TokenKind::Han && free(at + place))
         .map(|(_, token)| token.text)
         .collect();
     let length = (2..=run.len()).rev().find(|length| PLACES.contains(&run[..*length].concat()))?;
     // 在日历里加一个: 里 after a noun is a postposition, not part of a place name.
     let noun = at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| {
-        before.kind == Kind::Han
+        before.kind == TokenKind::Han
             && before.end == tokens[at].start
             && !"去到在飞离和与、".contains(before.text)
     });
@@ -195,7 +195,7 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
         } else if tokens[after - 1].is_any(&ROOMS)
             && close(after)
             && free(after)
-            && tokens.get(after).is_some_and(|next| next.kind == Kind::Number)
+            && tokens.get(after).is_some_and(|next| next.kind == TokenKind::Number)
         {
             after += 1;
             break;

@@ -3,7 +3,7 @@
 use serde_json::{Number as JsonNumber, Value as Json};
 
 use crate::lexer::number_words::{numerals, ordinal_word, words};
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 use crate::lexer::units::{self, Unit};
 
 /// A number in a request.
@@ -44,17 +44,17 @@ const CURRENCIES: [&str; 4] = ["$", "¥", "€", "£"];
 pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<ParsedNumber> {
     let token = tokens.get(at)?;
     let (mut value, mut after, mut may_be_article) = match token.kind {
-        Kind::Number => (digits(token.text)?, at + 1, false),
-        Kind::Word => match ordinal_word(tokens, at) {
+        TokenKind::Number => (digits(token.text)?, at + 1, false),
+        TokenKind::Word => match ordinal_word(tokens, at) {
             Some(rank) => (rank, at + 1, false),
             None => words(tokens, at)?,
         },
-        Kind::Han => numerals(tokens, at)?,
-        Kind::Mark => return None,
+        TokenKind::Han => numerals(tokens, at)?,
+        TokenKind::Mark => return None,
     };
     let mut first = at;
     let mut ordinal = ordinal_word(tokens, at).is_some();
-    if token.kind == Kind::Number {
+    if token.kind == TokenKind::Number {
         (value, after) = read_exponent(tokens, value, after);
         if has_minus_sign(text, tokens, at) {
             value = -value;
@@ -85,7 +85,7 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Parsed
     if unit.is_none() && !percent {
         (unit, after) = read_unit(tokens, after);
     }
-    if token.kind == Kind::Han && after - at == 1 && unit.is_none() && !ordinal && !percent_before {
+    if token.kind == TokenKind::Han && after - at == 1 && unit.is_none() && !ordinal && !percent_before {
         // A single Chinese numeral is more often part of a word than a number: 一下, 万一, 三明治.
         return None;
     }
@@ -117,7 +117,7 @@ fn read_unit(tokens: &[Token<'_>], after: usize) -> (Option<Unit>, usize) {
     let (unit, length) = units::at(tokens, after + usize::from(described));
     // A unit without a space before it belongs to the number; after a space it may be a separate word.
     let is_joined =
-        || next.is_some_and(|next| next.kind != Kind::Word || next.start == tokens[after - 1].end);
+        || next.is_some_and(|next| next.kind != TokenKind::Word || next.start == tokens[after - 1].end);
     let is_part = unit.is_some() && !described && is_joined();
     (unit, if is_part { after + length } else { after })
 }

@@ -1,6 +1,6 @@
 //! Number words: `one hundred and five`, `twenty-three`, 二十三, 三千五. Units are parsed elsewhere.
 
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 
 const SMALL: [&str; 20] = [
     "zero",
@@ -70,7 +70,7 @@ pub(crate) fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool
 
 /// A number up to 99 and the index of the token after it.
 fn below_hundred(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize)> {
-    let word = tokens.get(at).filter(|token| token.kind == Kind::Word)?.text.to_ascii_lowercase();
+    let word = tokens.get(at).filter(|token| token.kind == TokenKind::Word)?.text.to_ascii_lowercase();
     if word == "dozen" {
         return Some((12.0, at + 1));
     }
@@ -99,7 +99,7 @@ pub(crate) fn numerals(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, b
     let mut step = 1.0;
     let mut plain = String::new();
     let mut after = at;
-    while let Some(token) = tokens.get(after).filter(|token| token.kind == Kind::Han) {
+    while let Some(token) = tokens.get(after).filter(|token| token.kind == TokenKind::Han) {
         match token.text {
             "零" | "〇" => {
                 digit = None;
@@ -180,10 +180,10 @@ pub(crate) fn operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)
 fn plain_operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let token = tokens.get(at)?;
     let spelled = match token.kind {
-        Kind::Number => return Some((token.text.replace(',', ""), 1)),
-        Kind::Word => words(tokens, at).map(|(value, after, _)| scaled(tokens, value, after)),
-        Kind::Han => numerals(tokens, at).map(|(value, after, _)| (value, after)),
-        Kind::Mark => None,
+        TokenKind::Number => return Some((token.text.replace(',', ""), 1)),
+        TokenKind::Word => words(tokens, at).map(|(value, after, _)| scaled(tokens, value, after)),
+        TokenKind::Han => numerals(tokens, at).map(|(value, after, _)| (value, after)),
+        TokenKind::Mark => None,
     };
     spelled.map(|(value, after)| (value.to_string(), after - at))
 }

@@ -1,8 +1,8 @@
 //! Enumerations: `Tokyo and Berlin`, `1, 2, 3 and 4`, `苹果、香蕉和梨`.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, ParsedText, Value};
-use crate::lexer::token::Kind;
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
+use crate::lexer::token::TokenKind;
 
 /// Words and marks that may stand between two items of an enumeration.
 const JOINTS: [&str; 18] = [
@@ -11,11 +11,12 @@ const JOINTS: [&str; 18] = [
 ];
 
 /// Whether two kinds of mentions can be items of one enumeration.
-fn alike(first: &Value, second: &Value) -> bool {
+fn alike(first: &MentionValue, second: &MentionValue) -> bool {
     match (first, second) {
-        (Value::Name | Value::Place, Value::Name | Value::Place) => true,
-        (Value::Number(_), Value::Number(_)) | (Value::Moment(_), Value::Moment(_)) => true,
-        (Value::Literal(first), Value::Literal(second)) => {
+        (MentionValue::Name | MentionValue::Place, MentionValue::Name | MentionValue::Place) => true,
+        (MentionValue::Number(_), MentionValue::Number(_))
+        | (MentionValue::Moment(_), MentionValue::Moment(_)) => true,
+        (MentionValue::Literal(first), MentionValue::Literal(second)) => {
             std::mem::discriminant(first) == std::mem::discriminant(second)
         }
         _ => false,
@@ -35,11 +36,13 @@ pub(crate) fn range_around(parsed: &ParsedText<'_>, at: usize) -> std::ops::Rang
             .any(|token| token.is_any(&[",", "，", "、", "and", "or", "&", "和", "与", "及", "跟"]));
         // A unit may follow each number: `5 kg and 3 kg`.
         let unit = usize::from(
-            matches!(first.value, Value::Number(_))
-                && between.first().is_some_and(|token| token.kind == Kind::Word && !token.is_any(&JOINTS)),
+            matches!(first.value, MentionValue::Number(_))
+                && between
+                    .first()
+                    .is_some_and(|token| token.kind == TokenKind::Word && !token.is_any(&JOINTS)),
         );
         // `git add a.rs b.rs`: files may be separated by spaces only.
-        let files = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !path.starts_with(['/', '~']));
+        let files = |mention: &Mention| matches!(&mention.value, MentionValue::Literal(Literal::Path(path)) if !path.starts_with(['/', '~']));
         let beside = between.is_empty() && files(first) && files(second);
         (is_joint || beside)
             && alike(&first.value, &second.value)

@@ -3,8 +3,8 @@
 
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::mention::{MentionValue, ParsedText};
+use crate::lexer::token::{Token, TokenKind};
 
 /// A part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -348,9 +348,9 @@ fn begins_with_other(parsed: &ParsedText<'_>, comma: usize, at: usize) -> bool {
     let Some(token) = parsed.tokens.get(at).filter(|_| parsed.tokens[comma].text != "、") else {
         return false;
     };
-    let code = |value: &Value| {
-        matches!(value, Value::Literal(Literal::Code(_) | Literal::Mail(_)))
-            || kind.is_some() && matches!(value, Value::Number(_))
+    let code = |value: &MentionValue| {
+        matches!(value, MentionValue::Literal(Literal::Code(_) | Literal::Mail(_)))
+            || kind.is_some() && matches!(value, MentionValue::Number(_))
     };
     let begins = parsed.mentions.iter().any(|mention| mention.start == token.start && code(&mention.value));
     let comma = &parsed.tokens[comma];
@@ -379,7 +379,7 @@ fn begins_unknown(parsed: &ParsedText<'_>, at: usize) -> bool {
         !lexicon::word_matches(word.text, &crate::lexer::token::tokens(word.text), &|_| false).is_empty();
     let mentioned =
         parsed.mentions.iter().any(|mention| mention.start < word.end && word.start < mention.end);
-    word.kind == Kind::Word
+    word.kind == TokenKind::Word
         && word.text.len() > 2
         && word.text.bytes().all(|byte| byte.is_ascii_lowercase())
         && !known
@@ -398,7 +398,7 @@ fn noun_clause(parsed: &ParsedText<'_>, at: usize) -> bool {
     };
     let literal = |token: &Token<'_>| {
         parsed.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(_))
+            matches!(mention.value, MentionValue::Literal(_))
                 && mention.start < token.end
                 && token.start < mention.end
         })
@@ -433,19 +433,19 @@ fn begins_verb(parsed: &ParsedText<'_>, at: usize) -> bool {
     match token.kind {
         // `A1 写 …`: a cell followed by its verb.
         _ if parsed.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(Literal::Cells(_))) && mention.start == token.start
+            matches!(mention.value, MentionValue::Literal(Literal::Cells(_))) && mention.start == token.start
         }) =>
         {
             let next = parsed.tokens.get(at + 1);
-            next.is_some_and(|next| next.kind == Kind::Han && begins_verb(parsed, at + 1))
+            next.is_some_and(|next| next.kind == TokenKind::Han && begins_verb(parsed, at + 1))
         }
         // A capitalised word inside a sentence is a name: `write Name, Email into …`.
-        Kind::Word => {
+        TokenKind::Word => {
             is_verb(token.text)
                 && !(at > 0 && token.is_capital() && !starts_sentence(parsed, at))
                 && !is_label(parsed, at)
         }
-        Kind::Han => {
+        TokenKind::Han => {
             let rest = &parsed.text[token.start..];
             // ，抄送 a@b.cn adds a recipient.
             if rest.starts_with("抄送") && at > 0 {
@@ -466,11 +466,11 @@ fn begins_verb(parsed: &ParsedText<'_>, at: usize) -> bool {
             }
             begins_plainly(parsed, at) || first.is_some_and(|word_match| !word_match.meaning.verbs.is_empty())
         }
-        Kind::Number => {
+        TokenKind::Number => {
             let next = parsed.tokens.get(at + 1);
             next.is_some_and(|next| matches!(next.text, "." | "、" | ")")) && begins_verb(parsed, at + 2)
         }
-        Kind::Mark => false,
+        TokenKind::Mark => false,
     }
 }
 
@@ -489,7 +489,7 @@ fn is_label(parsed: &ParsedText<'_>, at: usize) -> bool {
 fn is_reported(parsed: &ParsedText<'_>, at: usize) -> bool {
     let after = parsed.tokens.get(at + 2);
     parsed.tokens[at].is_any(&["type", "name", "title"])
-        && parsed.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Word)
+        && parsed.tokens.get(at + 1).is_some_and(|next| next.kind == TokenKind::Word)
         && after.is_none_or(|after| matches!(after.text, "," | "." | ":" | ";"))
 }
 

@@ -2,7 +2,7 @@
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Word,
     Number,
     /// One Chinese character.
@@ -17,7 +17,7 @@ pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
 }
 
 impl Token<'_> {
@@ -31,7 +31,7 @@ impl Token<'_> {
 
     /// Whether it is a word that starts with a capital letter.
     pub(crate) fn is_capital(&self) -> bool {
-        self.kind == Kind::Word && self.text.starts_with(char::is_uppercase)
+        self.kind == TokenKind::Word && self.text.starts_with(char::is_uppercase)
     }
 }
 
@@ -55,10 +55,10 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
                 at += c.len_utf8();
                 continue;
             }
-            c if is_han(c) => (Kind::Han, c.len_utf8()),
-            c if c.is_ascii_digit() => (Kind::Number, number_length(rest)),
-            c if is_letter(c) => (Kind::Word, word_length(rest)),
-            c => (Kind::Mark, c.len_utf8()),
+            c if is_han(c) => (TokenKind::Han, c.len_utf8()),
+            c if c.is_ascii_digit() => (TokenKind::Number, number_length(rest)),
+            c if is_letter(c) => (TokenKind::Word, word_length(rest)),
+            c => (TokenKind::Mark, c.len_utf8()),
         };
         found.push(Token { text: &rest[..length], start: at, end: at + length, kind });
         at += length;

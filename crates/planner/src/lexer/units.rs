@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 
 const TABLE: &str = include_str!("../../data/units.tsv");
 
@@ -68,7 +68,7 @@ pub(crate) fn of(name: &str) -> Option<Unit> {
 /// The unit at a token and the number of its tokens.
 pub(crate) fn at(tokens: &[Token<'_>], at: usize) -> (Option<Unit>, usize) {
     let Some(token) = tokens.get(at) else { return (None, 0) };
-    if token.kind != Kind::Han {
+    if token.kind != TokenKind::Han {
         // A single letter is a unit only directly after its number, without a space.
         let joined = at > 0 && tokens[at - 1].end == token.start;
         return match of(token.text) {
@@ -87,7 +87,7 @@ pub(crate) fn at(tokens: &[Token<'_>], at: usize) -> (Option<Unit>, usize) {
     let han: Vec<&str> = tokens[at..]
         .iter()
         .take(MAX_UNIT_CHARS)
-        .take_while(|token| token.kind == Kind::Han)
+        .take_while(|token| token.kind == TokenKind::Han)
         .map(|token| token.text)
         .collect();
     (1..=han.len())

@@ -4,7 +4,7 @@
 use crate::lexer::filler;
 use crate::lexer::lexicon;
 use crate::lexer::literal_scanner;
-use crate::lexer::token::{Kind, tokens};
+use crate::lexer::token::{TokenKind, tokens};
 
 /// Words with which such a part begins.
 const NEGATIONS: [&str; 24] = [
@@ -92,11 +92,12 @@ pub(crate) fn find(request: &str) -> Option<Exclusion> {
     let verb = word_matches
         .first()
         .filter(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty())?;
-    let known = all.iter().filter(|token| token.start >= verb.end && token.kind != Kind::Mark).all(|token| {
-        FILLERS_AFTER_VERB.contains(&token.text)
-            || filler::always().contains(token.text)
-            || FILLERS_AFTER_VERB.iter().any(|word| word.contains(token.text))
-    });
+    let known =
+        all.iter().filter(|token| token.start >= verb.end && token.kind != TokenKind::Mark).all(|token| {
+            FILLERS_AFTER_VERB.contains(&token.text)
+                || filler::always().contains(token.text)
+                || FILLERS_AFTER_VERB.iter().any(|word| word.contains(token.text))
+        });
     let is_question = {
         let head = request.get(..from)?;
         let all = tokens(head);

@@ -7,7 +7,7 @@ use crate::arithmetic::continuation;
 use crate::arithmetic::recognize;
 use crate::lexer::labels;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
 use crate::lexer::name::has_han;
 use crate::selection::implied_need;
 use crate::spreadsheet::sheet;
@@ -18,7 +18,7 @@ const MAX_EARLIER_EXCHANGES: usize = 8;
 
 /// A request and its answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Exchange<'a> {
+pub struct EarlierExchange<'a> {
     /// The text of the request.
     pub request: &'a str,
     /// The text of the answer.
@@ -79,7 +79,7 @@ const CLOSINGS: [&str; 17] = [
 const BEFORE: [&str; 9] = ["in", "at", "for", "on", "with", "of", "the", "在", "是"];
 
 /// The self-contained form of a request that continues an earlier one. `before` has the oldest exchange first.
-pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
+pub fn in_context(request: &str, before: &[EarlierExchange<'_>]) -> Option<String> {
     let before = before.get(before.len().saturating_sub(MAX_EARLIER_EXCHANGES)..)?;
     let (last, earlier) = before.split_last()?;
     let text = crate::plain(request);
@@ -106,12 +106,12 @@ fn is_question(request: &str) -> bool {
 
 /// The request with the file (and its sheet) that was mentioned last, and that file; `None` if the request itself contains a
 /// path.
-pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)> {
+pub fn placed(request: &str, before: &[EarlierExchange<'_>]) -> Option<(String, String)> {
     let text = crate::plain(request);
     let path = |text: &str| {
         let parsed = ParsedText::of(text, Date::ZERO);
         let named = parsed.mentions.iter().rev().find_map(|mention| match &mention.value {
-            Value::Literal(Literal::Path(path)) => Some(path.clone()),
+            MentionValue::Literal(Literal::Path(path)) => Some(path.clone()),
             _ => None,
         });
         let context = MatchContext { parsed: &parsed, stems: labels::stems(&parsed), tool_words: Vec::new() };
@@ -138,7 +138,7 @@ pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)
 fn continue_calculation(
     text: &str,
     resolve_last: &dyn Fn() -> String,
-    last: &Exchange<'_>,
+    last: &EarlierExchange<'_>,
 ) -> Option<String> {
     let trimmed = text.trim_end_matches(['?', '？', '。', '.', '!', '！', '=', ' ']);
     let trimmed = ["是多少", "等于多少", "等于几", "是几", "呢", "吧"]
@@ -218,7 +218,7 @@ pub(crate) fn exchanged(text: &str, before: &str) -> Option<String> {
         return Some(format!("{}{new}{}", &before[..counterpart.start], &before[counterpart.end..]));
     }
     // `what time is it?`, `and in Tokyo?`: the previous request has no place to replace.
-    let asks_time = !implied_need::needs(&old).is_empty() && mention.value == Value::Place;
+    let asks_time = !implied_need::needs(&old).is_empty() && mention.value == MentionValue::Place;
     asks_time.then(|| match has_han(before) {
         true => format!("{new}{before}"),
         false => format!("{} in {new}", before.trim_end_matches(['?', '.', '!', ' '])),
@@ -248,11 +248,13 @@ fn trimmed(text: &str) -> (&str, bool, bool) {
 
 fn is_alike(one: &Mention, other: &Mention) -> bool {
     match (&one.value, &other.value) {
-        (Value::Literal(one), Value::Literal(other)) => {
+        (MentionValue::Literal(one), MentionValue::Literal(other)) => {
             std::mem::discriminant(one) == std::mem::discriminant(other)
         }
-        (Value::Number(_), Value::Number(_)) | (Value::Moment(_), Value::Moment(_)) => true,
-        (Value::Place, Value::Place | Value::Name) | (Value::Name, Value::Place) => true,
+        (MentionValue::Number(_), MentionValue::Number(_))
+        | (MentionValue::Moment(_), MentionValue::Moment(_)) => true,
+        (MentionValue::Place, MentionValue::Place | MentionValue::Name)
+        | (MentionValue::Name, MentionValue::Place) => true,
         _ => false,
     }
 }
@@ -262,8 +264,8 @@ mod tests {
     use super::*;
 
     fn check(turns: &[(&str, &str)], request: &str, expect: &str) {
-        let before: Vec<Exchange<'_>> =
-            turns.iter().map(|(request, answer)| Exchange { request, answer }).collect();
+        let before: Vec<EarlierExchange<'_>> =
+            turns.iter().map(|(request, answer)| EarlierExchange { request, answer }).collect();
         assert_eq!(in_context(request, &before).unwrap_or_default(), expect, "{request}");
     }
 
@@ -302,7 +304,7 @@ mod tests {
     #[test]
     fn adds_file_of_earlier_request() {
         let check = |before: &str, request: &str, expect: &str| {
-            let before = [Exchange { request: before, answer: "" }];
+            let before = [EarlierExchange { request: before, answer: "" }];
             assert_eq!(placed(request, &before).unwrap_or_default().0, expect, "{request}");
         };
         check(

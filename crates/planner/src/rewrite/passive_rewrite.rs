@@ -92,14 +92,14 @@ fn later_have(text: &str, masked: &str) -> Option<String> {
 }
 
 /// An imperative and the byte offsets of its object and of the words after the participle.
-struct Part {
+struct PassiveOrder {
     verb: String,
     object: (usize, usize),
     rest: usize,
 }
 
 /// `X should be Ved`, `Have X Ved`: the first part, after a place such as `In R, `.
-fn first_part(masked: &str) -> Option<(usize, Part)> {
+fn first_part(masked: &str) -> Option<(usize, PassiveOrder)> {
     if let Some((at, passive)) =
         PASSIVES.iter().filter_map(|passive| masked.find(passive).map(|at| (at, *passive))).min()
     {
@@ -109,7 +109,7 @@ fn first_part(masked: &str) -> Option<(usize, Part)> {
         let object = masked.get(start..at)?;
         let plain =
             !object.is_empty() && object.split(' ').count() <= MAX_OBJECT_WORDS && !object.starts_with("it ");
-        return plain.then_some((start, Part { verb, object: (start, at), rest }));
+        return plain.then_some((start, PassiveOrder { verb, object: (start, at), rest }));
     }
     let lead = ["have ", "please have ", "i'd like ", "i want ", "first have "]
         .iter()
@@ -126,7 +126,7 @@ fn participle(masked: &str, at: usize) -> Option<(String, usize)> {
 }
 
 /// `event 2 cancelled`, `committed with …`: an object, which may be missing, and a participle.
-fn later_part(masked: &str, from: usize) -> Option<Part> {
+fn later_part(masked: &str, from: usize) -> Option<PassiveOrder> {
     let rest = masked.get(from..)?;
     let skipped =
         ["then ", "also ", "have "].iter().find(|word| rest.starts_with(**word)).map_or(0, |word| word.len());
@@ -146,7 +146,7 @@ fn later_part(masked: &str, from: usize) -> Option<Part> {
                 object.is_empty() || object.contains('#') || object.contains(|c: char| c.is_ascii_digit());
             let plain = !object.contains([',', ';', '.'])
                 && !PREPOSITIONS.iter().any(|word| object.starts_with(word));
-            return (named && plain).then_some(Part { verb, object: (start, end), rest });
+            return (named && plain).then_some(PassiveOrder { verb, object: (start, end), rest });
         }
         if word.ends_with([',', ';', '.']) || count >= MAX_OBJECT_WORDS {
             return None;

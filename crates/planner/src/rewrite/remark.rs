@@ -5,7 +5,7 @@ use crate::lexer::lexicon::{self, WordMatch};
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
-use crate::lexer::token::{Kind, Token, is_han, tokens};
+use crate::lexer::token::{Token, TokenKind, is_han, tokens};
 use crate::rewrite::masked_text::{has_word, is_open, masked};
 use crate::selection::verb_class::VERBS;
 
@@ -243,7 +243,7 @@ fn resolve_pronoun(order: &str, thing: &str) -> Option<String> {
     })
     .is_empty();
     for (at, token) in
-        all.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word && free(token.start))
+        all.iter().enumerate().filter(|(_, token)| token.kind == TokenKind::Word && free(token.start))
     {
         if token.is_any(&["it", "them"]) {
             return Some(format!("{}{thing}{}", &order[..token.start], &order[token.end..]));
@@ -251,14 +251,14 @@ fn resolve_pronoun(order: &str, thing: &str) -> Option<String> {
         if !token.is_any(&["that", "this", "the", "these", "those"]) {
             continue;
         }
-        let next = all.get(at + 1).filter(|next| next.kind == Kind::Word && free(next.start));
+        let next = all.get(at + 1).filter(|next| next.kind == TokenKind::Word && free(next.start));
         // `stage those two in …`, `delete these two entities`: all things of the statement.
         if token.is_any(&["these", "those"])
             && next.is_some_and(|next| next.is_any(&["two", "three", "four"]))
             && let Some(count) = next
             && members(thing) == counted(count.text)
         {
-            let after = all.get(at + 2).filter(|after| after.kind == Kind::Word && free(after.start));
+            let after = all.get(at + 2).filter(|after| after.kind == TokenKind::Word && free(after.start));
             let kind = after.filter(|after| {
                 !lexicon::word_matches(after.text, &tokens(after.text), &|_| false).is_empty()
                     || after.is_any(&["files", "things", "ones"])

@@ -3,7 +3,7 @@
 
 use crate::lexer::literal::{Literal, LiteralSpan};
 use crate::lexer::literal_scanner;
-use crate::lexer::token::{Kind, Token, tokens};
+use crate::lexer::token::{Token, TokenKind, tokens};
 use crate::rewrite::address;
 use crate::rewrite::colloquial;
 use crate::rewrite::coreference;
@@ -241,7 +241,8 @@ fn with_particle(text: &str) -> Option<String> {
     let all = tokens(text);
     let inside =
         |token: &Token<'_>| literals.iter().any(|found| found.start < token.end && token.start < found.end);
-    for (at, token) in all.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word && !inside(token))
+    for (at, token) in
+        all.iter().enumerate().filter(|(_, token)| token.kind == TokenKind::Word && !inside(token))
     {
         let ends = |index: usize| {
             // `branch X off Y`: a single literal between verb and particle is unambiguous.
@@ -250,11 +251,13 @@ fn with_particle(text: &str) -> Option<String> {
             });
             one && !all.get(index + 1).is_some_and(&inside)
                 || all.get(index + 1).is_none_or(|next| {
-                    !inside(next) && (next.kind == Kind::Mark || next.is_any(&["and", "then", "please"]))
+                    !inside(next) && (next.kind == TokenKind::Mark || next.is_any(&["and", "then", "please"]))
                 })
         };
         let object = all[at + 1..].iter().take(MAX_WORDS_BETWEEN).take_while(|next| {
-            inside(next) || next.kind != Kind::Mark || matches!(next.text, "\"" | "'" | "_" | "-" | "/" | ".")
+            inside(next)
+                || next.kind != TokenKind::Mark
+                || matches!(next.text, "\"" | "'" | "_" | "-" | "/" | ".")
         });
         let count = object.count();
         // `a branch X off main`: after an article the word is a noun.
@@ -333,7 +336,7 @@ fn passive_to_active(text: &str) -> Option<String> {
     // The participle directly follows the last literal or name of the object.
     let participle = all.iter().find(|token| {
         token.start > wish.len()
-            && token.kind == Kind::Word
+            && token.kind == TokenKind::Word
             && masked.get(token.start..token.end).is_some_and(|word| verb_of(word).is_some())
             && !masked[..token.start].trim_end().ends_with("the")
             && !masked[..token.start].trim_end().ends_with(',')

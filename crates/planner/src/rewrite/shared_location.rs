@@ -4,7 +4,7 @@
 use jiff::civil::Date;
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::split;
 use crate::selection::clause_intent;
 
@@ -42,7 +42,7 @@ pub(crate) fn move_to_front(text: &str) -> Option<String> {
     let shared = joined.get(lead..)?.trim_matches([' ', '.', '。', '!', '！']);
     let is_file = |from: usize, to: usize| {
         parsed.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(Literal::Path(_)))
+            matches!(mention.value, MentionValue::Literal(Literal::Path(_)))
                 && from <= mention.start
                 && mention.end <= to
         })

@@ -7,7 +7,7 @@ use crate::lexer::lexicon;
 use crate::lexer::literal_scanner;
 use crate::lexer::split;
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::{Kind, Token, tokens};
+use crate::lexer::token::{Token, TokenKind, tokens};
 use crate::selection::verb_class::VERBS;
 
 /// The minimum length of a verb to correct, in letters; shorter verbs resemble too many words.
@@ -37,11 +37,12 @@ pub(crate) fn correct(text: &str) -> Option<String> {
     let mut copied = 0;
     for (at, token) in all.iter().enumerate() {
         let inside = literals.iter().any(|found| found.start < token.end && token.start < found.end);
-        if token.kind != Kind::Word || inside || is_known(token) {
+        if token.kind != TokenKind::Word || inside || is_known(token) {
             continue;
         }
         let before = at.checked_sub(1).and_then(|at| all.get(at));
-        let begins = before.is_none_or(|before| before.kind == Kind::Mark || before.is_any(&BEFORE_VERB));
+        let begins =
+            before.is_none_or(|before| before.kind == TokenKind::Mark || before.is_any(&BEFORE_VERB));
         let lower = token.text.to_lowercase();
         let name = token.is_capital() && at > 0;
         let correction = match begins {

@@ -6,7 +6,7 @@ use crate::lexer::lexicon;
 use crate::lexer::name::has_han;
 use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{is_han, tokens};
-use crate::plan::{Slot, Step};
+use crate::plan::{ArgumentSource, PlanStep};
 use crate::rewrite::masked_text::has_word;
 use crate::rewrite::statement::begins_order;
 use crate::selection::verb_class::VERBS;
@@ -103,10 +103,10 @@ const HAN_OBJECTS: [(&str, &[&str]); 11] = [
 ];
 
 /// Whether a step gets no value of the request: its arguments are missing or only flags.
-pub(crate) fn is_bare(step: &Step) -> bool {
+pub(crate) fn is_bare(step: &PlanStep) -> bool {
     step.arguments.iter().all(|(_, slot)| match slot {
-        Slot::Value(raw) => raw.value().is_boolean(),
-        Slot::ResultOf(_) | Slot::Template(_) => false,
+        ArgumentSource::Value(raw) => raw.value().is_boolean(),
+        ArgumentSource::ResultOf(_) | ArgumentSource::Template(_) => false,
     })
 }
 

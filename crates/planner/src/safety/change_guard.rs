@@ -5,7 +5,7 @@ use serde_json::Value;
 use toolhub_core::lang::LocalizedText;
 
 use crate::lexer::labels;
-use crate::plan::{Plan, Slot, Step, UnprovenStep};
+use crate::plan::{ArgumentSource, Plan, PlanStep, UnprovenStep};
 use crate::safety::bare_change;
 use crate::safety::mood::{self, Mood};
 use crate::safety::number_mismatch::{self, NumberMismatch};
@@ -76,7 +76,7 @@ pub(crate) fn check(request: &str, rewritten: &str, plan: &mut Plan) {
         .flat_map(|step| step.arguments.iter().filter_map(|(_, slot)| number(slot)))
         .collect();
     let mood = mood::first(&own);
-    let steps: Vec<&Step> = plan.steps.iter().filter(|step| changing.contains(&step.id)).collect();
+    let steps: Vec<&PlanStep> = plan.steps.iter().filter(|step| changing.contains(&step.id)).collect();
     let frame = if steps.is_empty() { None } else { reported_order::find(request, &steps) };
     for step in plan.steps.iter().filter(|step| changing.contains(&step.id)) {
         let mut reasons: Vec<LocalizedText> = mood.map(no_order).into_iter().collect();
@@ -150,24 +150,24 @@ fn retracted(own: &str) -> Option<LocalizedText> {
     ))
 }
 
-fn value(slot: &Slot) -> Option<Value> {
+fn value(slot: &ArgumentSource) -> Option<Value> {
     match slot {
-        Slot::Value(raw) => Some(raw.value()),
+        ArgumentSource::Value(raw) => Some(raw.value()),
         _ => None,
     }
 }
 
-fn number(slot: &Slot) -> Option<f64> {
+fn number(slot: &ArgumentSource) -> Option<f64> {
     value(slot)?.as_f64()
 }
 
 /// The text of an argument.
-fn text(slot: &Slot) -> Option<String> {
+fn text(slot: &ArgumentSource) -> Option<String> {
     value(slot)?.as_str().map(str::to_owned)
 }
 
 /// `delete this`: the reason not to run a tool without values that the request does not order by its verb and object.
-fn unordered(own: &str, plain: &str, step: &Step) -> Option<LocalizedText> {
+fn unordered(own: &str, plain: &str, step: &PlanStep) -> Option<LocalizedText> {
     let tool = step.tool.as_ref()?.as_str();
     let example = words(tool).join(" ");
     let is_open = bare_change::is_bare(step) && !bare_change::is_ordered(own, plain, tool);
@@ -182,7 +182,7 @@ fn unordered(own: &str, plain: &str, step: &Step) -> Option<LocalizedText> {
 }
 
 /// `rename A to B`: the value after the preposition is the new one, regardless of the parameter names.
-fn set_ends(lower: &str, step: &mut Step) {
+fn set_ends(lower: &str, step: &mut PlanStep) {
     let texts: Vec<(usize, String)> = step
         .arguments
         .iter()
@@ -212,7 +212,7 @@ fn set_ends(lower: &str, step: &mut Step) {
 }
 
 /// `rename A, B`: no word gives the direction.
-fn unclear_ends(lower: &str, step: &Step) -> Option<LocalizedText> {
+fn unclear_ends(lower: &str, step: &PlanStep) -> Option<LocalizedText> {
     let name = words(step.tool.as_ref()?.as_str());
     if !name.iter().any(|word| ["rename", "move", "copy"].contains(&word.as_str())) {
         return None;
@@ -253,7 +253,7 @@ fn unclear() -> LocalizedText {
 }
 
 /// `delete the file of user X`: the object is the file, not the user. `write a mail`: the mail is not to be sent yet.
-fn other_object(own: &str, step: &Step) -> Option<LocalizedText> {
+fn other_object(own: &str, step: &PlanStep) -> Option<LocalizedText> {
     let name = words(step.tool.as_ref()?.as_str());
     let ends = |word: &&String| ENDING.contains(&word.as_str());
     let object_stems: Vec<String> =

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use crate::lexer::filler;
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::Value;
+use crate::lexer::mention::MentionValue;
 use crate::safety::proof::{Claim, texts_in};
 use crate::selection::choice::Choice;
 use crate::selection::verb_class::{Verb, classes_of, verbs};
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD};
-use crate::values::parameter::{Parameter, Shape, words};
+use crate::values::candidate::{ArgumentValue, GOOD, ValueCandidate};
+use crate::values::parameter::{Parameter, ValueType, words};
 use crate::values::role::Role;
 
 /// Minimum score of an argument that was found by its role.
@@ -86,7 +86,7 @@ impl Claim<'_> {
         const JOINTS: [&str; 6] = [",", "，", "、", " and ", "和", ";"];
         let mut slots = choice.parameters.iter().zip(&choice.assignment.slots);
         let (parameter, _) = slots.find(|(parameter, slot)| {
-            let list = matches!(parameter.shape, Shape::List(_));
+            let list = matches!(parameter.shape, ValueType::List(_));
             let value = slot.as_ref().map(|slot| &slot.value);
             list && matches!(value, Some(ArgumentValue::FromRequest(value))
                 if texts_in(value).iter().any(|text| JOINTS.iter().any(|joint| text.contains(joint))))
@@ -96,7 +96,7 @@ impl Claim<'_> {
 
     /// The first argument that was not found by its role, or that has an equally good alternative.
     pub(crate) fn guessed(&self, choice: &Choice) -> Option<String> {
-        let used = |other: &Candidate| {
+        let used = |other: &ValueCandidate| {
             self.calls.iter().any(|call| call.assignment.uses(other.start, other.end))
                 || other.end <= other.start
         };
@@ -133,12 +133,13 @@ impl Claim<'_> {
             {
                 return Some(parameter.name.clone());
             }
-            let is_close = |other: &Candidate| !used(other) && other.score + MIN_SCORE_DISTANCE > slot.score;
-            if parameter.shape == Shape::Text && parameter.required && others(index).any(is_close) {
+            let is_close =
+                |other: &ValueCandidate| !used(other) && other.score + MIN_SCORE_DISTANCE > slot.score;
+            if parameter.shape == ValueType::Text && parameter.required && others(index).any(is_close) {
                 return Some(parameter.name.clone());
             }
             // The same words fit another parameter without a value: the request is ambiguous.
-            let fits = |other: &Candidate| {
+            let fits = |other: &ValueCandidate| {
                 other.start < slot.end
                     && slot.start < other.end
                     && other.score + MIN_SCORE_DISTANCE > slot.score
@@ -153,7 +154,8 @@ impl Claim<'_> {
             // `called X` is a name, and not a format.
             let titled =
                 parameter.has_word(&["name", "title"]) && (renames || self.is_called(slot.start, choice));
-            let better = |other: &Candidate| fits(other) && other.score > slot.score + OPTIONAL_TOLERANCE;
+            let better =
+                |other: &ValueCandidate| fits(other) && other.score > slot.score + OPTIONAL_TOLERANCE;
             let empty = |other: usize| other != index && choice.assignment.slots[other].is_none();
             let rivals = |other: usize| match before(other) {
                 true => others(other).any(better),
@@ -178,7 +180,7 @@ impl Claim<'_> {
             }
         };
         let ranges = self.parsed.mentions.iter().filter_map(|mention| match &mention.value {
-            Value::Literal(Literal::Cells(cells)) => cells.split_once(':'),
+            MentionValue::Literal(Literal::Cells(cells)) => cells.split_once(':'),
             _ => None,
         });
         let ranges: Vec<(&str, &str)> = ranges.collect();
@@ -194,7 +196,7 @@ impl Claim<'_> {
     }
 
     /// `the sheet On Hold`: whether a capitalised function word before a name is part of it.
-    fn lacks_capitalised_word(&self, parameter: &Parameter, slot: &Candidate) -> bool {
+    fn lacks_capitalised_word(&self, parameter: &Parameter, slot: &ValueCandidate) -> bool {
         let before = self.parsed.text.get(..slot.start).unwrap_or_default();
         let word = before.trim_end().rsplit(' ').next().unwrap_or_default();
         let inside = before.trim_end().len() > word.len()
@@ -214,12 +216,12 @@ impl Claim<'_> {
 
     /// Whether a list may have been split wrongly: at an `and` among commas, inside a number, or with words of another part
     /// of the request.
-    fn is_split(&self, parameter: &Parameter, slot: &Candidate) -> bool {
+    fn is_split(&self, parameter: &Parameter, slot: &ValueCandidate) -> bool {
         let ArgumentValue::FromRequest(value @ serde_json::Value::Array(_)) = &slot.value else {
             return false;
         };
         let stated = self.parsed.text.get(slot.start..slot.end).unwrap_or_default();
-        if !matches!(parameter.shape, Shape::List(_)) || stated.starts_with(['[', '{', '(']) {
+        if !matches!(parameter.shape, ValueType::List(_)) || stated.starts_with(['[', '{', '(']) {
             return false;
         }
         let is_quoted = stated.contains(['"', '“', '「', '\'', '‘', '『']);
@@ -244,9 +246,9 @@ impl Claim<'_> {
 
     /// Whether the items of a list of texts are not adjacent in the request, or the series continues after the last one.
     fn is_scattered(&self, parameter: &Parameter, value: &serde_json::Value) -> bool {
-        let Shape::List(item) = &parameter.shape else { return false };
+        let ValueType::List(item) = &parameter.shape else { return false };
         let serde_json::Value::Array(members) = value else { return false };
-        if item.shape != Shape::Text || members.is_empty() {
+        if item.shape != ValueType::Text || members.is_empty() {
             return false;
         }
         let text = self.parsed.text;
@@ -302,7 +304,7 @@ impl Claim<'_> {
             before = before.strip_suffix(word).unwrap_or(before).trim_end();
         }
         let file = self.parsed.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(Literal::Path(_))) && mention.end == before.len()
+            matches!(mention.value, MentionValue::Literal(Literal::Path(_))) && mention.end == before.len()
         });
         let last = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         file || ["on", "in", "of"].contains(&last) || before.ends_with(['的', '里', '中', '在', ',', '，'])
@@ -345,7 +347,7 @@ impl Claim<'_> {
 /// The parameter for a destination or new name whose value equals the source or old name: one of them was misread.
 fn same_ends(choice: &Choice) -> Option<String> {
     let filled = || choice.parameters.iter().zip(&choice.assignment.slots);
-    let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
+    let value = |slot: &Option<ValueCandidate>| slot.as_ref().map(|slot| slot.value.clone());
     filled().find_map(|(parameter, slot)| {
         let goal = matches!(parameter.role, Role::Sheet | Role::Path | Role::Name)
             && parameter.has_word(&["new", "target", "destination"])
@@ -364,9 +366,9 @@ fn same_ends(choice: &Choice) -> Option<String> {
 fn least(parameter: &Parameter) -> f32 {
     match (&parameter.shape, parameter.role) {
         // The score of a list or an object depends on its items.
-        (Shape::List(_), _) => 1.5,
-        (Shape::Object(_), _) => 1.0,
-        (Shape::Integer | Shape::Number, _) => 1.2,
+        (ValueType::List(_), _) => 1.5,
+        (ValueType::Object(_), _) => 1.0,
+        (ValueType::Integer | ValueType::Number, _) => 1.2,
         (_, Role::Name | Role::Id | Role::Revision | Role::Other) => 1.5,
         _ => MIN_ROLE_SCORE,
     }

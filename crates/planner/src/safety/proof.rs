@@ -8,15 +8,15 @@ use crate::lexer::filler;
 use crate::lexer::labels;
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, ParsedText, Value};
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
+use crate::lexer::token::{Token, TokenKind};
 use crate::safety::doubt::Doubt;
 use crate::selection::choice::Choice;
 use crate::selection::verb_class::{VERBS, classes_of, verbs};
 use crate::spreadsheet::cell_value::cells_of;
 use crate::values::candidate::{ArgumentValue, MatchContext};
 use crate::values::flag;
-use crate::values::parameter::{Shape, words};
+use crate::values::parameter::{ValueType, words};
 use crate::values::role::Role;
 
 /// The minimum strength of a phrase that sets a flag.
@@ -72,7 +72,7 @@ impl Claim<'_> {
         let named = |choice: &Choice| rows(&words(choice.tool.name().as_str()).join(" "));
         let literal = |token: &Token<'_>| {
             self.parsed.mentions.iter().any(|mention| {
-                matches!(mention.value, Value::Literal(_))
+                matches!(mention.value, MentionValue::Literal(_))
                     && mention.start < token.end
                     && token.start < mention.end
             })
@@ -94,17 +94,17 @@ impl Claim<'_> {
     /// The kinds of things that the files, cells, formulas and codes of the request imply.
     fn implied(&self) -> Vec<usize> {
         let kinds = self.parsed.mentions.iter().filter_map(|mention| match &mention.value {
-            Value::Literal(Literal::Path(path)) => Some(crate::lexer::implied::of_file(path)),
-            Value::Literal(Literal::Quoted(text)) if text.contains(['/', '\\']) => {
+            MentionValue::Literal(Literal::Path(path)) => Some(crate::lexer::implied::of_file(path)),
+            MentionValue::Literal(Literal::Quoted(text)) if text.contains(['/', '\\']) => {
                 Some(crate::lexer::implied::of_file(text))
             }
-            Value::Literal(Literal::Cells(_)) => Some("cell"),
-            Value::Literal(Literal::Formula(_)) => Some("formula"),
+            MentionValue::Literal(Literal::Cells(_)) => Some("cell"),
+            MentionValue::Literal(Literal::Formula(_)) => Some("formula"),
             _ => None,
         });
         let mut kinds: Vec<usize> = kinds.filter_map(lexicon::thing_named).collect();
         let codes = self.parsed.mentions.iter().filter_map(|mention| match &mention.value {
-            Value::Literal(Literal::Code(code)) => Some(crate::lexer::implied::of_code(code)),
+            MentionValue::Literal(Literal::Code(code)) => Some(crate::lexer::implied::of_code(code)),
             _ => None,
         });
         kinds.extend(codes.flatten());
@@ -142,21 +142,25 @@ impl Claim<'_> {
     /// `Line chart of A1:B13 at E2`: a request without a verb that starts with the thing to create or the format to apply.
     fn is_noun_phrase(&self, choice: &Choice) -> bool {
         let classes = classes_of(choice).classes;
-        let first = self.parsed.tokens.iter().position(|token| token.kind != Kind::Mark).unwrap_or(0);
+        let first = self.parsed.tokens.iter().position(|token| token.kind != TokenKind::Mark).unwrap_or(0);
         let head: Vec<&Token<'_>> = self.parsed.tokens[first..].iter().take(3).collect();
         let known = |token: &&Token<'_>| {
             let lower = token.text.to_lowercase();
             VERBS.english.contains_key(&lower)
                 && !["chart", "graph", "plot", "bold", "format", "style"].contains(&lower.as_str())
         };
-        let verbs =
-            self.parsed.tokens.iter().filter(|token| token.kind == Kind::Word).any(|token| known(&token));
+        let verbs = self
+            .parsed
+            .tokens
+            .iter()
+            .filter(|token| token.kind == TokenKind::Word)
+            .any(|token| known(&token));
         let is_question = self.parsed.text.contains(['?', '？'])
             || self.parsed.tokens.iter().any(|token| {
                 token.is_any(&[
                     "is", "are", "was", "were", "has", "have", "did", "does", "if", "what", "which", "why",
                     "should",
-                ]) || token.kind == Kind::Han
+                ]) || token.kind == TokenKind::Han
             });
         if verbs || is_question {
             return false;
@@ -175,7 +179,7 @@ impl Claim<'_> {
     pub(crate) fn stated(&self) -> Vec<(usize, usize)> {
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.assignment.slots));
         let plain = slots.filter(|(parameter, _)| {
-            !matches!(parameter.shape, Shape::Boolean)
+            !matches!(parameter.shape, ValueType::Boolean)
                 && parameter.choices.is_empty()
                 && crate::values::choice::kinds(&parameter.words).is_empty()
         });
@@ -234,7 +238,7 @@ impl Claim<'_> {
             .filter_map(|at| {
                 let (first, second) = (&parsed.tokens[at], &parsed.tokens[at + 1]);
                 let text = parsed.text.get(first.start..second.end)?;
-                let han = first.kind == Kind::Han && second.kind == Kind::Han;
+                let han = first.kind == TokenKind::Han && second.kind == TokenKind::Han;
                 (han && fillers.iter().any(|set| set.contains(text))).then_some((first.start, second.end))
             })
             .collect();
@@ -250,7 +254,7 @@ impl Claim<'_> {
             let ends = arrow
                 || token.text == "!"
                     && !parsed.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
-            if covered(token) || ends || (token.kind == Kind::Mark && !is_significant_mark(token.text)) {
+            if covered(token) || ends || (token.kind == TokenKind::Mark && !is_significant_mark(token.text)) {
                 continue;
             }
             let run = parsed.tokens[at - 1..].iter().take(MAX_FILLER_TOKENS);
@@ -277,7 +281,7 @@ impl Claim<'_> {
                 continue;
             }
             let plain = labels::stem(&token.text.replace('-', ""));
-            if token.kind == Kind::Word
+            if token.kind == TokenKind::Word
                 && (tool_words.contains(&labels::stem(token.text)) || tool_words.contains(&plain))
                 || described.contains(&labels::stem(token.text))
             {
@@ -300,10 +304,10 @@ impl Claim<'_> {
         let (Some(token), Some(next)) = (tokens.get(at), tokens.get(at + 1)) else { return false };
         let article = at.checked_sub(1).and_then(|before| tokens.get(before));
         let path = self.parsed.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Url(_)))
+            matches!(mention.value, MentionValue::Literal(Literal::Path(_) | Literal::Url(_)))
                 && mention.start == next.start
         });
-        token.kind == Kind::Word
+        token.kind == TokenKind::Word
             && token.text.bytes().all(|byte| byte.is_ascii_lowercase())
             && article.is_some_and(|article| article.is_any(&["the", "my", "our", "this"]))
             && path
@@ -316,7 +320,7 @@ impl Claim<'_> {
     fn flags(&self) -> Vec<(usize, usize)> {
         let stems = labels::stems(self.parsed);
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.assignment.slots));
-        let flags = slots.filter(|(parameter, slot)| parameter.shape == Shape::Boolean && slot.is_some());
+        let flags = slots.filter(|(parameter, slot)| parameter.shape == ValueType::Boolean && slot.is_some());
         flags
             .flat_map(|(parameter, _)| flag::find(parameter, self.parsed, &stems))
             .filter(|span| span.strength > MIN_FLAG_STRENGTH)
@@ -334,7 +338,7 @@ impl Claim<'_> {
             _ => None,
         });
         let ranges = self.parsed.mentions.iter().filter_map(|mention| match &mention.value {
-            Value::Literal(Literal::Cells(cells)) => Some((mention, cells_of(cells)?)),
+            MentionValue::Literal(Literal::Cells(cells)) => Some((mention, cells_of(cells)?)),
             _ => None,
         });
         ranges
@@ -362,7 +366,7 @@ impl Claim<'_> {
         if filled(&["agg", "aggregation", "rows"]) && filled(&["values"]) {
             fillers.push(filler::of("group"));
         }
-        let cells = |mention: &Mention| matches!(mention.value, Value::Literal(Literal::Cells(_)));
+        let cells = |mention: &Mention| matches!(mention.value, MentionValue::Literal(Literal::Cells(_)));
         if self.parsed.mentions.iter().any(cells) {
             fillers.push(filler::of("cells"));
         }
@@ -434,8 +438,8 @@ impl Claim<'_> {
         for (parameter, slot) in choice.parameters.iter().zip(&choice.assignment.slots) {
             if slot.is_some() {
                 add(&parameter.words.join(" "));
-                if let Shape::List(item) = &parameter.shape
-                    && let Shape::Object(members) = &item.shape
+                if let ValueType::List(item) = &parameter.shape
+                    && let ValueType::Object(members) = &item.shape
                 {
                     members.iter().for_each(|member| add(&member.words.join(" ")));
                 }
@@ -497,7 +501,7 @@ impl Claim<'_> {
         };
         let described = stems(first_sentence(choice.tool.definition.description()));
         let words: Vec<&Token<'_>> =
-            self.parsed.tokens.iter().filter(|token| token.kind == Kind::Word).collect();
+            self.parsed.tokens.iter().filter(|token| token.kind == TokenKind::Word).collect();
         let content =
             |word: &str| !crate::lexer::stop_words::is_stop(word) && !RESTRICTING_WORDS.contains(&word);
         let pairs = words.windows(2).filter(|pair| {
@@ -533,8 +537,8 @@ impl Claim<'_> {
         for (parameter, slot) in choice.parameters.iter().zip(&choice.assignment.slots) {
             let Some(slot) = slot else { continue };
             // The members of an object are labelled beside their values.
-            if let Shape::List(item) = &parameter.shape
-                && let Shape::Object(members) = &item.shape
+            if let ValueType::List(item) = &parameter.shape
+                && let ValueType::Object(members) = &item.shape
             {
                 let named = members.iter().flat_map(|member| {
                     let last = member.words.last().cloned().unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::lexer::lexicon;
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::token::{is_han, tokens};
-use crate::plan::{Slot, Step};
+use crate::plan::{ArgumentSource, PlanStep};
 use crate::rewrite::address::{english_words, is_address};
 use crate::rewrite::masked_text::{free_text, has_word, masked};
 use crate::rewrite::passive_rewrite::verb_of;
@@ -312,11 +312,11 @@ struct Used {
 }
 
 impl Used {
-    fn of(steps: &[&Step]) -> Self {
+    fn of(steps: &[&PlanStep]) -> Self {
         let arguments = || steps.iter().flat_map(|step| &step.arguments);
         let values = arguments().filter_map(|(_, slot)| match slot {
-            Slot::Value(raw) | Slot::Template(raw) => Some(texts_in(&raw.value())),
-            Slot::ResultOf(_) => None,
+            ArgumentSource::Value(raw) | ArgumentSource::Template(raw) => Some(texts_in(&raw.value())),
+            ArgumentSource::ResultOf(_) => None,
         });
         let mut values: Vec<String> = values.flatten().map(|text| text.to_lowercase()).collect();
         values.retain(|text| !text.trim().is_empty());
@@ -353,7 +353,7 @@ impl Used {
 
 /// The words before, after or around an order that report it or are not known to be harmless. `request` is the original request,
 /// `steps` are its changing steps.
-pub(crate) fn find(request: &str, steps: &[&Step]) -> Option<String> {
+pub(crate) fn find(request: &str, steps: &[&PlanStep]) -> Option<String> {
     let used = Used::of(steps);
     let lower = lowercase_of_same_length(request);
     let literals = literal_scanner::find(request);

@@ -1,10 +1,10 @@
 //! Orders with a verb that is in no table. The planner cannot interpret them and must not run a reading tool instead.
 
 use crate::lexer::lexicon;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::name::has_han;
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 
 /// Words that confirm that the word before them is a verb.
 const OBJECTS: [&str; 9] = ["the", "my", "this", "that", "these", "our", "it", "them", "me"];
@@ -18,7 +18,7 @@ const POLITE: [&str; 16] = [
 pub(crate) fn is_order(parsed: &ParsedText<'_>) -> bool {
     let literal = |token: &Token<'_>| {
         parsed.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(_))
+            matches!(mention.value, MentionValue::Literal(_))
                 && mention.start < token.end
                 && token.start < mention.end
         })
@@ -48,7 +48,7 @@ fn english(
     {
         return true;
     }
-    let polite = |token: &&Token<'_>| token.is_any(&POLITE) || token.kind == Kind::Mark;
+    let polite = |token: &&Token<'_>| token.is_any(&POLITE) || token.kind == TokenKind::Mark;
     let at = parsed.tokens.iter().take_while(polite).count();
     let (Some(verb), Some(object)) = (parsed.tokens.get(at), parsed.tokens.get(at + 1)) else {
         return false;
@@ -58,7 +58,7 @@ fn english(
             || is_stop(verb.text)
             || crate::lexer::split::is_verb(verb.text);
     let close = parsed.text.get(verb.end..object.start) == Some(" ");
-    verb.kind == Kind::Word
+    verb.kind == TokenKind::Word
         && verb.text.bytes().all(|byte| byte.is_ascii_alphabetic())
         && !known
         && lexicon::misspelt(verb.text).is_none()

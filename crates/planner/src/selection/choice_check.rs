@@ -1,11 +1,11 @@
 //! Checks of a choice's arguments that count for or against it.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::selection::choice::Choice;
 use crate::selection::verb_class;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD};
-use crate::values::parameter::Shape;
+use crate::values::candidate::{ArgumentValue, GOOD, ValueCandidate};
+use crate::values::parameter::ValueType;
 use crate::values::role::Role;
 
 /// Minimum score of a record all of whose members are given.
@@ -16,7 +16,7 @@ pub(crate) fn is_list_of_one(choice: &Choice) -> bool {
     let mut required =
         choice.parameters.iter().zip(&choice.assignment.slots).filter(|(parameter, _)| parameter.required);
     let one = required.next().is_some_and(|(parameter, slot)| {
-        matches!(parameter.shape, Shape::List(_))
+        matches!(parameter.shape, ValueType::List(_))
             && matches!(slot.as_ref().map(|slot| &slot.value), Some(ArgumentValue::FromRequest(serde_json::Value::Array(all))) if all.len() == 1)
     });
     one && required.next().is_none() && verb_class::is_read_only(choice)
@@ -56,14 +56,14 @@ pub(crate) fn mentions_other_cells(choice: &Choice, parsed: &ParsedText<'_>) -> 
         })
         .collect();
     let cells = parsed.mentions.iter().filter_map(|mention| match &mention.value {
-        Value::Literal(Literal::Cells(cells)) => Some(cells.split(':').next().unwrap_or_default()),
+        MentionValue::Literal(Literal::Cells(cells)) => Some(cells.split(':').next().unwrap_or_default()),
         _ => None,
     });
     let mut pointed = cells.peekable();
     let letters = |cell: &str| cell.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
     // The cells may stand for a column or a row: `B1:B9` for column B.
     let whole = choice.parameters.iter().any(|parameter| {
-        parameter.has_word(&["row", "col", "column"]) || matches!(parameter.shape, Shape::List(_))
+        parameter.has_word(&["row", "col", "column"]) || matches!(parameter.shape, ValueType::List(_))
     });
     pointed.peek().is_some()
         && !whole
@@ -92,7 +92,7 @@ pub(crate) fn set_single_day(choice: &mut Choice) {
         matches!(&slot.value, ArgumentValue::FromRequest(value) if value.as_str().is_some_and(is_day))
     });
     if let Some(day) = day {
-        choice.assignment.slots[*index] = Some(Candidate { start: 0, end: 0, ..day });
+        choice.assignment.slots[*index] = Some(ValueCandidate { start: 0, end: 0, ..day });
     }
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn set_all(choice: &mut Choice, text: &str) {
         let all = choice.parameters[index].choices.iter().find(|value| value.as_str() == Some("all"));
         if let Some(all) = all {
             let value = ArgumentValue::FromRequest(all.clone());
-            choice.assignment.slots[index] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
+            choice.assignment.slots[index] = Some(ValueCandidate { value, start: 0, end: 0, score: GOOD });
         }
     }
 }

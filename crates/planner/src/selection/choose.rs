@@ -12,7 +12,7 @@ use crate::assembly::fill::fill;
 use crate::assembly::inherit;
 use crate::lexer::back_reference;
 use crate::lexer::labels;
-use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
 use crate::lexer::stop_words::is_stop;
 use crate::safety::request_scope::{mentions_contents, mentions_tools, opens_workbook};
 use crate::selection::candidates::Candidates;
@@ -23,7 +23,7 @@ use crate::selection::generalize;
 use crate::selection::implied_need;
 use crate::selection::intent::Intent;
 use crate::selection::intent_match::Agreement;
-use crate::selection::preferences::Options;
+use crate::selection::preferences::FittingTools;
 use crate::selection::tool_profile::Profile;
 use crate::selection::verb_class;
 use crate::selection::word_usage::{FULL_USE_THRESHOLD, known_words, used};
@@ -137,7 +137,7 @@ impl<'a> Chooser<'a> {
         // A tool without any argument is only mentioned, not requested, if another tool is complete.
         let any_whole = choices.iter().any(|choice| choice.is_whole() && !choice.is_empty());
         choices.retain(|choice| !any_whole || choice.is_whole() || !choice.is_empty());
-        let options = Options {
+        let options = FittingTools {
             choices: &choices,
             parsed,
             clause: parsed_clause.text,
@@ -304,7 +304,7 @@ fn score(choice: &Choice, profile: &Profile, considered: &RankedHit<'_>, about: 
         score += SAME_VERB_BONUS;
     }
     // A request with a name is unlikely to refer to a tool without parameters.
-    let is_name = |mention: &Mention| matches!(mention.value, Value::Name | Value::Literal(_));
+    let is_name = |mention: &Mention| matches!(mention.value, MentionValue::Name | MentionValue::Literal(_));
     if choice.parameters.is_empty() && parsed_clause.mentions.iter().any(is_name) {
         score -= UNUSED_NAME_PENALTY;
     }
@@ -415,7 +415,7 @@ fn nearest_hits(search: &SearchResult) -> Vec<RankedHit<'_>> {
 /// Whether the arguments alone prove that a tool is meant: all values of the text are used, and fit.
 fn is_proven_by_arguments(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
     let literals =
-        parsed.mentions.iter().filter(|mention| matches!(mention.value, Value::Literal(_))).count();
+        parsed.mentions.iter().filter(|mention| matches!(mention.value, MentionValue::Literal(_))).count();
     choice.is_whole()
         && choice.does != Agreement::Doubtful
         && literals > 0
@@ -426,7 +426,7 @@ fn is_proven_by_arguments(choice: &Choice, confidence: f64, parsed: &ParsedText<
 
 /// Whether a tool performs the requested action with the given values.
 fn agrees(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
-    let has_literal = parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
+    let has_literal = parsed.mentions.iter().any(|mention| matches!(mention.value, MentionValue::Literal(_)));
     choice.does == Agreement::Does
         && (choice.intent_score >= MIN_SCORE_BY_NAME
             && (confidence >= MIN_SEARCH_CONFIDENCE || verb_class::is_read_only(choice))

@@ -3,7 +3,7 @@
 use crate::lexer::labels;
 use crate::lexer::mention::ParsedText;
 use crate::selection::intent::Intent;
-use crate::values::candidate::{Candidate, MatchContext};
+use crate::values::candidate::{MatchContext, ValueCandidate};
 
 /// The intent of a text. Names of sheets are ignored.
 pub(crate) fn intent(parsed_clause: &ParsedText<'_>) -> Intent {
@@ -12,7 +12,7 @@ pub(crate) fn intent(parsed_clause: &ParsedText<'_>) -> Intent {
     let mut names: Vec<(usize, usize)> =
         crate::spreadsheet::sheet::find(&context).iter().map(|name| (name.start, name.end)).collect();
     // Text to be written into cells is ignored, too, but `a comment` is an object and not such a text.
-    let is_text = |entry: &&Candidate| {
+    let is_text = |entry: &&ValueCandidate| {
         let written =
             parsed_clause.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
         !["a ", "an ", "some ", "the ", "一"].iter().any(|article| written.starts_with(article))

@@ -2,7 +2,7 @@
 //! cells.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::name::has_han;
 
 /// Returns the text with each literal replaced; `None` if nothing changes.
@@ -11,7 +11,7 @@ pub(crate) fn generalize(parsed: &ParsedText<'_>) -> Option<String> {
     let mut text = String::new();
     let mut at = 0;
     for mention in &parsed.mentions {
-        let Value::Literal(literal) = &mention.value else { continue };
+        let MentionValue::Literal(literal) = &mention.value else { continue };
         let word = match literal {
             Literal::Path(path) => file(path, zh),
             Literal::Cells(cells) if cells.contains(':') => pick(zh, "range of cells", "单元格区域"),

@@ -1,7 +1,7 @@
 //! Needs that follow from the contents of a request and not from its words: arithmetic needs a calculator, 几点 a clock.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::values::countdown;
 use crate::values::parameter::Parameter;
 use crate::values::role::Role;
@@ -141,11 +141,11 @@ impl Need {
 pub(crate) fn needs(parsed: &ParsedText<'_>) -> Vec<Need> {
     let lower = parsed.text.to_lowercase();
     let mut found = Vec::new();
-    if parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Url(_)))) {
+    if parsed.mentions.iter().any(|mention| matches!(mention.value, MentionValue::Literal(Literal::Url(_)))) {
         found.push(Need::Page);
     }
-    let dated = parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Moment(_)));
-    let literal = parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
+    let dated = parsed.mentions.iter().any(|mention| matches!(mention.value, MentionValue::Moment(_)));
+    let literal = parsed.mentions.iter().any(|mention| matches!(mention.value, MentionValue::Literal(_)));
     if dated && !literal && AGENDA_WORDS.iter().any(|words| lower.contains(words)) {
         found.push(Need::Agenda);
     }
@@ -165,7 +165,7 @@ pub(crate) fn needs(parsed: &ParsedText<'_>) -> Vec<Need> {
 
 /// `when is Easter`, 中秋节是什么时候: a question for the date of a named day.
 fn asks_when(parsed: &ParsedText<'_>, lower: &str) -> bool {
-    let named = parsed.mentions.iter().any(|mention| mention.value == Value::Holiday);
+    let named = parsed.mentions.iter().any(|mention| mention.value == MentionValue::Holiday);
     let question_words = ["when is", "when's", "when was", "what date", "什么时候", "哪天", "几月几"];
     named && question_words.iter().any(|words| lower.contains(words))
 }

@@ -3,9 +3,9 @@
 use crate::lexer::implied::{is_bare, is_own_name, is_tool_name, of_code, of_file};
 use crate::lexer::lexicon::{self, Meaning, WordMatch};
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
 use crate::lexer::name::has_han;
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 use crate::selection::table_rows::{READ_ONLY_VERBS, add, are_special, is_any_verb, only_changes};
 use crate::selection::tool_profile::Profile;
 use crate::selection::verb_position::{is_denied, is_verb};
@@ -71,7 +71,7 @@ impl Intent {
     pub(crate) fn of(parsed: &ParsedText<'_>, names: &[(usize, usize)]) -> Self {
         let is_taken = |token: &Token<'_>| {
             let literal = parsed.mentions.iter().any(|mention| {
-                matches!(mention.value, Value::Literal(_))
+                matches!(mention.value, MentionValue::Literal(_))
                     && mention.start < token.end
                     && token.start < mention.end
             });
@@ -91,7 +91,8 @@ impl Intent {
                     .iter()
                     .any(|word_match| word_match.start < token.end && token.start < word_match.end)
             };
-            let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token) && !known(token);
+            let free =
+                |token: &&Token<'_>| token.kind == TokenKind::Word && !is_taken(token) && !known(token);
             let correction =
                 parsed.tokens.iter().filter(free).find_map(|token| lexicon::misspelt(token.text));
             intent.verbs.extend(correction.map(|meaning| meaning.verbs.clone()));
@@ -142,7 +143,7 @@ impl Intent {
 
     /// Adds the object that a literal implies: a workbook for its file name, a cell for its address.
     fn add_implied_object(&mut self, parsed: &ParsedText<'_>, mention: &Mention) {
-        let Value::Literal(literal) = &mention.value else { return };
+        let MentionValue::Literal(literal) = &mention.value else { return };
         let implied = match literal {
             // A path without an extension does not imply an object.
             Literal::Path(path) if is_bare(path) => {

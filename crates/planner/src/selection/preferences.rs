@@ -25,7 +25,7 @@ const SINGLE_VALUE_TOLERANCE: f32 = 0.5;
 const MIN_CONFIDENCE_WITHOUT_ARGUMENT: f64 = 0.7;
 
 /// The tools that fit a text, and the text.
-pub(crate) struct Options<'a> {
+pub(crate) struct FittingTools<'a> {
     pub(crate) choices: &'a [Choice],
     /// The text with the arguments.
     pub(crate) parsed: &'a ParsedText<'a>,
@@ -34,7 +34,7 @@ pub(crate) struct Options<'a> {
     pub(crate) is_question: bool,
 }
 
-impl<'a> Options<'a> {
+impl<'a> FittingTools<'a> {
     /// The preferred tool.
     pub(crate) fn preferred(&self) -> Option<&'a Choice> {
         // Each rule replaces what the rules before it prefer.

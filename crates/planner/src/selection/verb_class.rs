@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::lexer::labels;
 use crate::lexer::mention::ParsedText;
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 use crate::selection::choice::Choice;
 use crate::values::parameter::words;
 
@@ -239,8 +239,8 @@ pub(crate) fn verbs(
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let (longest, kind) = match token.kind {
-            Kind::Word => (VERBS.longest.0, Kind::Word),
-            Kind::Han => (VERBS.longest.1, Kind::Han),
+            TokenKind::Word => (VERBS.longest.0, TokenKind::Word),
+            TokenKind::Han => (VERBS.longest.1, TokenKind::Han),
             _ => {
                 at += 1;
                 continue;
@@ -253,7 +253,7 @@ pub(crate) fn verbs(
             let text = parsed.text.get(token.start..tokens[at + length - 1].end)?.to_lowercase();
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let (known, fits) = match kind {
-                Kind::Word => {
+                TokenKind::Word => {
                     (VERBS.english.contains_key(&text) || tool.words.contains(&text), tool.is_english(&text))
                 }
                 _ => (VERBS.chinese.contains_key(text.as_str()), tool.is_chinese(&text)),

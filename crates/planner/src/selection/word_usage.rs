@@ -4,9 +4,9 @@ use crate::assembly::assignment::Assignment;
 use crate::assembly::coverage;
 use crate::lexer::labels;
 use crate::lexer::lexicon;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::name::has_han;
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 use crate::selection::choice::Choice;
 use crate::selection::tool_profile::Profile;
 use crate::values::parameter;
@@ -29,7 +29,7 @@ pub(super) fn known_words(choice: &Choice, profile: &Profile, parsed: &ParsedTex
         parameter::words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
     let (mut all, mut known) = (0usize, 0.0);
     for token in &parsed.tokens {
-        if token.kind != Kind::Word || is_used(token) || coverage::is_function_word(token) {
+        if token.kind != TokenKind::Word || is_used(token) || coverage::is_function_word(token) {
             continue;
         }
         all += 1;
@@ -55,11 +55,11 @@ pub(super) const FULL_USE_THRESHOLD: f32 = 0.99;
 
 /// The weighted share of the mentions in a text that are used as arguments.
 pub(super) fn used(assignment: &Assignment, parsed: &ParsedText<'_>) -> f32 {
-    let weight = |value: &Value| match value {
-        Value::Literal(_) => 2.0,
-        Value::Number(number) if number.may_be_article => 0.2,
-        Value::Number(_) | Value::Moment(_) | Value::Place => 1.0,
-        Value::Name | Value::Holiday => 0.8,
+    let weight = |value: &MentionValue| match value {
+        MentionValue::Literal(_) => 2.0,
+        MentionValue::Number(number) if number.may_be_article => 0.2,
+        MentionValue::Number(_) | MentionValue::Moment(_) | MentionValue::Place => 1.0,
+        MentionValue::Name | MentionValue::Holiday => 0.8,
     };
     let all: f32 = parsed.mentions.iter().map(|mention| weight(&mention.value)).sum();
     let used: f32 = parsed

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::lexer::series;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 use crate::values::parameter::Parameter;
 
 /// The words before the names, and those that end them.
@@ -56,7 +56,7 @@ const OF: Frame = Frame {
 };
 
 /// The field names for a list of rows or of values.
-pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let frame = if parameter.has_word(&["rows", "row", "group", "groups", "index"]) {
         BY
     } else if parameter.has_word(&["values", "value", "measures"]) {
@@ -86,7 +86,7 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
             let listed: Vec<Json> = series::members(names).into_iter().map(Json::from).collect();
             if short && !listed.is_empty() {
                 let value = ArgumentValue::FromRequest(Json::Array(listed));
-                found.push(Candidate { value, start, end: start + names.len(), score: GOOD + 1.0 });
+                found.push(ValueCandidate { value, start, end: start + names.len(), score: GOOD + 1.0 });
             }
         }
     }
@@ -95,7 +95,7 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
 }
 
 /// `Region and Product as rows`: the capitalised words before it.
-fn as_rows(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+fn as_rows(parameter: &Parameter, context: &MatchContext<'_>) -> Option<ValueCandidate> {
     let lower = context.parsed.text.to_ascii_lowercase();
     let suffix = parameter.words.last().map(|word| format!(" as {word}"))?;
     let end = lower.find(&suffix)?;
@@ -111,7 +111,7 @@ fn as_rows(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidat
     let names = head.get(start..)?.trim();
     let listed: Vec<Json> = series::members(names).into_iter().map(Json::from).collect();
     let from = end - names.len();
-    (!listed.is_empty()).then(|| Candidate {
+    (!listed.is_empty()).then(|| ValueCandidate {
         value: ArgumentValue::FromRequest(Json::Array(listed)),
         start: from,
         end,

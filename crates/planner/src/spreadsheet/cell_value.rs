@@ -3,28 +3,28 @@
 use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::lexer::number;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 use crate::values::parameter::Parameter;
 
 /// The corners of a range, for parameters that take one corner each: `B1:B10`, `C2 到 C5`.
-pub(crate) fn corners(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn corners(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let first = parameter.has_word(&["start", "begin", "first", "from"]);
     let last = parameter.has_word(&["end", "last", "to", "stop"]);
     let mentions = &context.parsed.mentions;
     let mut found = Vec::new();
     for (at, mention) in mentions.iter().enumerate() {
-        let Value::Literal(Literal::Cells(cells)) = &mention.value else { continue };
+        let MentionValue::Literal(Literal::Cells(cells)) = &mention.value else { continue };
         if let Some((start, end)) = cells.split_once(':') {
             // Each corner has its own range, so that one cell range can fill both parameters.
             let middle = mention.start + start.len();
             if first {
                 let value = ArgumentValue::FromRequest(Json::from(start));
-                found.push(Candidate { value, start: mention.start, end: middle, score: GOOD + 0.8 });
+                found.push(ValueCandidate { value, start: mention.start, end: middle, score: GOOD + 0.8 });
             } else if last {
                 let value = ArgumentValue::FromRequest(Json::from(end));
-                found.push(Candidate { value, start: middle, end: mention.end, score: GOOD + 0.8 });
+                found.push(ValueCandidate { value, start: middle, end: mention.end, score: GOOD + 0.8 });
             }
             continue;
         }
@@ -39,16 +39,19 @@ pub(crate) fn corners(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<
             })
         };
         let is_cell = |index: usize| {
-            matches!(mentions.get(index), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
+            matches!(
+                mentions.get(index),
+                Some(Mention { value: MentionValue::Literal(Literal::Cells(_)), .. })
+            )
         };
         let value = ArgumentValue::FromRequest(Json::from(cells.clone()));
         let ends = last && at > 0 && is_cell(at - 1) && joint(at - 1, at);
         let starts = first && is_cell(at + 1) && joint(at, at + 1);
         if ends || starts {
-            found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 });
+            found.push(ValueCandidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 });
         } else if last {
             // A single cell is the start of a range, not its end.
-            found.push(Candidate { value, start: mention.start, end: mention.end, score: -1.0 });
+            found.push(ValueCandidate { value, start: mention.start, end: mention.end, score: -1.0 });
         }
     }
     found

@@ -3,9 +3,9 @@
 use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::spreadsheet::cell_value::cell;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 
 /// English verbs before the content.
 const WRITES: [&str; 18] = [
@@ -120,10 +120,10 @@ const NOT_ITSELF: [&str; 24] = [
 ];
 
 /// The content to be written into the cells of a text.
-pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let mentions = &context.parsed.mentions;
     let cells = mentions.iter().filter(
-        |mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':')),
+        |mention| matches!(&mention.value, MentionValue::Literal(Literal::Cells(cells)) if !cells.contains(':')),
     );
     let found = cells
         .flat_map(|mention| [before(context, mention), after(context, mention), becomes(context, mention)])
@@ -132,8 +132,8 @@ pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<Candidate> {
 }
 
 /// `write Name, Mail into A1:B1`, 把 1、2、3 填到 A1:A3: as many values as cells, in a row or a column.
-fn into_range(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidate> {
-    let Value::Literal(Literal::Cells(cells)) = &cell_mention.value else { return None };
+fn into_range(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<ValueCandidate> {
+    let MentionValue::Literal(Literal::Cells(cells)) = &cell_mention.value else { return None };
     let (first, last) = cells.split_once(':')?;
     let column = |cell: &str| {
         let letters = cell.bytes().take_while(u8::is_ascii_uppercase);
@@ -165,8 +165,10 @@ fn into_range(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Cand
         }
     };
     let other = context.parsed.mentions.iter().any(|mention| {
-        let literal =
-            matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Json(_)));
+        let literal = matches!(
+            mention.value,
+            MentionValue::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Json(_))
+        );
         literal && mention.start < end && start < mention.end
     });
     let members: Vec<Json> =
@@ -179,11 +181,16 @@ fn into_range(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Cand
     } else {
         members.into_iter().map(|one| Json::Array(vec![one])).collect()
     };
-    Some(Candidate { value: ArgumentValue::FromRequest(Json::Array(rows)), start, end, score: GOOD + 0.8 })
+    Some(ValueCandidate {
+        value: ArgumentValue::FromRequest(Json::Array(rows)),
+        start,
+        end,
+        score: GOOD + 0.8,
+    })
 }
 
 /// `set B7 to 950`, `B7 in tab Rent should be 950`: the new content of a cell.
-fn becomes(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidate> {
+fn becomes(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<ValueCandidate> {
     let text = context.parsed.text;
     let rest = text.get(cell_mention.end..)?;
     let lower = rest.to_ascii_lowercase();
@@ -201,7 +208,7 @@ fn becomes(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candida
         .min()?;
     // With another cell in between, the content would belong to that cell.
     let other = context.parsed.mentions.iter().any(|mention| {
-        matches!(mention.value, Value::Literal(Literal::Cells(_)))
+        matches!(mention.value, MentionValue::Literal(Literal::Cells(_)))
             && mention.start >= cell_mention.end
             && mention.start < cell_mention.end + at
     });
@@ -228,7 +235,7 @@ fn becomes(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candida
 }
 
 /// `put X in A1`, `X goes into A1`, `把 X 写到 A1`: the content before the cell.
-fn before(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidate> {
+fn before(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<ValueCandidate> {
     let text = context.parsed.text;
     let head = text.get(..cell_mention.start)?.trim_end();
     let head = head.strip_suffix("cell").or_else(|| head.strip_suffix("单元格")).unwrap_or(head).trim_end();
@@ -254,7 +261,7 @@ fn before(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidat
 }
 
 /// `A1 写 X`: the content after the cell.
-fn after(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidate> {
+fn after(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<ValueCandidate> {
     let text = context.parsed.text;
     let mut at = cell_mention.end;
     let skip = |at: usize, words: &[&str]| {
@@ -275,14 +282,16 @@ fn after(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidate
 }
 
 /// The text between two byte offsets as a row of one cell, if it is plain content.
-fn entry(context: &MatchContext<'_>, start: usize, end: usize) -> Option<Candidate> {
+fn entry(context: &MatchContext<'_>, start: usize, end: usize) -> Option<ValueCandidate> {
     let text = context.parsed.text.get(start..end)?;
     let trimmed = text.trim_matches(|c: char| c.is_whitespace() || "\"'“”‘’「」`:：".contains(c));
     let lower = trimmed.to_lowercase();
     let other = context.parsed.mentions.iter().any(|mention| {
         matches!(
             mention.value,
-            Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Json(_))
+            MentionValue::Literal(
+                Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Json(_)
+            )
         ) && mention.start < end
             && start < mention.end
     });
@@ -303,5 +312,5 @@ fn entry(context: &MatchContext<'_>, start: usize, end: usize) -> Option<Candida
     }
     let start = trimmed.as_ptr() as usize - context.parsed.text.as_ptr() as usize;
     let value = ArgumentValue::FromRequest(Json::Array(vec![Json::Array(vec![cell(trimmed)])]));
-    Some(Candidate { value, start, end: start + trimmed.len(), score: GOOD + 0.6 })
+    Some(ValueCandidate { value, start, end: start + trimmed.len(), score: GOOD + 0.6 })
 }

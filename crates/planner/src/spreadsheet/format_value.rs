@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 
 use crate::lexer::labels::LabelSpan;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::Value;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::lexer::mention::MentionValue;
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 use crate::values::parameter::Parameter;
 
 /// Whether a code is a colour: `D9D9D9`, `#FF0000`.
@@ -17,10 +17,10 @@ pub(crate) fn is_colour(code: &str) -> bool {
 }
 
 /// A value in the form given in the description of a parameter: `owner/name`, a name with `#`.
-pub(crate) fn number_formats(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn number_formats(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let description = parameter.description.to_lowercase();
     let text = context.parsed.text;
-    let candidate = |value: &str, start: usize, end: usize| Candidate {
+    let candidate = |value: &str, start: usize, end: usize| ValueCandidate {
         value: ArgumentValue::FromRequest(Json::from(value)),
         start,
         end,
@@ -29,7 +29,7 @@ pub(crate) fn number_formats(parameter: &Parameter, context: &MatchContext<'_>) 
     let mut found = Vec::new();
     if ["owner/", "org/", "user/"].iter().any(|form| description.contains(form)) {
         for mention in &context.parsed.mentions {
-            if let Value::Literal(Literal::Code(code)) = &mention.value
+            if let MentionValue::Literal(Literal::Code(code)) = &mention.value
                 && code.split('/').count() == 2
             {
                 found.push(candidate(code, mention.start, mention.end));
@@ -54,7 +54,7 @@ pub(crate) fn number_format(
     parameter: &Parameter,
     context: &MatchContext<'_>,
     label_spans: &[LabelSpan],
-) -> Option<Candidate> {
+) -> Option<ValueCandidate> {
     if !(parameter.has_word(&["format"]) && parameter.has_word(&["number", "date", "numeric"])) {
         return None;
     }
@@ -70,7 +70,7 @@ pub(crate) fn number_format(
         let code = skipped[..end].trim_end_matches(['.', ',', '!', '?']);
         let is_code = code.contains(['0', '#', '@'])
             && code.chars().all(|c| c.is_ascii_alphanumeric() || "#,.%$-/:;_@¥€ ".contains(c));
-        is_code.then(|| Candidate {
+        is_code.then(|| ValueCandidate {
             value: ArgumentValue::FromRequest(Json::from(code)),
             start,
             end: start + code.len(),

@@ -3,10 +3,10 @@
 use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::Value;
+use crate::lexer::mention::MentionValue;
 use crate::lexer::series;
 use crate::spreadsheet::cell_value::cell;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 
 const LABELS: [&str; 9] = [
     "column headers",
@@ -49,11 +49,11 @@ const FIRST_ROWS: [&str; 6] = [
 const WRITES: [&str; 6] = ["write ", "put ", "enter ", "add ", "fill in ", "insert "];
 
 /// The row that a text gives as a list.
-pub(crate) fn candidate(context: &MatchContext<'_>) -> Option<Candidate> {
+pub(crate) fn candidate(context: &MatchContext<'_>) -> Option<ValueCandidate> {
     labelled(context).or_else(|| first_row(context))
 }
 
-fn labelled(context: &MatchContext<'_>) -> Option<Candidate> {
+fn labelled(context: &MatchContext<'_>) -> Option<ValueCandidate> {
     let text = context.parsed.text;
     let lower = text.to_ascii_lowercase();
     let english = LABELS.iter().filter_map(|label| {
@@ -74,19 +74,21 @@ fn labelled(context: &MatchContext<'_>) -> Option<Candidate> {
 }
 
 /// `put Date, Client, Amount into that sheet's first row`.
-fn first_row(context: &MatchContext<'_>) -> Option<Candidate> {
+fn first_row(context: &MatchContext<'_>) -> Option<ValueCandidate> {
     let lower = context.parsed.text.to_ascii_lowercase();
     let end = FIRST_ROWS.iter().filter_map(|words| lower.find(words)).min()?;
     let start = WRITES.iter().filter_map(|verb| lower[..end].rfind(verb).map(|at| at + verb.len())).max()?;
     row(context, start, end)
 }
 
-fn row(context: &MatchContext<'_>, start: usize, end: usize) -> Option<Candidate> {
+fn row(context: &MatchContext<'_>, start: usize, end: usize) -> Option<ValueCandidate> {
     let text = context.parsed.text.get(start..end)?.trim_end().trim_end_matches(['.', '。']);
     let literal = context.parsed.mentions.iter().any(|mention| {
         matches!(
             mention.value,
-            Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Json(_))
+            MentionValue::Literal(
+                Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Json(_)
+            )
         ) && mention.start < start + text.len()
             && start < mention.end
     });
@@ -98,7 +100,7 @@ fn row(context: &MatchContext<'_>, start: usize, end: usize) -> Option<Candidate
     let trimmed = |member: &str| cell(member.trim_matches(|c: char| "\"'“”「」".contains(c)));
     let cells: Vec<Json> = members.into_iter().map(trimmed).collect();
     let value = ArgumentValue::FromRequest(Json::Array(vec![Json::Array(cells)]));
-    Some(Candidate { value, start, end: start + text.len(), score: GOOD + 0.9 })
+    Some(ValueCandidate { value, start, end: start + text.len(), score: GOOD + 0.9 })
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use crate::lexer::labels::{self, Label};
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
 use crate::lexer::stop_words;
-use crate::lexer::token::{Kind, Token, is_han};
+use crate::lexer::token::{Token, TokenKind, is_han};
 use crate::spreadsheet::sheet_name::{is_name, is_period, name_at, quoted_at, run_before};
 use crate::spreadsheet::sheet_rename;
 use crate::values::candidate::MatchContext;
@@ -36,7 +36,7 @@ pub(crate) fn find<'a>(context: &MatchContext<'a>) -> Vec<Phrase<'a>> {
         }
     };
     for mention in &parsed.mentions {
-        if let Value::Literal(Literal::Code(name)) = &mention.value
+        if let MentionValue::Literal(Literal::Code(name)) = &mention.value
             && name.to_lowercase().starts_with("sheet")
         {
             add(vec![(mention.start, mention.end)]);
@@ -48,7 +48,9 @@ pub(crate) fn find<'a>(context: &MatchContext<'a>) -> Vec<Phrase<'a>> {
     label_spans.dedup_by(|later, first| later.start < first.end);
     for span in label_spans {
         let inside = |mention: &Mention| {
-            matches!(mention.value, Value::Literal(_)) && mention.start < span.end && span.start < mention.end
+            matches!(mention.value, MentionValue::Literal(_))
+                && mention.start < span.end
+                && span.start < mention.end
         };
         if parsed.mentions.iter().any(inside) {
             continue;
@@ -174,7 +176,7 @@ fn with_others(parsed: &ParsedText<'_>, start: usize, mut end: usize) -> Vec<(us
 fn after_files(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for mention in &parsed.mentions {
-        let Value::Literal(Literal::Path(path)) = &mention.value else { continue };
+        let MentionValue::Literal(Literal::Path(path)) = &mention.value else { continue };
         if ![".xlsx", ".xls", ".xlsm"].iter().any(|ending| path.to_lowercase().ends_with(ending)) {
             continue;
         }
@@ -182,7 +184,7 @@ fn after_files(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
         let between = parsed.tokens[at..].iter().take_while(|token| token.is_any(&BETWEEN)).count();
         if let Some(next) = parsed.tokens.get(at + between)
             && let Some(name) = name_at(parsed, at + between, before_cell(parsed, at + between))
-            && (next.kind != Kind::Han || stands_alone(parsed, name.0, name.1))
+            && (next.kind != TokenKind::Han || stands_alone(parsed, name.0, name.1))
         {
             found.push(name);
             continue;
@@ -203,7 +205,7 @@ fn after_files(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
 /// `B2 on Payroll, file hr.xlsx`: the word after `on`, if the request names a workbook.
 fn after_on(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
     let is_workbook = |mention: &Mention| {
-        matches!(&mention.value, Value::Literal(Literal::Path(path))
+        matches!(&mention.value, MentionValue::Literal(Literal::Path(path))
             if [".xlsx", ".xls", ".xlsm"].iter().any(|ending| path.to_lowercase().ends_with(ending)))
     };
     if !parsed.mentions.iter().any(is_workbook) {
@@ -214,7 +216,7 @@ fn after_on(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
     let of_cells = |token: &Token<'_>| {
         token.is_any(&["of", "in"])
             && parsed.mentions.iter().any(|mention| {
-                matches!(mention.value, Value::Literal(Literal::Cells(_)))
+                matches!(mention.value, MentionValue::Literal(Literal::Cells(_)))
                     && parsed.text.get(mention.end..token.start) == Some(" ")
             })
     };
@@ -226,15 +228,19 @@ fn after_on(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
 
 /// 三班 的 G2: whether a name stands directly before a cell.
 fn before_cell(parsed: &ParsedText<'_>, at: usize) -> bool {
-    let Some(token) = parsed.tokens.get(at).filter(|token| token.kind == Kind::Han) else { return false };
-    let run =
-        parsed.tokens[at..].iter().take_while(|next| next.kind == Kind::Han && next.text != "的").count();
+    let Some(token) = parsed.tokens.get(at).filter(|token| token.kind == TokenKind::Han) else {
+        return false;
+    };
+    let run = parsed.tokens[at..]
+        .iter()
+        .take_while(|next| next.kind == TokenKind::Han && next.text != "的")
+        .count();
     let end = parsed.tokens[at + run - 1].end;
     let adjacent = parsed.text.get(token.start..end).is_some_and(|text| !text.contains(' '));
     let after = at + run + usize::from(parsed.tokens.get(at + run).is_some_and(|next| next.text == "的"));
     let cell = parsed.tokens.get(after).is_some_and(|next| {
         parsed.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(Literal::Cells(_))) && mention.start == next.start
+            matches!(mention.value, MentionValue::Literal(Literal::Cells(_))) && mention.start == next.start
         })
     });
     (2..=6).contains(&run) && adjacent && cell
@@ -281,11 +287,11 @@ fn word_before(parsed: &ParsedText<'_>, start: usize) -> Option<(usize, usize)> 
         for before in parsed.tokens[..at].iter().rev() {
             let close = parsed.text.get(before.end..first) == Some(" ");
             let taken = parsed.mentions.iter().any(|mention| {
-                matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Cells(_)))
+                matches!(mention.value, MentionValue::Literal(Literal::Path(_) | Literal::Cells(_)))
                     && mention.start < before.end
                     && before.start < mention.end
             });
-            if !close || taken || !is_name(before) || before.kind == Kind::Number || before.start == 0 {
+            if !close || taken || !is_name(before) || before.kind == TokenKind::Number || before.start == 0 {
                 break;
             }
             first = before.start;
@@ -317,7 +323,7 @@ fn word_before(parsed: &ParsedText<'_>, start: usize) -> Option<(usize, usize)> 
         "data",
         "target",
     ];
-    let plain = token.kind == Kind::Word
+    let plain = token.kind == TokenKind::Word
         && token.text.is_ascii()
         && !stop_words::is_stop(token.text)
         && !general.contains(&token.text.to_lowercase().as_str());

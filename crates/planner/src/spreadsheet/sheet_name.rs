@@ -1,9 +1,9 @@
 //! The name of a sheet at a position of a text.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
 use crate::lexer::stop_words;
-use crate::lexer::token::{Kind, Token, is_han};
+use crate::lexer::token::{Token, TokenKind, is_han};
 
 /// The text inside the quotes that start or end at the given offset.
 pub(crate) fn quoted_at(
@@ -13,7 +13,7 @@ pub(crate) fn quoted_at(
 ) -> Option<(usize, usize)> {
     parsed.mentions.iter().find_map(|mention| match &mention.value {
         // `[North Region]`: brackets around a single name count as quotes.
-        Value::Literal(literal)
+        MentionValue::Literal(literal)
             if (matches!(literal, Literal::Quoted(_)) || is_bracketed(literal))
                 && (Some(mention.end) == end || Some(mention.start) == start) =>
         {
@@ -39,7 +39,7 @@ pub(crate) fn name_at(parsed: &ParsedText<'_>, at: usize, announced: bool) -> Op
     let taken =
         parsed.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
     if let Some(mention) = taken
-        && let Value::Literal(literal) = &mention.value
+        && let MentionValue::Literal(literal) = &mention.value
     {
         let code = matches!(literal, Literal::Code(_))
             || matches!(literal, Literal::Cells(cells) if is_quarter(cells))
@@ -48,19 +48,19 @@ pub(crate) fn name_at(parsed: &ParsedText<'_>, at: usize, announced: bool) -> Op
         return (code && mention.start == token.start).then_some((mention.start, mention.end));
     }
     match token.kind {
-        Kind::Word | Kind::Number => {
+        TokenKind::Word | TokenKind::Number => {
             let letter = token.text.len() == 1 && token.is_capital() && token.text != "I";
             let fits = letter
                 || is_name(token)
-                || (announced && token.kind == Kind::Word && !stop_words::is_stop(token.text));
+                || (announced && token.kind == TokenKind::Word && !stop_words::is_stop(token.text));
             if !fits {
                 return None;
             }
             // `2026预算`: characters that follow without a space extend the name.
             let mut end = token.end;
             for next in &parsed.tokens[at + 1..] {
-                let adjacent =
-                    next.start == end && matches!(next.kind, Kind::Han | Kind::Word | Kind::Number);
+                let adjacent = next.start == end
+                    && matches!(next.kind, TokenKind::Han | TokenKind::Word | TokenKind::Number);
                 let ends = matches!(next.text, "的" | "里" | "中" | "表" | "和" | "从" | "上" | "在" | "把");
                 if !adjacent || ends {
                     break;
@@ -72,13 +72,13 @@ pub(crate) fn name_at(parsed: &ParsedText<'_>, at: usize, announced: bool) -> Op
             let number = next.filter(|next| {
                 announced
                     && token.is_capital()
-                    && next.kind == Kind::Number
+                    && next.kind == TokenKind::Number
                     && next.text.len() <= 4
                     && parsed.text.get(end..next.start) == Some(" ")
             });
             Some((token.start, number.map_or(end, |number| number.end)))
         }
-        Kind::Han => {
+        TokenKind::Han => {
             let rest = &parsed.text[token.start..];
             if POINTING.iter().any(|word| rest.starts_with(word)) && !announced && !is_period(rest) {
                 return None;
@@ -105,7 +105,7 @@ pub(crate) fn name_at(parsed: &ParsedText<'_>, at: usize, announced: bool) -> Op
             .any(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty());
             (announced || (!verb && length <= 18)).then_some((token.start, token.start + length))
         }
-        Kind::Mark => None,
+        TokenKind::Mark => None,
     }
 }
 
@@ -178,9 +178,9 @@ const POINTING: [&str; 17] =
 /// Whether a word could name a sheet: it is capitalised or contains digits.
 pub(crate) fn is_name(token: &Token<'_>) -> bool {
     let cell = crate::lexer::literal::cells(token.text).is_some() && token.text.len() > 2;
-    (token.kind == Kind::Number
+    (token.kind == TokenKind::Number
         || (token.is_capital() && (!stop_words::is_stop(token.text) || token.text == "May"))
-        || (token.kind == Kind::Word && token.text.contains(|c: char| c.is_ascii_digit())))
+        || (token.kind == TokenKind::Word && token.text.contains(|c: char| c.is_ascii_digit())))
         && !cell
 }
 
@@ -198,10 +198,12 @@ fn is_quarter(cells: &str) -> bool {
 /// `sheet FY25: delete C5:C9`: a cell reference directly after `sheet` is the name of the sheet if the request contains other
 /// cells.
 pub(crate) fn follows_marker(parsed: &ParsedText<'_>, mention: &Mention) -> bool {
-    let is_cell = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':'));
+    let is_cell = |mention: &Mention| matches!(&mention.value, MentionValue::Literal(Literal::Cells(cells)) if !cells.contains(':'));
     let before = parsed.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
-    let others =
-        parsed.mentions.iter().filter(|other| matches!(other.value, Value::Literal(Literal::Cells(_))));
+    let others = parsed
+        .mentions
+        .iter()
+        .filter(|other| matches!(other.value, MentionValue::Literal(Literal::Cells(_))));
     is_cell(mention)
         && others.count() > 1
         && before.rsplit(' ').next().is_some_and(|word| ["sheet", "worksheet", "tab"].contains(&word))

@@ -1,7 +1,7 @@
 //! Sheets that are renamed or copied: `rename 一月 to Jan`, 把 草稿 改名为 正式, `copy Sheet1 of a.xlsx to Backup`.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::spreadsheet::sheet_name::{name_at, quoted_at, run_before};
 
 /// Verbs of renaming and copying before the name of a sheet.
@@ -45,8 +45,8 @@ pub(crate) fn old_names(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
         parsed.mentions.iter().any(|mention| {
             let other = matches!(
                 &mention.value,
-                Value::Literal(Literal::Path(_) | Literal::Formula(_) | Literal::Url(_))
-            ) || matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if cells.contains(':'));
+                MentionValue::Literal(Literal::Path(_) | Literal::Formula(_) | Literal::Url(_))
+            ) || matches!(&mention.value, MentionValue::Literal(Literal::Cells(cells)) if cells.contains(':'));
             other && mention.start < span.1 && span.0 < mention.end
         })
     };
@@ -72,7 +72,7 @@ pub(crate) fn new_name(parsed: &ParsedText<'_>, end: usize) -> Option<(usize, us
     if skip(at, &["of", "in", "from"])
         && let Some(next) = parsed.tokens.get(at + 1)
         && let Some(file) = parsed.mentions.iter().find(|mention| {
-            matches!(mention.value, Value::Literal(Literal::Path(_))) && mention.start == next.start
+            matches!(mention.value, MentionValue::Literal(Literal::Path(_))) && mention.start == next.start
         })
     {
         at = parsed.token_at(file.end);

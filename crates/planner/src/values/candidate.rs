@@ -7,7 +7,7 @@ use crate::lexer::mention::ParsedText;
 
 /// A candidate value of a parameter.
 #[derive(Debug, Clone)]
-pub(crate) struct Candidate {
+pub(crate) struct ValueCandidate {
     pub(crate) value: ArgumentValue,
     /// The byte range of the source text. Two parameters do not share a range.
     pub(crate) start: usize,

@@ -1,7 +1,7 @@
 //! Recognises questions about the time between two days, and finds the days: `how many days until Christmas`, 距离国庆还有多少天,
 //! `days between March 1 and May 1`.
 
-use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
 use crate::lexer::name::has_han;
 use crate::values::date::Moment;
 
@@ -119,7 +119,8 @@ pub(crate) fn read(parsed: &ParsedText<'_>) -> Option<Countdown> {
         .mentions
         .iter()
         .filter(|mention| {
-            matches!(mention.value, Value::Moment(_) | Value::Holiday) && is_reported(parsed, mention)
+            matches!(mention.value, MentionValue::Moment(_) | MentionValue::Holiday)
+                && is_reported(parsed, mention)
         })
         .collect();
     let is_now = |mention: &&&Mention| {
@@ -157,8 +158,8 @@ pub(crate) fn read(parsed: &ParsedText<'_>) -> Option<Countdown> {
 /// `3 days` in `how many hours in 3 days` is a duration and not a date.
 fn is_reported(parsed: &ParsedText<'_>, mention: &Mention) -> bool {
     match mention.value {
-        Value::Moment(Moment::Time(_)) => true,
-        Value::Moment(_) => {
+        MentionValue::Moment(Moment::Time(_)) => true,
+        MentionValue::Moment(_) => {
             let written = parsed.written(mention).to_lowercase();
             !(written.ends_with("days") || written.ends_with("weeks") || written.ends_with("ago"))
         }

@@ -5,7 +5,7 @@ use jiff::civil::{Date, DateTime, Time};
 use toolhub_core::calendar::{MONTHS, WEEKDAYS};
 
 use crate::lexer::number_words::numeral;
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 
 /// A date, a time of day, or both.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +41,7 @@ pub(crate) fn read(tokens: &[Token<'_>], at: usize, today: Date) -> Option<DateM
 }
 
 fn whole(tokens: &[Token<'_>], at: usize) -> Option<i64> {
-    tokens.get(at).filter(|token| token.kind == Kind::Number)?.text.parse().ok()
+    tokens.get(at).filter(|token| token.kind == TokenKind::Number)?.text.parse().ok()
 }
 
 fn text<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
@@ -92,7 +92,7 @@ fn with_month_name(tokens: &[Token<'_>], at: usize, today: Date) -> Option<(Date
         let found = whole(tokens, at + comma).filter(|year| (1000..3000).contains(year));
         found.map_or((i64::from(today.year()), at), |year| (year, at + comma + 1))
     };
-    if let Some(month) = month(text(tokens, at)).filter(|_| tokens[at].kind == Kind::Word) {
+    if let Some(month) = month(text(tokens, at)).filter(|_| tokens[at].kind == TokenKind::Word) {
         let dot = usize::from(text(tokens, at + 1) == ".");
         let day = whole(tokens, at + dot + 1).filter(|day| *day <= 31)?;
         let (year, after) = year(ordinal(at + dot + 2));

@@ -2,7 +2,7 @@
 
 use jiff::civil::{Date, Time};
 
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::values::date::Moment;
 
 /// Words between the start and the end of a period.
@@ -79,10 +79,10 @@ pub(crate) fn join(text: &str, moments: &mut Vec<Mention>) {
 fn begin_of_end(text: &str, moments: &mut [Mention]) {
     for at in 1..moments.len() {
         let (first, second) = (&moments[at - 1], &moments[at]);
-        let Value::Moment(Moment::DateTime(end)) = second.value else { continue };
+        let MentionValue::Moment(Moment::DateTime(end)) = second.value else { continue };
         let begin = time_of(first).filter(|_| is_any(&UNTIL, between(text, first, second)));
         if let Some(begin) = begin.filter(|begin| *begin < end.time()) {
-            moments[at - 1].value = Value::Moment(Moment::DateTime(end.date().to_datetime(begin)));
+            moments[at - 1].value = MentionValue::Moment(Moment::DateTime(end.date().to_datetime(begin)));
         }
     }
 }
@@ -97,14 +97,14 @@ fn is_any(words: &[&str], joint: &str) -> bool {
 
 fn day_of(mention: &Mention) -> Option<Date> {
     match mention.value {
-        Value::Moment(Moment::Date(day)) => Some(day),
+        MentionValue::Moment(Moment::Date(day)) => Some(day),
         _ => None,
     }
 }
 
 fn time_of(mention: &Mention) -> Option<Time> {
     match mention.value {
-        Value::Moment(Moment::Time(time)) => Some(time),
+        MentionValue::Moment(Moment::Time(time)) => Some(time),
         _ => None,
     }
 }
@@ -118,7 +118,7 @@ fn after_day(text: &str, moments: &mut Vec<Mention>) {
         if let Some((day, time)) = pair {
             let (start, end) = (first.start, second.end);
             moments[at - 1] =
-                Mention { value: Value::Moment(Moment::DateTime(day.to_datetime(time))), start, end };
+                Mention { value: MentionValue::Moment(Moment::DateTime(day.to_datetime(time))), start, end };
             moments.remove(at);
         } else {
             at += 1;
@@ -143,10 +143,10 @@ fn before_day(text: &str, moments: &mut Vec<Mention>) {
             is_any(&UNTIL, between(text, &moments[index], &moments[at - 1])).then_some((index, begin))
         });
         if let Some((index, begin)) = begin {
-            moments[index].value = Value::Moment(Moment::DateTime(day.to_datetime(begin)));
+            moments[index].value = MentionValue::Moment(Moment::DateTime(day.to_datetime(begin)));
         }
         moments[at - 1] =
-            Mention { value: Value::Moment(Moment::DateTime(day.to_datetime(time))), start, end };
+            Mention { value: MentionValue::Moment(Moment::DateTime(day.to_datetime(time))), start, end };
         moments.remove(at);
     }
 }
@@ -157,7 +157,9 @@ fn until(text: &str, moments: &mut [Mention]) {
     for at in 1..moments.len() {
         let (before, rest) = moments.split_at_mut(at);
         let (Some(first), Some(second)) = (before.last(), rest.first_mut()) else { continue };
-        let (Value::Moment(begin), Value::Moment(Moment::Time(end))) = (&first.value, &second.value) else {
+        let (MentionValue::Moment(begin), MentionValue::Moment(Moment::Time(end))) =
+            (&first.value, &second.value)
+        else {
             continue;
         };
         let joint = between(text, first, second);
@@ -176,7 +178,7 @@ fn until(text: &str, moments: &mut [Mention]) {
             }
             end => end,
         };
-        second.value = Value::Moment(match begin {
+        second.value = MentionValue::Moment(match begin {
             Moment::DateTime(moment) if end > begins => Moment::DateTime(moment.date().to_datetime(end)),
             _ => Moment::Time(end),
         });
@@ -196,9 +198,9 @@ mod tests {
                 .mentions
                 .iter()
                 .filter_map(|mention| match mention.value {
-                    Value::Moment(Moment::DateTime(moment)) => Some(moment.to_string()),
-                    Value::Moment(Moment::Date(day)) => Some(day.to_string()),
-                    Value::Moment(Moment::Time(time)) => Some(time.to_string()),
+                    MentionValue::Moment(Moment::DateTime(moment)) => Some(moment.to_string()),
+                    MentionValue::Moment(Moment::Date(day)) => Some(day.to_string()),
+                    MentionValue::Moment(Moment::Time(time)) => Some(time.to_string()),
                     _ => None,
                 })
                 .collect();

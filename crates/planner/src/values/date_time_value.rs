@@ -4,9 +4,9 @@ use jiff::civil::{Date, DateTime, Time};
 use serde_json::Value as Json;
 
 use crate::lexer::labels::LabelSpan;
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::lexer::name::is_place;
-use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext};
+use crate::values::candidate::{ArgumentValue, FAIR, GOOD, MatchContext, ValueCandidate};
 use crate::values::countdown;
 use crate::values::date::Moment;
 use crate::values::parameter::Parameter;
@@ -38,7 +38,7 @@ const PERIODS: [&str; 22] = [
     "明年",
 ];
 
-fn periods(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+fn periods(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let described = parameter.description.to_lowercase();
     if ["yyyy", "dd", "format", "iso", "格式"].iter().any(|form| described.contains(form)) {
         return Vec::new();
@@ -51,7 +51,7 @@ fn periods(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> 
         PERIODS.iter().filter_map(|period| lower.find(period).map(|start| (start, start + period.len())));
     word_matches
         .filter(|(start, end)| free(*start, *end))
-        .map(|(start, end)| Candidate {
+        .map(|(start, end)| ValueCandidate {
             value: ArgumentValue::FromRequest(Json::from(&context.parsed.text[start..end])),
             start,
             end,
@@ -64,7 +64,7 @@ pub(crate) fn candidates(
     parameter: &Parameter,
     context: &MatchContext<'_>,
     label_spans: &[LabelSpan],
-) -> Vec<Candidate> {
+) -> Vec<ValueCandidate> {
     let mut found = if parameter.role == Role::Time { Vec::new() } else { periods(parameter, context) };
     if shows_place(parameter) && countdown::is_beyond_clocks(context.parsed) {
         return Vec::new();
@@ -74,7 +74,7 @@ pub(crate) fn candidates(
         found.extend(named_days(context, counted));
     }
     for mention in &context.parsed.mentions {
-        let Value::Moment(moment) = mention.value else { continue };
+        let MentionValue::Moment(moment) = mention.value else { continue };
         if counted == Some((mention.start, mention.end)) {
             continue;
         }
@@ -109,7 +109,7 @@ pub(crate) fn candidates(
         }
         let side = side(parameter, context.parsed.text, mention.start, mention.end);
         let score = base + side + context.labelled(label_spans, mention.start, mention.end);
-        found.push(Candidate { value: ArgumentValue::FromRequest(Json::from(text)), start, end, score });
+        found.push(ValueCandidate { value: ArgumentValue::FromRequest(Json::from(text)), start, end, score });
     }
     found
 }
@@ -142,18 +142,18 @@ fn counted_until(parameter: &Parameter, context: &MatchContext<'_>) -> Option<co
 }
 
 /// `what day is Christmas`: named days, for a clock tool.
-fn named_days(context: &MatchContext<'_>, counted: Option<countdown::Span>) -> Vec<Candidate> {
-    let days = context.parsed.mentions.iter().filter(|mention| mention.value == Value::Holiday);
+fn named_days(context: &MatchContext<'_>, counted: Option<countdown::Span>) -> Vec<ValueCandidate> {
+    let days = context.parsed.mentions.iter().filter(|mention| mention.value == MentionValue::Holiday);
     days.filter(|day| counted != Some((day.start, day.end)))
         .map(|day| {
             let value = ArgumentValue::FromRequest(Json::from(context.parsed.written(day)));
-            Candidate { value, start: day.start, end: day.end, score: GOOD }
+            ValueCandidate { value, start: day.start, end: day.end, score: GOOD }
         })
         .collect()
 }
 
 /// `until Christmas`, 距离国庆: the target of a countdown.
-pub(crate) fn until(context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn until(context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let Some(found) = countdown::read(context.parsed) else { return Vec::new() };
     let (start, end) = found.until;
     let written = context.parsed.text.get(start..end).unwrap_or_default();
@@ -161,13 +161,20 @@ pub(crate) fn until(context: &MatchContext<'_>) -> Vec<Candidate> {
     let yearless = !written.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() == 4);
     let text = match mention.map(|mention| &mention.value) {
         // In a question about the past, a date without a year that would lie in the future belongs to the previous year.
-        Some(Value::Moment(Moment::Date(day))) if found.is_past && yearless && is_in_digits(written) => {
+        Some(MentionValue::Moment(Moment::Date(day)))
+            if found.is_past && yearless && is_in_digits(written) =>
+        {
             let before = day.checked_sub(jiff::Span::new().years(1)).unwrap_or(*day);
             if *day > context.parsed.today { before.to_string() } else { day.to_string() }
         }
         _ => written.to_owned(),
     };
-    vec![Candidate { value: ArgumentValue::FromRequest(Json::from(text)), start, end, score: GOOD + 1.0 }]
+    vec![ValueCandidate {
+        value: ArgumentValue::FromRequest(Json::from(text)),
+        start,
+        end,
+        score: GOOD + 1.0,
+    }]
 }
 
 /// Formats a moment as the schema prescribes; verbatim if the schema prescribes no format.
@@ -254,7 +261,7 @@ fn only_day<'a>(context: &MatchContext<'a>) -> Option<&'a Mention> {
         .parsed
         .mentions
         .iter()
-        .filter(|mention| matches!(mention.value, Value::Moment(Moment::Date(_))));
+        .filter(|mention| matches!(mention.value, MentionValue::Moment(Moment::Date(_))));
     days.next().filter(|_| days.next().is_none())
 }
 
@@ -268,7 +275,8 @@ fn place_of<'a>(context: &MatchContext<'a>, start: usize, end: usize) -> Option<
     context.parsed.mentions.iter().find(|mention| {
         let between = if mention.end <= start { mention.end..start } else { end..mention.start.max(end) };
         let between = context.parsed.text.get(between).unwrap_or_default().trim();
-        mention.value == Value::Place && matches!(between, "" | "in" | "的" | "时间" | "当地时间" | "time")
+        mention.value == MentionValue::Place
+            && matches!(between, "" | "in" | "的" | "时间" | "当地时间" | "time")
     })
 }
 

@@ -1,9 +1,9 @@
 //! Reads durations in a request: `for 15 minutes`, `a 90-minute call`, `half an hour`, 一个半小时.
 
 use crate::lexer::mention::ParsedText;
-use crate::lexer::token::{Kind, Token};
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
-use crate::values::parameter::{Parameter, Shape};
+use crate::lexer::token::{Token, TokenKind};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
+use crate::values::parameter::{Parameter, ValueType};
 
 /// A duration and its byte range.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,7 +100,7 @@ fn english(parsed: &ParsedText<'_>, at: usize) -> Option<(Duration, usize)> {
         text if MINUTES.contains(&text) => 1.0,
         _ => return None,
     };
-    if unit_text == "h" && first.kind != Kind::Number {
+    if unit_text == "h" && first.kind != TokenKind::Number {
         return None;
     }
     let mut end = next + 1;
@@ -111,9 +111,11 @@ fn english(parsed: &ParsedText<'_>, at: usize) -> Option<(Duration, usize)> {
         end += 3;
     } else if factor > 1.0 {
         let from = if is(end, &["and"]) { end + 1 } else { end };
-        if let Some((more, after)) = token(from).filter(|token| token.kind == Kind::Number).and_then(|more| {
-            is(from + 1, &MINUTES).then(|| number_of(more)).flatten().map(|more| (more, from + 2))
-        }) {
+        if let Some((more, after)) =
+            token(from).filter(|token| token.kind == TokenKind::Number).and_then(|more| {
+                is(from + 1, &MINUTES).then(|| number_of(more)).flatten().map(|more| (more, from + 2))
+            })
+        {
             minutes += more;
             end = after;
         }
@@ -126,7 +128,7 @@ fn number(token: &Token<'_>) -> Option<f64> {
 }
 
 fn number_of(token: &Token<'_>) -> Option<f64> {
-    (token.kind == Kind::Number).then(|| token.text.parse().ok()).flatten()
+    (token.kind == TokenKind::Number).then(|| token.text.parse().ok()).flatten()
 }
 
 /// 45 分钟, 半小时, 一个半小时, 两个小时, 1 小时 30 分
@@ -192,7 +194,7 @@ fn chinese(parsed: &ParsedText<'_>, at: usize) -> Option<(Duration, usize)> {
 }
 
 /// The duration as the value of a parameter, in the parameter's unit.
-pub(crate) fn candidate(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+pub(crate) fn candidate(parameter: &Parameter, context: &MatchContext<'_>) -> Option<ValueCandidate> {
     let unit = parameter.words.last().and_then(|word| crate::lexer::units::of(word))?;
     let minutes = only(context.parsed)?;
     let value = match unit.name() {
@@ -201,9 +203,9 @@ pub(crate) fn candidate(parameter: &Parameter, context: &MatchContext<'_>) -> Op
         "second" => minutes.minutes * 60.0,
         _ => return None,
     };
-    let is_integral = value.fract() == 0.0 || parameter.shape != Shape::Integer;
+    let is_integral = value.fract() == 0.0 || parameter.shape != ValueType::Integer;
     let value = crate::lexer::number::json(value).filter(|_| is_integral)?;
-    Some(Candidate {
+    Some(ValueCandidate {
         value: ArgumentValue::FromRequest(value),
         start: minutes.start,
         end: minutes.end,

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::lexer::labels::{self, Label, LabelSpan};
 use crate::lexer::mention::ParsedText;
 use crate::lexer::stop_words::is_stop;
-use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
+use crate::values::candidate::{ArgumentValue, MatchContext, ValueCandidate};
 use crate::values::parameter::Parameter;
 
 /// Words in names of flags that do not identify the flag.
@@ -94,14 +94,14 @@ pub(crate) fn find(parameter: &Parameter, parsed: &ParsedText<'_>, stems: &[Stri
     found
 }
 
-pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let distinctive: Vec<&String> =
         parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
-    let mut found: Vec<Candidate> = find(parameter, context.parsed, &context.stems)
+    let mut found: Vec<ValueCandidate> = find(parameter, context.parsed, &context.stems)
         .into_iter()
         .map(|span| {
             let value = Json::from(!denied(context, span.start));
-            Candidate {
+            ValueCandidate {
                 value: ArgumentValue::FromRequest(value),
                 start: span.start,
                 end: span.start,
@@ -110,7 +110,9 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
         })
         .collect();
     // `detailed` matches `details`, and `multi-player` matches `multiplayer`.
-    for token in context.parsed.tokens.iter().filter(|token| token.kind == crate::lexer::token::Kind::Word) {
+    for token in
+        context.parsed.tokens.iter().filter(|token| token.kind == crate::lexer::token::TokenKind::Word)
+    {
         let stated = token.text.to_lowercase().replace('-', "");
         if distinctive.iter().any(|word| labels::alike(word, &stated))
             && !context.tool_words[..context.tool_words.len().min(3)].contains(&stated)
@@ -118,7 +120,7 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
             && !crate::lexer::lexicon::is_kind(&stated)
         {
             let value = ArgumentValue::FromRequest(Json::from(!denied(context, token.start)));
-            found.push(Candidate { value, start: token.start, end: token.start, score: 2.1 });
+            found.push(ValueCandidate { value, start: token.start, end: token.start, score: 2.1 });
         }
     }
     // A flag also counts as mentioned if the text contains half of the words of its description.
@@ -137,7 +139,7 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
     if stated >= 2 && stated * 2 >= described.len() {
         let at = context.stems.iter().position(|stem| described.contains(stem)).unwrap_or(0);
         let start = context.parsed.tokens.get(at).map_or(0, |token| token.start);
-        found.push(Candidate {
+        found.push(ValueCandidate {
             value: ArgumentValue::FromRequest(Json::from(!denied(context, start))),
             start,
             end: start,

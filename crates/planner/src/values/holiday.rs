@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use toolhub_core::name_tables::HOLIDAYS;
 
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 
 /// Maximum length of a name, in words or in characters.
 const MAX_HOLIDAY_LENGTH: usize = 6;
@@ -22,9 +22,9 @@ static NAMES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
 /// The index of the token after a holiday that begins at `at`, including its year.
 pub(crate) fn read(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     match tokens.get(at)?.kind {
-        Kind::Word => english(tokens, at),
-        Kind::Han | Kind::Number => chinese(tokens, at),
-        Kind::Mark => None,
+        TokenKind::Word => english(tokens, at),
+        TokenKind::Han | TokenKind::Number => chinese(tokens, at),
+        TokenKind::Mark => None,
     }
 }
 
@@ -41,7 +41,7 @@ fn english(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     })?;
     // `Christmas Island`, `Easter Bunny`: part of a longer name.
     let continues = tokens.get(after).is_some_and(|next| next.is_capital() && tokens[first].is_capital());
-    let year = tokens.get(after).is_some_and(|next| next.kind == Kind::Number && next.text.len() == 4);
+    let year = tokens.get(after).is_some_and(|next| next.kind == TokenKind::Number && next.text.len() == 4);
     (!continues).then_some(after + usize::from(year))
 }
 
@@ -50,7 +50,7 @@ fn chinese(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     let year = match (text(at), text(at + 1)) {
         ("今" | "明" | "去", "年") => 2,
         (digits, "年") if digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit()) => 2,
-        _ if tokens[at].kind == Kind::Number => return None,
+        _ if tokens[at].kind == TokenKind::Number => return None,
         _ => 0,
     };
     let first = at + year + usize::from(year > 0 && text(at + year) == "的");

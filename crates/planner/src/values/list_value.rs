@@ -7,7 +7,7 @@ use crate::lexer::implied::is_bare;
 use crate::lexer::labels::{self, LabelSpan};
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::lexer::number;
 use crate::lexer::series;
 use crate::lexer::token::is_han;
@@ -15,10 +15,10 @@ use crate::spreadsheet::aggregation;
 use crate::spreadsheet::cell_value;
 use crate::spreadsheet::entry;
 use crate::spreadsheet::header_value;
-use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext, POOR};
+use crate::values::candidate::{ArgumentValue, FAIR, GOOD, MatchContext, POOR, ValueCandidate};
 use crate::values::choice;
 use crate::values::number_value;
-use crate::values::parameter::{Parameter, Shape};
+use crate::values::parameter::{Parameter, ValueType};
 use crate::values::phrase::{self, Phrase};
 use crate::values::record_part;
 use crate::values::record_value;
@@ -30,27 +30,27 @@ pub(crate) fn lists(
     item: &Parameter,
     context: &MatchContext<'_>,
     label_spans: &[LabelSpan],
-) -> Vec<Candidate> {
+) -> Vec<ValueCandidate> {
     if !item.choices.is_empty() || !parameter.choices.is_empty() {
         return chosen(parameter, item, context).into_iter().collect();
     }
-    if let Shape::List(inner) = &item.shape {
+    if let ValueType::List(inner) = &item.shape {
         return tables(item, inner, context, label_spans);
     }
     let mut found = Vec::new();
-    if let Shape::Object(members) = &item.shape {
+    if let ValueType::Object(members) = &item.shape {
         found.extend(record_value::candidates(members, context));
     }
     for (at, mention) in context.parsed.mentions.iter().enumerate() {
         found.extend(match &mention.value {
-            Value::Literal(Literal::Json(Json::Array(values))) => {
+            MentionValue::Literal(Literal::Json(Json::Array(values))) => {
                 let label = context.labelled(label_spans, mention.start, mention.end);
                 json_array(values, item, mention, label)
             }
             _ => series_at(at, parameter, item, context, label_spans),
         });
     }
-    if matches!(item.shape, Shape::Text | Shape::Any) {
+    if matches!(item.shape, ValueType::Text | ValueType::Any) {
         found.extend(aggregation::candidates(parameter, context));
         found.extend(named(parameter, context));
         found.extend(excluded(parameter, context));
@@ -61,12 +61,12 @@ pub(crate) fn lists(
 }
 
 /// The allowed values that the request mentions.
-fn chosen(parameter: &Parameter, item: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+fn chosen(parameter: &Parameter, item: &Parameter, context: &MatchContext<'_>) -> Option<ValueCandidate> {
     let choices = if item.choices.is_empty() { &parameter.choices } else { &item.choices };
     let chosen = choice::chosen(choices, &parameter.description, context.parsed, &context.stems);
     let (first, last) = (chosen.first()?, chosen.last()?);
     let values: Vec<Json> = chosen.iter().map(|chosen| chosen.value.clone()).collect();
-    Some(Candidate {
+    Some(ValueCandidate {
         value: ArgumentValue::FromRequest(Json::Array(values)),
         start: first.span.start,
         end: last.span.end,
@@ -80,7 +80,7 @@ fn tables(
     cell: &Parameter,
     context: &MatchContext<'_>,
     label_spans: &[LabelSpan],
-) -> Vec<Candidate> {
+) -> Vec<ValueCandidate> {
     let mut found = Vec::new();
     for mut candidate in lists(row, cell, context, label_spans) {
         if let ArgumentValue::FromRequest(value) = &mut candidate.value
@@ -101,12 +101,12 @@ fn tables(
 }
 
 /// A JSON array in the request, if its items fit. `label` is the strength of its label.
-fn json_array(values: &[Json], item: &Parameter, mention: &Mention, label: f32) -> Option<Candidate> {
+fn json_array(values: &[Json], item: &Parameter, mention: &Mention, label: f32) -> Option<ValueCandidate> {
     if !values.iter().all(|value| fits(item, value) || matches!(value, Json::Array(_))) {
         return None;
     }
     let value = ArgumentValue::FromRequest(Json::Array(values.to_vec()));
-    Some(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label })
+    Some(ValueCandidate { value, start: mention.start, end: mention.end, score: GOOD + label })
 }
 
 /// The enumeration that begins with the mention at this index: `a.txt, b.txt and c.txt`.
@@ -116,7 +116,7 @@ fn series_at(
     item: &Parameter,
     context: &MatchContext<'_>,
     label_spans: &[LabelSpan],
-) -> Option<Candidate> {
+) -> Option<ValueCandidate> {
     let range = series::range_around(context.parsed, at);
     if range.start != at {
         return None;
@@ -132,7 +132,7 @@ fn series_at(
         return None;
     }
     // `two points`: the number of items is not an item.
-    if matches!(members, [Mention { value: Value::Number(number), .. }] if number.may_be_article) {
+    if matches!(members, [Mention { value: MentionValue::Number(number), .. }] if number.may_be_article) {
         return None;
     }
     let (start, end) = (members[0].start, members[members.len() - 1].end);
@@ -142,7 +142,7 @@ fn series_at(
         return None;
     }
     let score = series_score(parameter, members) + label;
-    Some(Candidate { value: ArgumentValue::FromRequest(Json::Array(values)), start, end, score })
+    Some(ValueCandidate { value: ArgumentValue::FromRequest(Json::Array(values)), start, end, score })
 }
 
 /// Whether the members contain an absolute folder and the request lists files: the folder is then not a file to stage.
@@ -159,14 +159,14 @@ fn is_folder_beside_files(parameter: &Parameter, members: &[Mention], context: &
 
 fn path_of(mention: &Mention) -> Option<&str> {
     match &mention.value {
-        Value::Literal(Literal::Path(path)) => Some(path),
+        MentionValue::Literal(Literal::Path(path)) => Some(path),
         _ => None,
     }
 }
 
 /// The score of an enumeration, by the kinds and the number of its members.
 fn series_score(parameter: &Parameter, members: &[Mention]) -> f32 {
-    let is_mail = |mention: &Mention| matches!(mention.value, Value::Literal(Literal::Mail(_)));
+    let is_mail = |mention: &Mention| matches!(mention.value, MentionValue::Literal(Literal::Mail(_)));
     if parameter.role == Role::Mail {
         // The name of a person is not an address.
         let takes_addresses = parameter.description.to_lowercase().contains("address");
@@ -180,7 +180,7 @@ fn series_score(parameter: &Parameter, members: &[Mention]) -> f32 {
         return GOOD;
     }
     match members.len() {
-        1 if matches!(members[0].value, Value::Literal(Literal::Quoted(_))) => FAIR,
+        1 if matches!(members[0].value, MentionValue::Literal(Literal::Quoted(_))) => FAIR,
         1 => FAIR - 0.2,
         2 => FAIR + 0.4,
         _ => GOOD,
@@ -188,7 +188,7 @@ fn series_score(parameter: &Parameter, members: &[Mention]) -> f32 {
 }
 
 /// The text after a label, split into list items.
-fn labelled_items(context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
+fn labelled_items(context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<ValueCandidate> {
     let mut found = Vec::new();
     for span in label_spans.iter().filter(|span| span.strength >= 1.2) {
         let Some(first) = phrase::after_label(*span, context.parsed) else { continue };
@@ -212,7 +212,7 @@ fn labelled_items(context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<
         }
         let score = FAIR * 0.6 + span.strength * 0.5 + if members.len() > 1 { 0.4 } else { 0.0 };
         let end = first.start + text.len();
-        found.push(Candidate {
+        found.push(ValueCandidate {
             value: ArgumentValue::FromRequest(Json::Array(members)),
             start: first.start,
             end,
@@ -223,7 +223,11 @@ fn labelled_items(context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<
 }
 
 /// Adjacent runs of words: `the price of tomatoes and lettuce`.
-fn chunked(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
+fn chunked(
+    parameter: &Parameter,
+    context: &MatchContext<'_>,
+    label_spans: &[LabelSpan],
+) -> Vec<ValueCandidate> {
     if !parameter.required {
         return Vec::new();
     }
@@ -232,7 +236,7 @@ fn chunked(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[Lab
     // A fragment of a path or an address is not a value.
     let torn = |chunk: &Phrase<'_>| {
         context.parsed.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(_))
+            matches!(mention.value, MentionValue::Literal(_))
                 && mention.start < chunk.end
                 && chunk.start < mention.end
         })
@@ -256,13 +260,18 @@ fn chunked(parameter: &Parameter, context: &MatchContext<'_>, label_spans: &[Lab
         let values: Vec<Json> = chunks[at..=last].iter().map(|chunk| Json::from(chunk.text)).collect();
         let (start, end) = (first.start, chunks[last].end);
         let score = FAIR + 0.1 + context.labelled(label_spans, start, end) * 0.5;
-        found.push(Candidate { value: ArgumentValue::FromRequest(Json::Array(values)), start, end, score });
+        found.push(ValueCandidate {
+            value: ArgumentValue::FromRequest(Json::Array(values)),
+            start,
+            end,
+            score,
+        });
     }
     found
 }
 
 /// `姓名、年龄；李雷、28` after a colon: rows of cells.
-fn rows(context: &MatchContext<'_>) -> Vec<Candidate> {
+fn rows(context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let text = context.parsed.text;
     let mut found = Vec::new();
     // If there are several colons, the last one precedes the rows.
@@ -284,7 +293,7 @@ fn rows(context: &MatchContext<'_>) -> Vec<Candidate> {
             .collect();
         let cells = rows.first().and_then(Json::as_array).map_or(0, Vec::len);
         if cells > 1 || rows.len() > 1 {
-            found.push(Candidate {
+            found.push(ValueCandidate {
                 value: ArgumentValue::FromRequest(Json::Array(rows)),
                 start,
                 end: start + end,
@@ -298,50 +307,54 @@ fn rows(context: &MatchContext<'_>) -> Vec<Candidate> {
 
 fn fits(item: &Parameter, value: &Json) -> bool {
     match item.shape {
-        Shape::Integer => value.is_i64() || value.as_f64().is_some_and(|value| value.fract() == 0.0),
-        Shape::Number => value.is_number(),
-        Shape::Boolean => value.is_boolean(),
-        Shape::Text => value.is_string(),
-        Shape::Object(_) => value.is_object(),
-        Shape::List(_) | Shape::Any => true,
+        ValueType::Integer => value.is_i64() || value.as_f64().is_some_and(|value| value.fract() == 0.0),
+        ValueType::Number => value.is_number(),
+        ValueType::Boolean => value.is_boolean(),
+        ValueType::Text => value.is_string(),
+        ValueType::Object(_) => value.is_object(),
+        ValueType::List(_) | ValueType::Any => true,
     }
 }
 
 /// `m-30`, `evt_7`: one to four letters and a number.
-fn is_numbered(value: &Value) -> bool {
-    let Value::Literal(Literal::Code(code)) = value else { return false };
+fn is_numbered(value: &MentionValue) -> bool {
+    let MentionValue::Literal(Literal::Code(code)) = value else { return false };
     let letters = code.bytes().take_while(u8::is_ascii_lowercase).count();
     let rest = code[letters..].trim_start_matches(['-', '_']);
     (1..=4).contains(&letters) && !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether a list of this role can contain a value of this kind.
-fn suits(role: Role, value: &Value) -> bool {
+fn suits(role: Role, value: &MentionValue) -> bool {
     match (role, value) {
-        (Role::Mail, Value::Literal(Literal::Mail(_) | Literal::Quoted(_)) | Value::Name) => true,
-        (Role::Mail, _) | (Role::Path | Role::Folder, Value::Literal(Literal::Mail(_) | Literal::Url(_))) => {
-            false
+        (Role::Mail, MentionValue::Literal(Literal::Mail(_) | Literal::Quoted(_)) | MentionValue::Name) => {
+            true
         }
-        (Role::Path | Role::Folder, Value::Literal(_)) => !is_numbered(value),
+        (Role::Mail, _)
+        | (Role::Path | Role::Folder, MentionValue::Literal(Literal::Mail(_) | Literal::Url(_))) => false,
+        (Role::Path | Role::Folder, MentionValue::Literal(_)) => !is_numbered(value),
         (Role::Path | Role::Folder, _) => false,
-        (_, Value::Literal(Literal::Mail(_))) => false,
+        (_, MentionValue::Literal(Literal::Mail(_))) => false,
         // A file or a cell is not a name.
-        (_, Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Url(_))) => {
-            role == Role::Url
-        }
+        (
+            _,
+            MentionValue::Literal(
+                Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Url(_),
+            ),
+        ) => role == Role::Url,
         _ => true,
     }
 }
 
 /// `nodes X and Y`, 实体 甲、乙: names after the noun for their kind, if the tool's words contain that noun.
-fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     if !parameter.has_word(&["names", "nodes", "entities", "ids", "items"]) {
         return Vec::new();
     }
     let parsed = context.parsed;
     let literal = |token: &crate::lexer::token::Token<'_>| {
         parsed.mentions.iter().any(|mention| {
-            matches!(mention.value, Value::Literal(_))
+            matches!(mention.value, MentionValue::Literal(_))
                 && mention.start < token.end
                 && token.start < mention.end
         })
@@ -404,7 +417,7 @@ fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
         }
         let values: Vec<Json> =
             names.iter().filter_map(|(start, end)| parsed.text.get(*start..*end)).map(Json::from).collect();
-        found.push(Candidate {
+        found.push(ValueCandidate {
             value: ArgumentValue::FromRequest(Json::Array(values)),
             start: first.0,
             end: last.1,
@@ -418,11 +431,11 @@ fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
 fn before_kind(
     parsed: &crate::lexer::mention::ParsedText<'_>,
     marker: &lexicon::WordMatch,
-) -> Option<Candidate> {
+) -> Option<ValueCandidate> {
     let head = parsed.text.get(..marker.start)?.trim_end();
     let names: Vec<&str> = if parsed.text[marker.start..marker.end].is_ascii() {
         let named = parsed.mentions.iter().find(|mention| {
-            matches!(mention.value, Value::Name | Value::Place) && mention.end == head.len()
+            matches!(mention.value, MentionValue::Name | MentionValue::Place) && mention.end == head.len()
         })?;
         let lead = head.get(..named.start)?.trim_end().to_lowercase();
         (lead.is_empty() || lead.ends_with("the") || lead.ends_with("for"))
@@ -472,11 +485,16 @@ fn before_kind(
     let last = names.last()?;
     let end = last.as_ptr() as usize - parsed.text.as_ptr() as usize + last.len();
     let values = names.iter().map(|name| Json::from(*name)).collect();
-    Some(Candidate { value: ArgumentValue::FromRequest(Json::Array(values)), start, end, score: GOOD + 0.6 })
+    Some(ValueCandidate {
+        value: ArgumentValue::FromRequest(Json::Array(values)),
+        start,
+        end,
+        score: GOOD + 0.6,
+    })
 }
 
 /// `without node_modules`, 排除 dist: the excluded items.
-fn excluded(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+fn excluded(parameter: &Parameter, context: &MatchContext<'_>) -> Option<ValueCandidate> {
     if !parameter.has_word(&["exclude", "excluded", "ignore", "skip"]) {
         return None;
     }
@@ -508,7 +526,7 @@ fn excluded(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candida
     let end = rest.find([',', '，', '。', '?', '？']).unwrap_or(rest.len());
     let listed: Vec<Json> =
         series::members(rest[..end].trim_end_matches('.')).into_iter().map(Json::from).collect();
-    (!listed.is_empty()).then(|| Candidate {
+    (!listed.is_empty()).then(|| ValueCandidate {
         value: ArgumentValue::FromRequest(Json::Array(listed)),
         start,
         end: start + end,
@@ -517,7 +535,7 @@ fn excluded(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candida
 }
 
 /// node_modules 和 dist 排除掉: excluded items before the verb, at the end of a clause.
-fn excluded_before(text: &str) -> Option<Candidate> {
+fn excluded_before(text: &str) -> Option<ValueCandidate> {
     let verbs = ["排除掉", "排除", "忽略掉", "忽略", "跳过", "不要", "不看", "去掉", "除外"];
     let trimmed = text.trim_end_matches(['。', '！', '吧', ' ', '了']);
     let head = verbs.iter().find_map(|verb| trimmed.strip_suffix(verb))?.trim_end();
@@ -531,7 +549,7 @@ fn excluded_before(text: &str) -> Option<Candidate> {
         return None;
     }
     let values = listed.into_iter().map(Json::from).collect();
-    Some(Candidate {
+    Some(ValueCandidate {
         value: ArgumentValue::FromRequest(Json::Array(values)),
         start,
         end: text.len(),
@@ -541,11 +559,13 @@ fn excluded_before(text: &str) -> Option<Candidate> {
 
 fn member(item: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> Option<Json> {
     match (&item.shape, &mention.value) {
-        (Shape::Integer | Shape::Number, Value::Number(number)) => number_value::fitted(item, number),
-        (Shape::Any, Value::Number(number)) => number::json(number.value),
+        (ValueType::Integer | ValueType::Number, MentionValue::Number(number)) => {
+            number_value::fitted(item, number)
+        }
+        (ValueType::Any, MentionValue::Number(number)) => number::json(number.value),
         (
-            Shape::Text | Shape::Any,
-            Value::Literal(
+            ValueType::Text | ValueType::Any,
+            MentionValue::Literal(
                 Literal::Quoted(text)
                 | Literal::Mail(text)
                 | Literal::Url(text)
@@ -553,7 +573,7 @@ fn member(item: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> Op
                 | Literal::Code(text),
             ),
         ) => Some(Json::from(text.clone())),
-        (Shape::Text | Shape::Any, Value::Name | Value::Place) => {
+        (ValueType::Text | ValueType::Any, MentionValue::Name | MentionValue::Place) => {
             Some(Json::from(context.parsed.written(mention)))
         }
         _ => None,

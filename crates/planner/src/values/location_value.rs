@@ -1,9 +1,9 @@
 //! Selects a place for a parameter: the part that the parameter needs, and places that are in no table.
 
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::lexer::name::{is_country, zone_of};
 use crate::lexer::stop_words;
-use crate::lexer::token::{Kind, is_han};
+use crate::lexer::token::{TokenKind, is_han};
 use crate::values::candidate::MatchContext;
 use crate::values::parameter::Parameter;
 
@@ -45,9 +45,9 @@ pub(crate) fn unknown(context: &MatchContext<'_>) -> Vec<(usize, usize)> {
     for at in 1..tokens.len() {
         let (before, token) = (&tokens[at - 1], &tokens[at]);
         let ends = tokens.get(at + 1).is_none_or(|next| {
-            next.kind == Kind::Mark || next.is_any(&["now", "right", "currently", "please"])
+            next.kind == TokenKind::Mark || next.is_any(&["now", "right", "currently", "please"])
         });
-        let word = token.kind == Kind::Word && !stop_words::is_stop(token.text) && token.text.len() > 3;
+        let word = token.kind == TokenKind::Word && !stop_words::is_stop(token.text) && token.text.len() > 3;
         let other =
             token.is_any(&["time", "zone", "timezone", "hours", "hour", "minutes", "days", "advance"]);
         if before.is_word("in") && word && ends && !other && !known(token.start, token.end) {
@@ -74,7 +74,7 @@ pub(crate) fn capitals(context: &MatchContext<'_>) -> Option<(usize, usize)> {
     let large = |at: usize| {
         tokens.get(at).is_some_and(|token| {
             token.is_capital()
-                || token.kind == Kind::Number && token.text.len() <= 4 && !is_clock(context, token.start)
+                || token.kind == TokenKind::Number && token.text.len() <= 4 && !is_clock(context, token.start)
         })
     };
     (1..tokens.len()).find_map(|at| {
@@ -98,7 +98,7 @@ pub(crate) fn capitals(context: &MatchContext<'_>) -> Option<(usize, usize)> {
 /// Whether a number is part of a date or a time.
 fn is_clock(context: &MatchContext<'_>, start: usize) -> bool {
     context.parsed.mentions.iter().any(|mention| {
-        matches!(mention.value, Value::Moment(_)) && mention.start <= start && start < mention.end
+        matches!(mention.value, MentionValue::Moment(_)) && mention.start <= start && start < mention.end
     })
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn separate_location(context: &MatchContext<'_>) -> Option<(usize, us
     let end = rest.find([',', '.', ';', '?']).unwrap_or(rest.len());
     let words = rest[..end].split_whitespace().count();
     let literal = context.parsed.mentions.iter().any(|mention| {
-        !matches!(mention.value, Value::Name | Value::Place)
+        !matches!(mention.value, MentionValue::Name | MentionValue::Place)
             && mention.start < start + end
             && start < mention.end
     });
@@ -137,13 +137,13 @@ pub(crate) fn sender(context: &MatchContext<'_>) -> Option<(usize, usize)> {
     // 孙莉 从 2026-04-01 起发来的: a date may stand between the name and the verb.
     let before = text[..at].trim_end_matches(['起', '以', '后', '来', '之', '前', '间', ' ']);
     let day = context.parsed.mentions.iter().rev().find(|mention| {
-        matches!(mention.value, Value::Moment(_)) && mention.end == before.len() && mention.end < at
+        matches!(mention.value, MentionValue::Moment(_)) && mention.end == before.len() && mention.end < at
     });
     let at = match day {
         Some(day) => {
             let head = text[..day.start].trim_end().trim_end_matches(['从', '自', '在', '于']).trim_end();
             let mail = |mention: &&Mention| {
-                matches!(mention.value, Value::Literal(crate::lexer::literal::Literal::Mail(_)))
+                matches!(mention.value, MentionValue::Literal(crate::lexer::literal::Literal::Mail(_)))
                     && mention.end == head.len()
             };
             if let Some(mail) = context.parsed.mentions.iter().find(mail) {

@@ -4,9 +4,9 @@ use serde_json::Value as Json;
 
 use crate::lexer::mention::ParsedText;
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::Kind;
+use crate::lexer::token::TokenKind;
 use crate::spreadsheet::sheet_name::quoted_at;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 
 const CHINESE_NOUN: &str = "文件夹";
 const ENGLISH_NOUN: &str = "folder";
@@ -15,13 +15,13 @@ const ENGLISH_NOUN: &str = "folder";
 type ByteRange = (usize, usize);
 
 /// The names of folders in the request; a well-known folder such as `inbox` counts only if no name stands beside a noun or a verb.
-pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let parsed = context.parsed;
     let named = |range: ByteRange| candidate(parsed.text, range, GOOD + 0.2);
     let mut ranges = beside_chinese_noun(parsed.text);
     ranges.extend(move_destinations(parsed));
     ranges.extend(quoted_beside_english_noun(parsed));
-    let mut found: Vec<Candidate> = ranges.into_iter().filter_map(named).collect();
+    let mut found: Vec<ValueCandidate> = ranges.into_iter().filter_map(named).collect();
     if found.is_empty() {
         found.extend(well_known(parsed.text).and_then(|range| candidate(parsed.text, range, GOOD + 0.1)));
     }
@@ -30,10 +30,10 @@ pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<Candidate> {
 }
 
 /// `None` for an empty range.
-fn candidate(text: &str, range: ByteRange, score: f32) -> Option<Candidate> {
+fn candidate(text: &str, range: ByteRange, score: f32) -> Option<ValueCandidate> {
     let (start, end) = range;
     let name = text.get(start..end).filter(|name| !name.is_empty())?;
-    Some(Candidate { value: ArgumentValue::FromRequest(Json::from(name)), start, end, score })
+    Some(ValueCandidate { value: ArgumentValue::FromRequest(Json::from(name)), start, end, score })
 }
 
 /// 归档文件夹, 文件夹 归档: the names before and after each Chinese noun.
@@ -114,14 +114,14 @@ fn beside_english_word(parsed: &ParsedText<'_>) -> Vec<ByteRange> {
     for pair in parsed.tokens.windows(2) {
         let [lead, name] = pair else { continue };
         if name.is_word(ENGLISH_NOUN)
-            && lead.kind == Kind::Word
+            && lead.kind == TokenKind::Word
             && !is_stop(lead.text)
             && !lead.is_any(&["another", "mail", "email", "new", "right", "same", "given"])
         {
             found.push((lead.start, lead.end));
         }
         let named = parsed.tokens.iter().any(|token| token.start > name.start && token.is_word(ENGLISH_NOUN));
-        let folder = lead.is_word(ENGLISH_NOUN) && name.kind == Kind::Word && !is_stop(name.text);
+        let folder = lead.is_word(ENGLISH_NOUN) && name.kind == TokenKind::Word && !is_stop(name.text);
         if lead.is_any(&["to", "into"]) && name.is_capital() && !named || folder {
             found.push((name.start, name.end));
         }

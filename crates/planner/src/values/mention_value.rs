@@ -3,7 +3,7 @@
 use crate::lexer::file_extension::{is_bare_file, is_extension};
 use crate::lexer::labels;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::lexer::name::is_place;
 use crate::lexer::number::Number;
 use crate::spreadsheet::cell_like_name::{is_called, names_sheet};
@@ -28,11 +28,11 @@ pub(crate) fn text_and_score(
 ) -> Option<(String, f32)> {
     let pairing = Pairing { parameter, context, mention };
     match &mention.value {
-        Value::Literal(literal) => pairing.literal(literal),
-        Value::Number(number) => pairing.number(number),
-        Value::Name | Value::Holiday => pairing.name(),
-        Value::Place => pairing.place(),
-        Value::Moment(_) => None,
+        MentionValue::Literal(literal) => pairing.literal(literal),
+        MentionValue::Number(number) => pairing.number(number),
+        MentionValue::Name | MentionValue::Holiday => pairing.name(),
+        MentionValue::Place => pairing.place(),
+        MentionValue::Moment(_) => None,
     }
 }
 
@@ -197,7 +197,7 @@ impl Pairing<'_> {
     /// A name or a holiday. Only names can be time zones.
     fn name(&self) -> Option<(String, f32)> {
         let written = self.written();
-        let is_name = self.mention.value == Value::Name;
+        let is_name = self.mention.value == MentionValue::Name;
         match self.parameter.role {
             Role::Zone if is_name => {
                 let score = self.zone_score(&written);

@@ -4,10 +4,10 @@ use serde_json::Value as Json;
 
 use crate::lexer::labels::LabelSpan;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::lexer::name::has_han;
 use crate::lexer::token::is_han;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 use crate::values::parameter::Parameter;
 use crate::values::role::Role;
 
@@ -93,7 +93,7 @@ pub(crate) fn candidates(
     parameter: &Parameter,
     context: &MatchContext<'_>,
     label_spans: &[LabelSpan],
-) -> Vec<Candidate> {
+) -> Vec<ValueCandidate> {
     if let Some(sender) = sender(parameter, context) {
         return vec![sender];
     }
@@ -130,13 +130,13 @@ pub(crate) fn candidates(
             continue;
         }
         let value = ArgumentValue::FromRequest(Json::from(message));
-        found.push(Candidate { value, start, end: start + message.len(), score: GOOD + 1.5 });
+        found.push(ValueCandidate { value, start, end: start + message.len(), score: GOOD + 1.5 });
     }
     found
 }
 
 /// `Reply to mail 5520 with: works for me`, 回复邮件 88123：收到: the text after a colon that follows the ID of a mail.
-fn after_name(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+fn after_name(parameter: &Parameter, context: &MatchContext<'_>) -> Option<ValueCandidate> {
     if parameter.role != Role::Text || !parameter.required {
         return None;
     }
@@ -150,7 +150,10 @@ fn after_name(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candi
     let lower = head.to_lowercase();
     let named = parsed.mentions.iter().any(|mention| {
         mention.end == head.len()
-            && matches!(mention.value, Value::Literal(Literal::Code(_) | Literal::Mail(_)) | Value::Number(_))
+            && matches!(
+                mention.value,
+                MentionValue::Literal(Literal::Code(_) | Literal::Mail(_)) | MentionValue::Number(_)
+            )
     });
     let leads = [" with", " saying", " that says", "说", "回", "回复", "写", "答复"]
         .iter()
@@ -166,7 +169,7 @@ fn after_name(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candi
         && !quoted
         && !message.is_empty()
         && (rest.starts_with(' ') || mark == '：'))
-        .then(|| Candidate {
+        .then(|| ValueCandidate {
             value: ArgumentValue::FromRequest(Json::from(message)),
             start,
             end: start + message.len(),
@@ -175,7 +178,7 @@ fn after_name(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candi
 }
 
 /// 王芳 发来的邮件: the name of the sender before the verb.
-fn sender(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+fn sender(parameter: &Parameter, context: &MatchContext<'_>) -> Option<ValueCandidate> {
     if !parameter.has_word(&["from", "sender"]) || !parameter.description.to_lowercase().contains("sender") {
         return None;
     }
@@ -198,7 +201,7 @@ fn sender(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate
         .unwrap_or(message);
     let start = head.len() - name.len();
     let length = name.chars().count();
-    (has_han(name) && (2..=6).contains(&length)).then(|| Candidate {
+    (has_han(name) && (2..=6).contains(&length)).then(|| ValueCandidate {
         value: ArgumentValue::FromRequest(Json::from(name)),
         start,
         end: head.len(),

@@ -4,10 +4,10 @@ use serde_json::Value as Json;
 
 use crate::lexer::labels::LabelSpan;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::lexer::number::{Number, json};
-use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
-use crate::values::parameter::{Parameter, Shape};
+use crate::values::candidate::{ArgumentValue, MatchContext, ValueCandidate};
+use crate::values::parameter::{Parameter, ValueType};
 use crate::values::span_value;
 
 /// The score of a number without further evidence.
@@ -29,14 +29,14 @@ pub(crate) fn candidates(
     parameter: &Parameter,
     context: &MatchContext<'_>,
     label_spans: &[LabelSpan],
-) -> Vec<Candidate> {
+) -> Vec<ValueCandidate> {
     let mut found = span_value::candidates(parameter, context);
     found.extend(crate::values::duration::candidate(parameter, context));
     for mention in &context.parsed.mentions {
         let number = match &mention.value {
-            Value::Number(number) => number,
+            MentionValue::Number(number) => number,
             // A quoted number.
-            Value::Literal(Literal::Quoted(text)) if text.parse::<f64>().is_ok() => &Number {
+            MentionValue::Literal(Literal::Quoted(text)) if text.parse::<f64>().is_ok() => &Number {
                 value: text.parse().unwrap_or_default(),
                 percent: false,
                 unit: None,
@@ -44,7 +44,7 @@ pub(crate) fn candidates(
                 ordinal: false,
             },
             // `#42`: an issue number or the like.
-            Value::Literal(Literal::Code(text)) if text.parse::<u32>().is_ok() => &Number {
+            MentionValue::Literal(Literal::Code(text)) if text.parse::<u32>().is_ok() => &Number {
                 value: text.parse().unwrap_or_default(),
                 percent: false,
                 unit: None,
@@ -82,7 +82,7 @@ pub(crate) fn candidates(
             score -= CONTRADICTION_PENALTY;
         }
         score += bounds(parameter, context, mention);
-        found.push(Candidate {
+        found.push(ValueCandidate {
             value: ArgumentValue::FromRequest(value),
             start: mention.start,
             end: mention.end,
@@ -154,14 +154,17 @@ fn bounds(parameter: &Parameter, context: &MatchContext<'_>, mention: &Mention) 
 /// Converts the number to the parameter's type and unit; `None` if it does not fit.
 pub(crate) fn fitted(parameter: &Parameter, number: &Number) -> Option<Json> {
     let mut value = number.value * time_factor(parameter, number);
-    if number.percent && matches!(parameter.shape, Shape::Number | Shape::Any) && wants_share(parameter) {
+    if number.percent
+        && matches!(parameter.shape, ValueType::Number | ValueType::Any)
+        && wants_share(parameter)
+    {
         // 5 % becomes 0.05; rounding removes floating-point noise.
         value = (value * 1e10 / 100.0).round() / 1e10;
     }
     let is_whole = value.fract() == 0.0;
     let fits = parameter.minimum.is_none_or(|least| value >= least)
         && parameter.maximum.is_none_or(|is_upper_bound| value <= is_upper_bound)
-        && (is_whole || parameter.shape != Shape::Integer);
+        && (is_whole || parameter.shape != ValueType::Integer);
     fits.then(|| json(value)).flatten()
 }
 

@@ -9,7 +9,7 @@ use crate::values::role::{Role, RoleEvidence};
 
 /// The type of a parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) enum ValueType {
     Text,
     Integer,
     Number,
@@ -25,7 +25,7 @@ pub(crate) struct Parameter {
     pub(crate) name: String,
     /// The words of its name in lowercase.
     pub(crate) words: Vec<String>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ValueType,
     pub(crate) role: Role,
     pub(crate) required: bool,
     /// The allowed values; empty if any value is allowed.
@@ -118,9 +118,9 @@ impl Parameter {
     /// The parameter itself and the members of its objects.
     pub(crate) fn with_members(&self) -> Vec<&Self> {
         let members = match &self.shape {
-            Shape::Object(members) => members.as_slice(),
-            Shape::List(item) => match &item.shape {
-                Shape::Object(members) => members.as_slice(),
+            ValueType::Object(members) => members.as_slice(),
+            ValueType::List(item) => match &item.shape {
+                ValueType::Object(members) => members.as_slice(),
                 _ => &[],
             },
             _ => &[],
@@ -247,7 +247,7 @@ fn described_choices(words: &[String], description: &str) -> Vec<Value> {
     if found.len() > 1 { found } else { Vec::new() }
 }
 
-fn shape(name: &str, schema: &Map<String, Value>, tool_description: &str, depth: usize) -> Shape {
+fn shape(name: &str, schema: &Map<String, Value>, tool_description: &str, depth: usize) -> ValueType {
     let kind = match schema.get("type") {
         Some(Value::String(kind)) => kind.as_str(),
         Some(Value::Array(kinds)) => {
@@ -259,19 +259,19 @@ fn shape(name: &str, schema: &Map<String, Value>, tool_description: &str, depth:
         _ => "any",
     };
     match kind {
-        "string" => Shape::Text,
-        "integer" | "int" => Shape::Integer,
-        "number" | "float" | "double" => Shape::Number,
-        "boolean" | "bool" => Shape::Boolean,
+        "string" => ValueType::Text,
+        "integer" | "int" => ValueType::Integer,
+        "number" | "float" | "double" => ValueType::Number,
+        "boolean" | "bool" => ValueType::Boolean,
         "array" | "tuple" | "list" if depth < MAX_SCHEMA_DEPTH => {
             let empty = Map::new();
             let items = schema.get("items").and_then(Value::as_object).unwrap_or(&empty);
-            Shape::List(Box::new(Parameter::read(name, items, tool_description, depth + 1)))
+            ValueType::List(Box::new(Parameter::read(name, items, tool_description, depth + 1)))
         }
         "object" | "dict" if depth < MAX_SCHEMA_DEPTH => {
-            Shape::Object(members(&Value::Object(schema.clone()), tool_description, depth + 1))
+            ValueType::Object(members(&Value::Object(schema.clone()), tool_description, depth + 1))
         }
-        _ => Shape::Any,
+        _ => ValueType::Any,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::lexer::labels::LabelSpan;
 use crate::lexer::mention::ParsedText;
 use crate::lexer::name::{has_han, stands_alone};
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::{Kind, Token};
+use crate::lexer::token::{Token, TokenKind};
 use crate::values::search_words::{CLOSINGS, FOUND_HAN, HAN_OPENINGS, OPENINGS, SEARCHING, SEARCHING_HAN};
 
 /// A piece of free text with its byte range.
@@ -37,11 +37,14 @@ pub(crate) fn after_label<'a>(span: LabelSpan, parsed: &ParsedText<'a>) -> Optio
     while parsed.tokens.get(at).is_some_and(skips) {
         at += 1;
     }
-    let first = parsed.tokens.get(at).filter(|first| first.kind != Kind::Mark)?;
+    let first = parsed.tokens.get(at).filter(|first| first.kind != TokenKind::Mark)?;
     let mut end = first.start;
     // 3号会议室: a Chinese name may start with a number.
-    let numbered = first.kind == Kind::Number
-        && parsed.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Han && next.start == first.end);
+    let numbered = first.kind == TokenKind::Number
+        && parsed
+            .tokens
+            .get(at + 1)
+            .is_some_and(|next| next.kind == TokenKind::Han && next.start == first.end);
     // 302 会议室: a room after its number.
     let room_end = parsed.text.get(first.end..).and_then(|rest| {
         let trimmed = rest.trim_start();
@@ -50,11 +53,11 @@ pub(crate) fn after_label<'a>(span: LabelSpan, parsed: &ParsedText<'a>) -> Optio
             .find(|kind| trimmed.starts_with(**kind))?;
         Some(first.end + rest.len() - trimmed.len() + kind.len())
     });
-    if let Some(end) = room_end.filter(|_| first.kind == Kind::Number) {
+    if let Some(end) = room_end.filter(|_| first.kind == TokenKind::Number) {
         let text = parsed.text.get(first.start..end)?;
         return Some(Phrase { text, start: first.start, end, after: None });
     }
-    if first.kind == Kind::Han || numbered {
+    if first.kind == TokenKind::Han || numbered {
         let rest = &parsed.text[first.start..];
         let stop = |c: char| c.is_whitespace() || (!c.is_alphanumeric() && !"-_·".contains(c));
         let mut length = rest.find(stop).unwrap_or(rest.len());
@@ -74,14 +77,14 @@ pub(crate) fn after_label<'a>(span: LabelSpan, parsed: &ParsedText<'a>) -> Optio
             let dot = adjacent
                 && token.text == "."
                 && parsed.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric());
-            if dot || adjacent && token.kind == Kind::Han && !HAN_ENDS.contains(&token.text) {
+            if dot || adjacent && token.kind == TokenKind::Han && !HAN_ENDS.contains(&token.text) {
                 end = token.end;
                 continue;
             }
-            let stops = token.kind == Kind::Mark
-                || token.kind == Kind::Han
+            let stops = token.kind == TokenKind::Mark
+                || token.kind == TokenKind::Han
                 || gap.contains('\n')
-                || (token.kind == Kind::Word && is_stop(token.text) && !token.is_word("of"));
+                || (token.kind == TokenKind::Word && is_stop(token.text) && !token.is_word("of"));
             if stops {
                 break;
             }
@@ -111,7 +114,7 @@ pub(crate) fn chunks<'a>(parsed: &ParsedText<'a>) -> Vec<Phrase<'a>> {
         }
     };
     for token in &parsed.tokens {
-        let content = token.kind == Kind::Word && !is_stop(token.text);
+        let content = token.kind == TokenKind::Word && !is_stop(token.text);
         if content {
             open = Some((open.map_or(token.start, |(start, _)| start), token.end));
         } else {

@@ -3,11 +3,11 @@
 use serde_json::{Map, Value as Json};
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::series;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD};
-use crate::values::parameter::{Parameter, Shape};
-use crate::values::record_part::{CONTAINERS, Part, Span, after_any, thing_at};
+use crate::values::candidate::{ArgumentValue, GOOD, ValueCandidate};
+use crate::values::parameter::{Parameter, ValueType};
+use crate::values::record_part::{CONTAINERS, MemberFunction, Span, after_any, thing_at};
 
 /// Names with their types.
 pub(crate) struct RecordNames(Vec<(Span, Span)>);
@@ -34,7 +34,7 @@ pub(crate) fn record_names(parsed: &ParsedText<'_>) -> Option<RecordNames> {
         let quoted = parsed
             .mentions
             .iter()
-            .filter(|mention| matches!(mention.value, Value::Literal(Literal::Quoted(_))));
+            .filter(|mention| matches!(mention.value, MentionValue::Literal(Literal::Quoted(_))));
         quoted
             .into_iter()
             .any(|mention| !kinds.iter().any(|kind| mention.start <= kind.0 && kind.1 <= mention.end))
@@ -107,19 +107,21 @@ fn past_place(text: &str) -> &str {
 /// The list of objects for names with types, without observations.
 pub(crate) fn candidate<'a>(
     record_names: &RecordNames,
-    members: impl Iterator<Item = (&'a Parameter, Option<Part>)>,
+    members: impl Iterator<Item = (&'a Parameter, Option<MemberFunction>)>,
     parsed: &ParsedText<'_>,
-) -> Option<Candidate> {
-    let members: Vec<(&Parameter, Option<Part>)> = members.collect();
+) -> Option<ValueCandidate> {
+    let members: Vec<(&Parameter, Option<MemberFunction>)> = members.collect();
     let text_of = |span: &Span| parsed.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
     let mut objects = Vec::new();
     for (name, kind) in &record_names.0 {
         let mut object = Map::new();
         for (member, part) in &members {
             let value = match part {
-                Some(Part::Name) => text_of(name)?,
-                Some(Part::Type) => text_of(kind)?,
-                Some(Part::Texts) if matches!(member.shape, Shape::List(_)) => Json::Array(Vec::new()),
+                Some(MemberFunction::Name) => text_of(name)?,
+                Some(MemberFunction::Type) => text_of(kind)?,
+                Some(MemberFunction::Texts) if matches!(member.shape, ValueType::List(_)) => {
+                    Json::Array(Vec::new())
+                }
                 _ => return None,
             };
             object.insert(member.name.clone(), value);
@@ -127,7 +129,12 @@ pub(crate) fn candidate<'a>(
         objects.push(Json::Object(object));
     }
     let (start, end) = (record_names.0.first()?.0.0, record_names.0.last()?.0.1);
-    Some(Candidate { value: ArgumentValue::FromRequest(Json::Array(objects)), start, end, score: GOOD + 1.0 })
+    Some(ValueCandidate {
+        value: ArgumentValue::FromRequest(Json::Array(objects)),
+        start,
+        end,
+        score: GOOD + 1.0,
+    })
 }
 
 /// `new person: Priya Nair`, `a person called Priya Nair`, `Priya Nair … as a person`: the type and the name of a new thing.

@@ -1,16 +1,16 @@
 //! The parts of a record and the byte ranges that give them.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::{Kind, is_han};
+use crate::lexer::token::{TokenKind, is_han};
 
 /// A byte range of the request.
 pub(crate) type Span = (usize, usize);
 
 /// The function of an object's member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum MemberFunction {
     Old,
     New,
     From,
@@ -47,7 +47,7 @@ pub(crate) fn after_any(parsed: &ParsedText<'_>, words: &[&str]) -> Option<Span>
                 || !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric())
                     && !lower[at + word.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
             let inside = parsed.mentions.iter().any(|mention| {
-                matches!(mention.value, Value::Literal(_)) && mention.start <= at && at < mention.end
+                matches!(mention.value, MentionValue::Literal(_)) && mention.start <= at && at < mention.end
             });
             // `From Here`: a capitalised word inside a sentence is part of a name.
             let before = lower[..at].trim_end();
@@ -95,17 +95,20 @@ pub(crate) fn thing_at(parsed: &ParsedText<'_>, from: usize) -> Option<Span> {
     let mention =
         parsed.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
     match mention.map(|mention| (&mention.value, mention)) {
-        Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(parsed, token.start),
+        Some((MentionValue::Literal(Literal::Quoted(_)), _)) => return quoted_at(parsed, token.start),
         // `Link Nina Vogel`: if a mention starts with a capitalised verb, the name starts after the verb.
-        Some((Value::Literal(Literal::Code(_)) | Value::Name | Value::Place, mention)) => {
+        Some((
+            MentionValue::Literal(Literal::Code(_)) | MentionValue::Name | MentionValue::Place,
+            mention,
+        )) => {
             return Some((token.start, with_number(parsed, with_han(parsed, mention.end))));
         }
-        Some((Value::Literal(_) | Value::Moment(_), _)) => return None,
-        Some((Value::Number(_) | Value::Holiday, _)) | None => {}
+        Some((MentionValue::Literal(_) | MentionValue::Moment(_), _)) => return None,
+        Some((MentionValue::Number(_) | MentionValue::Holiday, _)) | None => {}
     }
     match token.kind {
-        Kind::Word if !is_stop(token.text) => Some((token.start, with_han(parsed, token.end))),
-        Kind::Han => {
+        TokenKind::Word if !is_stop(token.text) => Some((token.start, with_han(parsed, token.end))),
+        TokenKind::Han => {
             let end = with_han(parsed, token.start);
             (end > token.start).then_some((token.start, end))
         }
@@ -117,7 +120,9 @@ pub(crate) fn thing_at(parsed: &ParsedText<'_>, from: usize) -> Option<Span> {
 fn with_number(parsed: &ParsedText<'_>, end: usize) -> usize {
     let next = parsed.tokens.get(parsed.token_at(end));
     let close = |token: &&crate::lexer::token::Token<'_>| {
-        token.kind == Kind::Number && token.text.len() <= 4 && parsed.text.get(end..token.start) == Some(" ")
+        token.kind == TokenKind::Number
+            && token.text.len() <= 4
+            && parsed.text.get(end..token.start) == Some(" ")
     };
     next.filter(close).map_or(end, |token| token.end)
 }

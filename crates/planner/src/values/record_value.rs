@@ -3,41 +3,41 @@
 use serde_json::{Map, Value as Json};
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::token::is_han;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
-use crate::values::parameter::{Parameter, Shape};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
+use crate::values::parameter::{Parameter, ValueType};
 use crate::values::record_list;
-use crate::values::record_part::{Part, Span, after_any, quoted_at};
+use crate::values::record_part::{MemberFunction, Span, after_any, quoted_at};
 use crate::values::relation_value::{ends, relation_type, triple};
 
-fn part_of(member: &Parameter) -> Option<Part> {
-    if matches!(&member.shape, Shape::List(item) if item.shape == Shape::Text) {
+fn part_of(member: &Parameter) -> Option<MemberFunction> {
+    if matches!(&member.shape, ValueType::List(item) if item.shape == ValueType::Text) {
         return member
             .has_word(&["observations", "contents", "notes", "facts", "texts", "observation"])
-            .then_some(Part::Texts);
+            .then_some(MemberFunction::Texts);
     }
     let has = |words: &[&str]| member.has_word(words);
     match member.shape {
-        Shape::Text if has(&["old", "find", "search", "before"]) => Some(Part::Old),
-        Shape::Text if has(&["new", "replace", "replacement", "after"]) => Some(Part::New),
-        Shape::Text if has(&["type", "kind"]) => Some(Part::Type),
-        Shape::Text if has(&["from", "source"]) => Some(Part::From),
-        Shape::Text if has(&["to", "target"]) => Some(Part::To),
-        Shape::Text if has(&["name", "entity"]) => Some(Part::Name),
+        ValueType::Text if has(&["old", "find", "search", "before"]) => Some(MemberFunction::Old),
+        ValueType::Text if has(&["new", "replace", "replacement", "after"]) => Some(MemberFunction::New),
+        ValueType::Text if has(&["type", "kind"]) => Some(MemberFunction::Type),
+        ValueType::Text if has(&["from", "source"]) => Some(MemberFunction::From),
+        ValueType::Text if has(&["to", "target"]) => Some(MemberFunction::To),
+        ValueType::Text if has(&["name", "entity"]) => Some(MemberFunction::Name),
         _ => None,
     }
 }
 
 /// A list with the object that the request describes.
-pub(crate) fn candidates(members: &[Parameter], context: &MatchContext<'_>) -> Option<Candidate> {
+pub(crate) fn candidates(members: &[Parameter], context: &MatchContext<'_>) -> Option<ValueCandidate> {
     let parsed = context.parsed;
     let needed = || members.iter().filter(|member| member.required);
-    let parts: Vec<Part> = needed().map(part_of).collect::<Option<_>>()?;
-    let has = |part: Part| parts.contains(&part);
-    if has(Part::Name)
-        && has(Part::Type)
-        && !has(Part::From)
+    let parts: Vec<MemberFunction> = needed().map(part_of).collect::<Option<_>>()?;
+    let has = |part: MemberFunction| parts.contains(&part);
+    if has(MemberFunction::Name)
+        && has(MemberFunction::Type)
+        && !has(MemberFunction::From)
         && let Some(record_names) = record_list::record_names(parsed)
     {
         return record_list::candidate(
@@ -46,50 +46,51 @@ pub(crate) fn candidates(members: &[Parameter], context: &MatchContext<'_>) -> O
             parsed,
         );
     }
-    let mut found: Vec<(Part, Vec<Span>)> = Vec::new();
-    if has(Part::Old) && has(Part::New) {
+    let mut found: Vec<(MemberFunction, Vec<Span>)> = Vec::new();
+    if has(MemberFunction::Old) && has(MemberFunction::New) {
         let (old, new) = replacement(parsed)?;
-        found.extend([(Part::Old, vec![old]), (Part::New, vec![new])]);
-    } else if has(Part::From) && has(Part::To) {
+        found.extend([(MemberFunction::Old, vec![old]), (MemberFunction::New, vec![new])]);
+    } else if has(MemberFunction::From) && has(MemberFunction::To) {
         let (from, to) = match triple(parsed) {
-            Some((from, to, relation)) if has(Part::Type) => {
-                found.push((Part::Type, vec![relation]));
+            Some((from, to, relation)) if has(MemberFunction::Type) => {
+                found.push((MemberFunction::Type, vec![relation]));
                 (from, to)
             }
             _ => ends(parsed)?,
         };
-        found.extend([(Part::From, vec![from]), (Part::To, vec![to])]);
-    } else if let Some((kind, name)) = record_list::of_new_kind(parsed).filter(|_| has(Part::Type)) {
-        found.extend([(Part::Name, vec![name]), (Part::Type, vec![kind])]);
+        found.extend([(MemberFunction::From, vec![from]), (MemberFunction::To, vec![to])]);
+    } else if let Some((kind, name)) = record_list::of_new_kind(parsed).filter(|_| has(MemberFunction::Type))
+    {
+        found.extend([(MemberFunction::Name, vec![name]), (MemberFunction::Type, vec![kind])]);
     } else {
-        found.push((Part::Name, vec![name(parsed)?]));
+        found.push((MemberFunction::Name, vec![name(parsed)?]));
     }
-    if has(Part::Type) && !found.iter().any(|(part, _)| *part == Part::Type) {
-        let relation = has(Part::From);
+    if has(MemberFunction::Type) && !found.iter().any(|(part, _)| *part == MemberFunction::Type) {
+        let relation = has(MemberFunction::From);
         let span = if relation { relation_type(parsed, &found) } else { after_any(parsed, &TYPES) };
-        found.push((Part::Type, vec![span?]));
+        found.push((MemberFunction::Type, vec![span?]));
     }
-    if has(Part::Texts) {
+    if has(MemberFunction::Texts) {
         let texts = texts(parsed, &found);
         // An entity with a type needs no observations.
-        if texts.is_empty() && !has(Part::Type) {
+        if texts.is_empty() && !has(MemberFunction::Type) {
             return None;
         }
-        found.push((Part::Texts, texts));
+        found.push((MemberFunction::Texts, texts));
     }
     let mut object = Map::new();
     for member in needed() {
         let (_, spans) = found.iter().find(|(part, _)| Some(*part) == part_of(member))?;
         let text_of = |span: &Span| parsed.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
         let value = match member.shape {
-            Shape::List(_) => Json::Array(spans.iter().filter_map(text_of).collect()),
+            ValueType::List(_) => Json::Array(spans.iter().filter_map(text_of).collect()),
             _ => spans.first().and_then(text_of)?,
         };
         object.insert(member.name.clone(), value);
     }
     let (start, end) = *found.first()?.1.first()?;
     let value = ArgumentValue::FromRequest(Json::Array(vec![Json::Object(object)]));
-    Some(Candidate { value, start, end, score: GOOD + 1.0 })
+    Some(ValueCandidate { value, start, end, score: GOOD + 1.0 })
 }
 
 /// `replace A with B`, 把 A 改成 B: the old text and the new text.
@@ -126,10 +127,9 @@ fn replacement(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
         })
         .min_by_key(|(at, verb)| (*at, std::cmp::Reverse(verb.len())))?;
     // config.toml 里的 A 换成 B: without 把, the old text starts after the file.
-    let file = parsed
-        .mentions
-        .iter()
-        .find(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))) && mention.end <= middle);
+    let file = parsed.mentions.iter().find(|mention| {
+        matches!(mention.value, MentionValue::Literal(Literal::Path(_))) && mention.end <= middle
+    });
     let start = ["把", "将"]
         .iter()
         .filter_map(|word| text[..middle].rfind(word).map(|at| at + word.len()))
@@ -186,7 +186,7 @@ fn bare(parsed: &ParsedText<'_>, start: usize, end: usize) -> Option<Span> {
     let path =
         |literal: &Literal| matches!(literal, Literal::Path(_) | Literal::Quoted(_) | Literal::Cells(_));
     let other = parsed.mentions.iter().any(|mention| {
-        matches!(&mention.value, Value::Literal(literal) if path(literal))
+        matches!(&mention.value, MentionValue::Literal(literal) if path(literal))
             && mention.start < start + trimmed.len()
             && start < mention.end
     });
@@ -250,7 +250,10 @@ fn name(parsed: &ParsedText<'_>) -> Option<Span> {
 /// `Lena Park's note`, 陈刚 的“单身”这条观察: the owner before a possessive.
 fn owner(parsed: &ParsedText<'_>) -> Option<Span> {
     let text = parsed.text;
-    let named = parsed.mentions.iter().filter(|mention| matches!(mention.value, Value::Name | Value::Place));
+    let named = parsed
+        .mentions
+        .iter()
+        .filter(|mention| matches!(mention.value, MentionValue::Name | MentionValue::Place));
     let possessive = |mention: &&crate::lexer::mention::Mention| {
         text.get(mention.end..).is_some_and(|rest| rest.starts_with("'s ") || rest.starts_with("’s "))
     };
@@ -258,7 +261,7 @@ fn owner(parsed: &ParsedText<'_>) -> Option<Span> {
         return Some((mention.start, mention.end));
     }
     let quoted = parsed.mentions.iter().find_map(|mention| match &mention.value {
-        Value::Literal(Literal::Quoted(_)) => {
+        MentionValue::Literal(Literal::Quoted(_)) => {
             text.get(..mention.start)?.trim_end().strip_suffix('的').map(str::len)
         }
         _ => None,
@@ -303,7 +306,7 @@ fn before(parsed: &ParsedText<'_>) -> Option<Span> {
         Some(at) => text.get(..at)?.trim_end(),
         None => text.split_once(": ").map(|(head, _)| head).filter(|head| {
             parsed.mentions.iter().any(|mention| {
-                matches!(mention.value, Value::Name | Value::Place)
+                matches!(mention.value, MentionValue::Name | MentionValue::Place)
                     && mention.start == 0
                     && mention.end == head.len()
             })
@@ -323,12 +326,12 @@ fn before(parsed: &ParsedText<'_>) -> Option<Span> {
 }
 
 /// The quoted texts that belong to no other part.
-fn texts(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
+fn texts(parsed: &ParsedText<'_>, found: &[(MemberFunction, Vec<Span>)]) -> Vec<Span> {
     let is_used = |span: &Span| {
         found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
     };
     let quoted = parsed.mentions.iter().filter_map(|mention| match &mention.value {
-        Value::Literal(Literal::Quoted(_)) => quoted_at(parsed, mention.start),
+        MentionValue::Literal(Literal::Quoted(_)) => quoted_at(parsed, mention.start),
         _ => None,
     });
     let quoted: Vec<Span> = quoted.filter(|span| !is_used(span)).collect();
@@ -357,9 +360,10 @@ fn texts(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
 }
 
 /// `remember that Nina works from Graz`: the statement about the name after `that`.
-fn statement_about(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
-    let (_, name) =
-        found.iter().find_map(|(part, spans)| (*part == Part::Name).then(|| (part, spans.first())))?;
+fn statement_about(parsed: &ParsedText<'_>, found: &[(MemberFunction, Vec<Span>)]) -> Option<Span> {
+    let (_, name) = found
+        .iter()
+        .find_map(|(part, spans)| (*part == MemberFunction::Name).then(|| (part, spans.first())))?;
     let (start, end) = *name?;
     let before = parsed.text.get(..start)?.trim_end();
     if !before.ends_with(" that") {

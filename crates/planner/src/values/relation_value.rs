@@ -1,9 +1,9 @@
 //! Relations in natural language: both ends and the type.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::name::has_han;
-use crate::values::record_part::{Part, Span, after_any, quoted_at, thing_at};
+use crate::values::record_part::{MemberFunction, Span, after_any, quoted_at, thing_at};
 
 const RELATIONS: [&str; 17] = [
     "relation type",
@@ -116,7 +116,7 @@ fn quoted(parsed: &ParsedText<'_>) -> Option<(Span, Span, Span)> {
     let quoted: Vec<_> = parsed
         .mentions
         .iter()
-        .filter(|mention| matches!(mention.value, Value::Literal(Literal::Quoted(_))))
+        .filter(|mention| matches!(mention.value, MentionValue::Literal(Literal::Quoted(_))))
         .collect();
     let [from, to, kind] = quoted.as_slice() else { return None };
     let joint = parsed.text.get(from.end..to.start)?.trim();
@@ -214,7 +214,7 @@ fn arrow(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
 }
 
 /// The type of a relation: the text after its label, otherwise the only code or quoted text that is not one of its ends.
-pub(crate) fn relation_type(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
+pub(crate) fn relation_type(parsed: &ParsedText<'_>, found: &[(MemberFunction, Vec<Span>)]) -> Option<Span> {
     let is_used = |span: &Span| {
         found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
     };
@@ -222,8 +222,8 @@ pub(crate) fn relation_type(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]
         return Some(span);
     }
     let mut others = parsed.mentions.iter().filter_map(|mention| match &mention.value {
-        Value::Literal(Literal::Code(_)) => Some((mention.start, mention.end)),
-        Value::Literal(Literal::Quoted(_)) => quoted_at(parsed, mention.start),
+        MentionValue::Literal(Literal::Code(_)) => Some((mention.start, mention.end)),
+        MentionValue::Literal(Literal::Quoted(_)) => quoted_at(parsed, mention.start),
         _ => None,
     });
     let first = others.by_ref().find(|span| !is_used(span))?;

@@ -1,7 +1,7 @@
 //! Relative paths with two components: `projects/thesis` looks like a branch name; the context decides whether it is a folder.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
 use crate::values::parameter::Parameter;
 
 /// Prefixes of branch and remote names.
@@ -90,8 +90,8 @@ pub(crate) fn is_folder(parsed: &ParsedText<'_>, start: usize, end: usize) -> bo
     let other = |mention: &Mention| {
         mention.start != start
             && match &mention.value {
-                Value::Literal(Literal::Path(path)) => crate::lexer::implied::is_bare(path),
-                Value::Literal(Literal::Code(code)) => code.contains('/'),
+                MentionValue::Literal(Literal::Path(path)) => crate::lexer::implied::is_bare(path),
+                MentionValue::Literal(Literal::Code(code)) => code.contains('/'),
                 _ => false,
             }
     };

@@ -3,9 +3,9 @@
 use serde_json::Value as Json;
 
 use crate::lexer::labels::LabelSpan;
-use crate::lexer::mention::{Mention, Value};
-use crate::lexer::token::Kind;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::lexer::mention::{Mention, MentionValue};
+use crate::lexer::token::TokenKind;
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 use crate::values::countdown;
 use crate::values::date::Moment;
 use crate::values::date_time_value::{is_in_digits, is_today};
@@ -38,7 +38,7 @@ const SPANS: [&str; 24] = [
 ];
 
 /// `in 100 days`, `3 hours ago`, `三天后`, `tomorrow`.
-pub(crate) fn relative_times(context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<Candidate> {
+pub(crate) fn relative_times(context: &MatchContext<'_>, label_spans: &[LabelSpan]) -> Vec<ValueCandidate> {
     let tokens = &context.parsed.tokens;
     let mut found = Vec::new();
     if countdown::is_beyond_clocks(context.parsed) {
@@ -58,7 +58,7 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, label_spans: &[LabelSpa
         // `is 2028-02-29 a Monday?` contains no offset.
         let is_question =
             is_weekday(written) && context.parsed.mentions.iter().any(|other| is_dated(context, other));
-        if matches!(mention.value, Value::Moment(Moment::Date(_)))
+        if matches!(mention.value, MentionValue::Moment(Moment::Date(_)))
             && !is_question
             && !is_in_digits(written)
             && !is_today(written)
@@ -66,7 +66,7 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, label_spans: &[LabelSpa
         {
             let value = ArgumentValue::FromRequest(Json::from(written));
             let score = GOOD + 0.4 + context.labelled(label_spans, mention.start, mention.end);
-            found.push(Candidate { value, start: mention.start, end: mention.end, score });
+            found.push(ValueCandidate { value, start: mention.start, end: mention.end, score });
         }
     }
     let text = context.parsed.text;
@@ -79,7 +79,7 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, label_spans: &[LabelSpa
             if let Some(tail) = tail {
                 let end = start + half.len() + tail.len();
                 let value = ArgumentValue::FromRequest(Json::from(&text[start..end]));
-                found.push(Candidate { value, start, end, score: GOOD + 0.5 });
+                found.push(ValueCandidate { value, start, end, score: GOOD + 0.5 });
             }
         }
     }
@@ -88,14 +88,19 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, label_spans: &[LabelSpa
             shift_at(context, at).filter(|(start, end, _)| !is_counted(*start, *end))
         {
             let score = GOOD + 0.5 + context.labelled(label_spans, start, end);
-            found.push(Candidate { value: ArgumentValue::FromRequest(Json::from(text)), start, end, score });
+            found.push(ValueCandidate {
+                value: ArgumentValue::FromRequest(Json::from(text)),
+                start,
+                end,
+                score,
+            });
         }
     }
     found
 }
 
 /// `the day after Christmas`, 圣诞节前一天: an offset from a named day.
-fn neighbours(context: &MatchContext<'_>) -> Vec<Candidate> {
+fn neighbours(context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let text = context.parsed.text;
     let lower = text.to_ascii_lowercase();
     let words = [
@@ -127,7 +132,7 @@ fn neighbours(context: &MatchContext<'_>) -> Vec<Candidate> {
             }
             (None, None) => continue,
         };
-        found.push(Candidate {
+        found.push(ValueCandidate {
             value: ArgumentValue::FromRequest(Json::from(value)),
             start,
             end,
@@ -145,8 +150,8 @@ fn is_weekday(written: &str) -> bool {
 
 /// Whether a day is given by its date or its name.
 fn is_dated(context: &MatchContext<'_>, mention: &Mention) -> bool {
-    mention.value == Value::Holiday
-        || matches!(mention.value, Value::Moment(Moment::Date(_)))
+    mention.value == MentionValue::Holiday
+        || matches!(mention.value, MentionValue::Moment(Moment::Date(_)))
             && is_in_digits(context.parsed.written(mention))
 }
 
@@ -177,7 +182,7 @@ fn shift_at(context: &MatchContext<'_>, at: usize) -> Option<(usize, usize, Stri
     let (text, tokens) = (context.parsed.text, &context.parsed.tokens);
     // `a week from today`.
     let article = tokens[at].is_any(&["a", "an"])
-        && tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Word && SPANS.contains(&next.text));
+        && tokens.get(at + 1).is_some_and(|next| next.kind == TokenKind::Word && SPANS.contains(&next.text));
     let (first, end) = match crate::lexer::number::read(text, tokens, at) {
         _ if article => (at, tokens[at].end),
         Some(number) => (number.first, tokens[number.after - 1].end),
@@ -195,7 +200,7 @@ fn shift_at(context: &MatchContext<'_>, at: usize) -> Option<(usize, usize, Stri
         let leads = ["after", "before", "from"].contains(tail);
         let next = text.len() - after.len() + tail.len();
         let day = |mention: &Mention| {
-            matches!(mention.value, Value::Moment(_) | Value::Holiday)
+            matches!(mention.value, MentionValue::Moment(_) | MentionValue::Holiday)
                 && text.get(next..mention.start).is_some_and(|gap| matches!(gap.trim(), "" | "the"))
         };
         !leads || context.parsed.mentions.iter().any(day)

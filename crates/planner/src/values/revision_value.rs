@@ -3,10 +3,10 @@
 use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::mention::{MentionValue, ParsedText};
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::{Kind, Token, is_han};
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::lexer::token::{Token, TokenKind, is_han};
+use crate::values::candidate::{ArgumentValue, GOOD, MatchContext, ValueCandidate};
 use crate::values::parameter::Parameter;
 
 /// Words directly before a name.
@@ -54,10 +54,10 @@ const NO_NAMES: [&str; 28] = [
 ];
 
 /// All names of branches, tags or commits that are candidates for a parameter.
-pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let parsed = context.parsed;
     let is_base = parameter.has_word(&["base", "from", "source", "start"]);
-    let mut found: Vec<Candidate> = Vec::new();
+    let mut found: Vec<ValueCandidate> = Vec::new();
     if let Some(of_file) = file_at(parameter, context) {
         found.push(of_file);
         return found;
@@ -92,20 +92,22 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
             (false, _) => continue,
         };
         let value = ArgumentValue::FromRequest(Json::from(name));
-        found.push(Candidate { value, start: token.start, end, score });
+        found.push(ValueCandidate { value, start: token.start, end, score });
     }
     found
 }
 
 /// `README.md as it was in v2.1`: a file at a commit, for a tool that takes both in one string.
-fn file_at(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+fn file_at(parameter: &Parameter, context: &MatchContext<'_>) -> Option<ValueCandidate> {
     let tool_has_word = |word: &str| context.tool_words.iter().any(|other| other == word);
     if !parameter.has_word(&["revision"]) || !tool_has_word("path") || !tool_has_word("written") {
         return None;
     }
     let parsed = context.parsed;
     let file = parsed.mentions.iter().find_map(|mention| match &mention.value {
-        Value::Literal(Literal::Path(path)) if !path.starts_with(['/', '~']) && !path.ends_with('/') => {
+        MentionValue::Literal(Literal::Path(path))
+            if !path.starts_with(['/', '~']) && !path.ends_with('/') =>
+        {
             Some((mention, path))
         }
         _ => None,
@@ -118,7 +120,7 @@ fn file_at(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidat
     })?;
     let value = ArgumentValue::FromRequest(Json::from(format!("{}:{}", revision.2, file.1)));
     let (start, end) = (revision.0.min(file.0.start), revision.1.max(file.0.end));
-    Some(Candidate { value, start, end, score: GOOD + 1.0 })
+    Some(ValueCandidate { value, start, end, score: GOOD + 1.0 })
 }
 
 /// `create branch X from Y`: whether the request gives the name of a new branch as well.
@@ -137,13 +139,16 @@ fn is_called(parsed: &ParsedText<'_>, at: usize) -> bool {
 /// The end of the name that starts at a token; `None` if no name can start there.
 fn name_end(parsed: &ParsedText<'_>, token: &Token<'_>) -> Option<usize> {
     let literal = parsed.mentions.iter().find(|mention| {
-        matches!(mention.value, Value::Literal(_)) && mention.start < token.end && token.start < mention.end
+        matches!(mention.value, MentionValue::Literal(_))
+            && mention.start < token.end
+            && token.start < mention.end
     });
     if let Some(mention) = literal {
-        let code = matches!(mention.value, Value::Literal(Literal::Code(_))) && mention.start == token.start;
+        let code =
+            matches!(mention.value, MentionValue::Literal(Literal::Code(_))) && mention.start == token.start;
         return code.then(|| extended(parsed, mention.end));
     }
-    (token.kind == Kind::Word && token.text.is_ascii() && !is_stop(token.text))
+    (token.kind == TokenKind::Word && token.text.is_ascii() && !is_stop(token.text))
         .then(|| extended(parsed, token.end))
 }
 

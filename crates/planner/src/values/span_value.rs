@@ -3,21 +3,21 @@
 use serde_json::Value as Json;
 
 use crate::lexer::token::Token;
-use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
-use crate::values::parameter::{Parameter, Shape};
+use crate::values::candidate::{ArgumentValue, MatchContext, ValueCandidate};
+use crate::values::parameter::{Parameter, ValueType};
 
 /// Score of a start or a count of a span.
 const SPAN_SCORE: f32 = 4.0;
 /// Score of a position that the request gives relative to another one.
 const RELATIVE_POSITION_SCORE: f32 = 5.0;
 
-pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let target = Target {
         column: parameter.has_word(&["col", "column"]),
         row: parameter.has_word(&["row", "line", "start", "offset"]),
         count: parameter.has_word(&["count", "limit", "num", "number"]),
     };
-    if parameter.shape != Shape::Integer || !(target.column || target.row || target.count) {
+    if parameter.shape != ValueType::Integer || !(target.column || target.row || target.count) {
         return Vec::new();
     }
     let tokens = context.parsed.tokens.as_slice();
@@ -126,9 +126,9 @@ impl<'a> Span<'a> {
 
     /// The number of rows or columns. Its range is empty and after the start, so that start and count can be read from the same
     /// text.
-    fn count(&self) -> Option<Candidate> {
+    fn count(&self) -> Option<ValueCandidate> {
         let last = self.last.filter(|last| *last >= self.first)?;
-        Some(Candidate {
+        Some(ValueCandidate {
             value: ArgumentValue::FromRequest(Json::from(last - self.first + 1)),
             start: self.end,
             end: self.end,
@@ -137,7 +137,7 @@ impl<'a> Span<'a> {
     }
 
     /// The first row or column, or the one after it if the request says to insert after it.
-    fn start(&self, target: &Target, context: &MatchContext<'_>) -> Option<Candidate> {
+    fn start(&self, target: &Target, context: &MatchContext<'_>) -> Option<ValueCandidate> {
         let is_own =
             if self.is_column { target.column || (self.is_letter && !target.row) } else { !target.column };
         if !is_own {
@@ -148,9 +148,9 @@ impl<'a> Span<'a> {
             && let Some((start, end)) = self.stated_as_predecessor(context.parsed.text)
         {
             let value = ArgumentValue::FromRequest(Json::from(self.first + 1));
-            return Some(Candidate { value, start, end, score: RELATIVE_POSITION_SCORE });
+            return Some(ValueCandidate { value, start, end, score: RELATIVE_POSITION_SCORE });
         }
-        (self.last.is_some() || self.is_letter).then(|| Candidate {
+        (self.last.is_some() || self.is_letter).then(|| ValueCandidate {
             value: ArgumentValue::FromRequest(Json::from(self.first)),
             start: self.position.token().start,
             end: self.end,

@@ -4,12 +4,12 @@ use serde_json::Value as Json;
 
 use crate::lexer::labels::{self, Label, LabelSpan};
 use crate::lexer::lexicon;
-use crate::lexer::mention::{Mention, Value};
+use crate::lexer::mention::{Mention, MentionValue};
 use crate::spreadsheet::cell_value;
 use crate::spreadsheet::format_value;
 use crate::spreadsheet::sheet;
 use crate::spreadsheet::sheet_name;
-use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext, POOR};
+use crate::values::candidate::{ArgumentValue, FAIR, GOOD, MatchContext, POOR, ValueCandidate};
 use crate::values::choice;
 use crate::values::date_time_value;
 use crate::values::file_value;
@@ -29,7 +29,7 @@ pub(crate) fn chosen(
     parameter: &Parameter,
     context: &MatchContext<'_>,
     spans: &[LabelSpan],
-) -> Vec<Candidate> {
+) -> Vec<ValueCandidate> {
     let found = choice::chosen(&parameter.choices, &parameter.description, context.parsed, &context.stems);
     // `Accept, decline or …`: if the tool's description contains several of the values, each of them identifies a choice.
     let named = choice::named_by(&parameter.choices, &context.tool_words) > 1;
@@ -46,7 +46,7 @@ pub(crate) fn chosen(
             let own = context.tool_words.contains(&stem) && (!named || stem == value) && !by;
             let label = context.labelled(spans, start, end) * 0.5;
             let score = chosen.span.strength + label - if own { 2.2 } else { 0.0 };
-            Candidate { value: ArgumentValue::FromRequest(chosen.value), start, end, score }
+            ValueCandidate { value: ArgumentValue::FromRequest(chosen.value), start, end, score }
         })
         .collect()
 }
@@ -55,7 +55,7 @@ pub(crate) fn candidates(
     parameter: &Parameter,
     context: &MatchContext<'_>,
     spans: &[LabelSpan],
-) -> Vec<Candidate> {
+) -> Vec<ValueCandidate> {
     if let Some(found) = transfer_value::candidates(parameter, context) {
         return found;
     }
@@ -67,7 +67,7 @@ pub(crate) fn candidates(
         && let Some((start, end)) = location_value::find_room(context.parsed.text)
     {
         let value = ArgumentValue::FromRequest(Json::from(&context.parsed.text[start..end]));
-        found.push(Candidate { value, start, end, score: GOOD + 1.0 });
+        found.push(ValueCandidate { value, start, end, score: GOOD + 1.0 });
     }
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
@@ -82,12 +82,13 @@ pub(crate) fn candidates(
         }
         // A city and its country have separate ranges, so that they can go to two parameters.
         let written = context.parsed.written(mention);
-        let (start, end) = match written.find(text.as_str()).filter(|_| mention.value == Value::Place) {
+        let (start, end) = match written.find(text.as_str()).filter(|_| mention.value == MentionValue::Place)
+        {
             Some(at) => (mention.start + at, mention.start + at + text.len()),
             None => (mention.start, mention.end),
         };
         let value = ArgumentValue::FromRequest(Json::from(text));
-        found.push(Candidate { value, start, end, score: base + label });
+        found.push(ValueCandidate { value, start, end, score: base + label });
     }
     if is_free(parameter.role) {
         found.extend(examples(parameter, context));
@@ -118,7 +119,7 @@ fn is_free(role: Role) -> bool {
 
 /// `Premier League`: the score of a name that contains a label of the parameter.
 fn within(spans: &[LabelSpan], mention: &Mention) -> f32 {
-    let named = matches!(mention.value, Value::Name | Value::Place);
+    let named = matches!(mention.value, MentionValue::Name | MentionValue::Place);
     let inside = |span: &&LabelSpan| {
         named && span.strength >= 1.4 && mention.start < span.start && span.end <= mention.end
     };
@@ -133,9 +134,9 @@ fn topic<'a>(context: &MatchContext<'a>) -> Option<(usize, &'a str)> {
 }
 
 /// The values that the text states for the role of a parameter, apart from single mentions.
-fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
+fn by_role(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<ValueCandidate> {
     let parsed = context.parsed;
-    let stated = |value: &str, start: usize, end: usize, score: f32| Candidate {
+    let stated = |value: &str, start: usize, end: usize, score: f32| ValueCandidate {
         value: ArgumentValue::FromRequest(Json::from(value)),
         start,
         end,
@@ -229,7 +230,7 @@ fn spoken(
     parameter: &Parameter,
     context: &MatchContext<'_>,
     spans: &[LabelSpan],
-) -> Vec<Candidate> {
+) -> Vec<ValueCandidate> {
     let shows = |example: &String| {
         let letters = example.chars().all(|c| c.is_ascii_alphabetic());
         letters && (example.len() == codes[0].len()) && codes.contains(&example.to_lowercase().as_str())
@@ -252,20 +253,20 @@ fn spoken(
                 (false, _) => written.to_owned(),
             };
             let score = GOOD + context.labelled(spans, start, end);
-            Some(Candidate { value: ArgumentValue::FromRequest(Json::from(value)), start, end, score })
+            Some(ValueCandidate { value: ArgumentValue::FromRequest(Json::from(value)), start, end, score })
         })
         .collect()
 }
 
 /// Example values of the parameter that occur in the request.
-fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     let mut found = Vec::new();
     // Examples also match similar words, and the first part of a compound: `gas-powered`.
     for token in &context.parsed.tokens {
         let is_similar = |example: &&String| !example.contains(' ') && labels::alike(example, token.text);
         if let Some(example) = parameter.examples.iter().find(is_similar) {
             let value = ArgumentValue::FromRequest(Json::from(example.as_str()));
-            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD - 0.2 });
+            found.push(ValueCandidate { value, start: token.start, end: token.end, score: GOOD - 0.2 });
         }
     }
     for token in context.parsed.tokens.iter().filter(|token| token.text.contains('-')) {
@@ -274,7 +275,12 @@ fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate>
             parameter.examples.iter().find(|example| example.len() > 2 && example.eq_ignore_ascii_case(first))
         {
             let value = ArgumentValue::FromRequest(Json::from(example.as_str()));
-            found.push(Candidate { value, start: token.start, end: token.start + first.len(), score: GOOD });
+            found.push(ValueCandidate {
+                value,
+                start: token.start,
+                end: token.start + first.len(),
+                score: GOOD,
+            });
         }
     }
     for example in parameter.examples.iter().filter(|example| example.chars().count() > 2) {
@@ -284,14 +290,14 @@ fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate>
             let own = context.tool_words.contains(&labels::stem(stated));
             let score = if own { POOR } else { GOOD };
             let value = ArgumentValue::FromRequest(Json::from(example.as_str()));
-            found.push(Candidate { value, start: span.start, end: span.end, score });
+            found.push(ValueCandidate { value, start: span.start, end: span.end, score });
         }
     }
     found
 }
 
 /// `change the location of X to Y`, 把 X 的地点改成 Y: the new value of a labelled field.
-fn assigned(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
+fn assigned(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<ValueCandidate> {
     if !matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place) {
         return Vec::new();
     }
@@ -325,14 +331,14 @@ fn assigned(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpa
         };
         if let Some(value) = text.get(from..to).filter(|value| !value.is_empty()) {
             let value = ArgumentValue::FromRequest(Json::from(value));
-            found.push(Candidate { value, start: from, end: to, score: GOOD + 1.8 });
+            found.push(ValueCandidate { value, start: from, end: to, score: GOOD + 1.8 });
         }
     }
     found
 }
 
 /// The text after one of the parameter's labels.
-fn labelled(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<Candidate> {
+fn labelled(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpan]) -> Vec<ValueCandidate> {
     let free = matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place | Role::Id);
     let mut found = Vec::new();
     for span in spans.iter().filter(|span| span.strength >= 1.2 && free) {
@@ -359,7 +365,7 @@ fn labelled(parameter: &Parameter, context: &MatchContext<'_>, spans: &[LabelSpa
         let score = 0.3 + span.strength * 0.6 + if is_assigned && span.strength > 1.5 { 0.8 } else { 0.0 };
         // The labelled text of a place is longer than the mention of its name: `Main St 4`.
         let score = if is_assigned && parameter.role == Role::Place { score + GOOD } else { score };
-        found.push(Candidate { value, start: phrase.start, end: phrase.end, score });
+        found.push(ValueCandidate { value, start: phrase.start, end: phrase.end, score });
     }
     found
 }
@@ -375,7 +381,7 @@ fn modifier<'a>(context: &MatchContext<'_>, run: &'a str) -> Option<&'a str> {
 }
 
 /// Runs of words that are not the tool's own; they score highest after a preposition.
-fn chunks(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+fn chunks(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidate> {
     if !parameter.required
         || matches!(parameter.role, Role::Folder | Role::Currency | Role::Language | Role::Id | Role::Query)
     {
@@ -401,7 +407,7 @@ fn chunks(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
         }
         // `rock concerts`, `a single room`: the modifier of the tool's own noun gives its kind.
         let named = context.parsed.mentions.iter().any(|mention| {
-            let whole = !matches!(mention.value, Value::Literal(_) | Value::Moment(_));
+            let whole = !matches!(mention.value, MentionValue::Literal(_) | MentionValue::Moment(_));
             whole && mention.start < chunk.end && chunk.start < mention.end
         });
         if own > 0
@@ -412,7 +418,12 @@ fn chunks(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
                 .has_word(&["type", "genre", "category", "kind", "style", "class", "cuisine", "topic"]);
             let value = ArgumentValue::FromRequest(Json::from(kind));
             let end = chunk.start + kind.len();
-            found.push(Candidate { value, start: chunk.start, end, score: if named { 1.15 } else { 0.92 } });
+            found.push(ValueCandidate {
+                value,
+                start: chunk.start,
+                end,
+                score: if named { 1.15 } else { 0.92 },
+            });
         }
         let mut score = if own == 0 { 0.75 } else { POOR };
         match chunk.after.as_deref() {
@@ -423,7 +434,7 @@ fn chunks(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
             None => {}
         }
         let value = ArgumentValue::FromRequest(Json::from(chunk.text));
-        found.push(Candidate { value, start: chunk.start, end: chunk.end, score });
+        found.push(ValueCandidate { value, start: chunk.start, end: chunk.end, score });
     }
     found
 }

@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 
 use crate::lexer::file_extension::is_extension;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, ParsedText, Value};
-use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext};
+use crate::lexer::mention::{Mention, MentionValue, ParsedText};
+use crate::values::candidate::{ArgumentValue, FAIR, GOOD, MatchContext, ValueCandidate};
 use crate::values::parameter::Parameter;
 use crate::values::role::Role;
 
@@ -35,7 +35,7 @@ fn end_of(parameter: &Parameter) -> Option<End> {
 }
 
 /// Candidates for a parameter that is one end of a transfer; `None` for other parameters.
-pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Vec<Candidate>> {
+pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Vec<ValueCandidate>> {
     let end = end_of(parameter)?;
     let transfers = transfers(context.parsed);
     if transfers.is_empty() {
@@ -44,7 +44,7 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> O
             End::Source => Vec::new(),
             End::Target => {
                 let value = ArgumentValue::FromRequest(Json::from(path(mention)));
-                vec![Candidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 }]
+                vec![ValueCandidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 }]
             }
         });
     }
@@ -76,7 +76,7 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> O
                 }
             }
         };
-        Candidate {
+        ValueCandidate {
             value: ArgumentValue::FromRequest(Json::from(value)),
             start: mention.start,
             end: mention.end,
@@ -99,7 +99,7 @@ fn renames(parsed: &ParsedText<'_>) -> bool {
 
 fn path(mention: &Mention) -> &str {
     match &mention.value {
-        Value::Literal(Literal::Path(text) | Literal::Quoted(text) | Literal::Code(text)) => text,
+        MentionValue::Literal(Literal::Path(text) | Literal::Quoted(text) | Literal::Code(text)) => text,
         _ => "",
     }
 }
@@ -111,7 +111,7 @@ fn has_ending(path: &str) -> bool {
 
 /// The only path of a text, if it is the target for a pronoun.
 fn only_target<'a>(parsed: &'a ParsedText<'_>) -> Option<&'a Mention> {
-    let is_path = |mention: &&Mention| matches!(mention.value, Value::Literal(Literal::Path(_)));
+    let is_path = |mention: &&Mention| matches!(mention.value, MentionValue::Literal(Literal::Path(_)));
     let mut paths = parsed.mentions.iter().filter(is_path);
     let target = paths.next().filter(|_| paths.next().is_none())?;
     let before = parsed.text.get(..target.start)?.trim_end().to_lowercase();
@@ -125,10 +125,10 @@ fn only_target<'a>(parsed: &'a ParsedText<'_>) -> Option<&'a Mention> {
 /// The pairs of source and target paths in a text.
 fn transfers<'a>(parsed: &'a ParsedText<'_>) -> Vec<Transfer<'a>> {
     let is_path = |mention: &&Mention| match &mention.value {
-        Value::Literal(Literal::Path(_)) => true,
-        Value::Literal(Literal::Quoted(text)) => text.contains(['/', '\\']) || has_ending(text),
+        MentionValue::Literal(Literal::Path(_)) => true,
+        MentionValue::Literal(Literal::Quoted(text)) => text.contains(['/', '\\']) || has_ending(text),
         // `archive/2025`: a relative name with a slash beside a path.
-        Value::Literal(Literal::Code(text)) => text.contains('/'),
+        MentionValue::Literal(Literal::Code(text)) => text.contains('/'),
         _ => false,
     };
     let paths: Vec<&Mention> = parsed.mentions.iter().filter(is_path).collect();
@@ -176,7 +176,7 @@ mod tests {
             let tool_words = ["fail", "destination"].map(str::to_owned).to_vec();
             let context = MatchContext { parsed: &parsed, stems: labels::stems(&parsed), tool_words };
             let read = parameters(&schema, "Moves a file");
-            let found: Vec<Candidate> = read
+            let found: Vec<ValueCandidate> = read
                 .iter()
                 .filter_map(|one| candidates(one, &context))
                 .filter_map(|all| all.into_iter().next())

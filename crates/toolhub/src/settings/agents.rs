@@ -1,7 +1,7 @@
 //! `[agents.NAME]` of `toolhub.toml`: the instructions, tools, model and budget of an agent.
 
 use serde::Deserialize;
-use toolhub_agent::{AgentMode, Budget, ToolAllowlist};
+use toolhub_agent::{AgentBudget, AgentMode, ToolAllowlist};
 
 use super::span::DurationSetting;
 
@@ -55,9 +55,9 @@ impl From<ModeName> for AgentMode {
 
 impl AgentSettings {
     /// The limits of a request.
-    pub fn budget(&self) -> Budget {
-        let defaults = Budget::default();
-        Budget {
+    pub fn budget(&self) -> AgentBudget {
+        let defaults = AgentBudget::default();
+        AgentBudget {
             rounds: self.rounds.unwrap_or(defaults.rounds),
             time: self.time.map_or(defaults.time, |span| span.0),
             tokens: self.tokens.unwrap_or(defaults.tokens),

@@ -1,7 +1,7 @@
 //! `toolhub prompt`: the exact prompt for a model, and its approximate number of tokens.
 
 use toolhub::{AskOptions, DenyAll, Hub};
-use toolhub_agent::prompt::{Prompt, PromptOptions, Purpose, prompt};
+use toolhub_agent::prompt::{Prompt, PromptOptions, PromptPurpose, prompt};
 use toolhub_core::model::{OfferedTool, ToolPresentation};
 use toolhub_core::{Lang, RawJson, RawObject};
 use toolhub_llm::ToolCalls;
@@ -20,7 +20,7 @@ pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
     let agent_context = hub.agent_context(&settings, &options, &DenyAll);
     let examples = hub.examples().await;
     let prompt_options = PromptOptions {
-        purpose: if args.plan { Purpose::Plan } else { Purpose::Talk },
+        purpose: if args.plan { PromptPurpose::Plan } else { PromptPurpose::Talk },
         query: args.query.as_deref(),
         tool_presentation: format(args.format, hub),
         instructions: settings.instructions.as_deref(),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
-use toolhub_agent::{Agent, AgentContext, AgentMode, AgentRequest, Budget, DenyAll, Plan, ToolAllowlist};
+use toolhub_agent::{
+    Agent, AgentBudget, AgentContext, AgentMode, AgentRequest, DenyAll, Plan, ToolAllowlist,
+};
 use toolhub_core::finder::{SearchResult, ToolFinder};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::LanguageModel;
@@ -40,7 +42,7 @@ impl ModelPlanner {
             supervisor: None,
             allowlist: ToolAllowlist::default(),
             output_limits: OutputLimits::default(),
-            budget: Budget::default(),
+            budget: AgentBudget::default(),
             conversation: None,
             folder: std::env::current_dir().unwrap_or_default(),
             lang: Lang::En,

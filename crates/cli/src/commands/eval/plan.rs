@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use jiff::Zoned;
 use jiff::civil::Date;
 use serde::Deserialize;
-use toolhub_agent::judge::{Expected, PlanScore, RESULT, judge, judge_offered, wrong_changes};
+use toolhub_agent::judge::{ExpectedCall, PlanScore, RESULT, judge, judge_offered, wrong_changes};
 use toolhub_core::lang::Localize as _;
 use toolhub_core::{Lang, RawJson, RawObject, Tool};
 use toolhub_engine::Tagger;
 use toolhub_planner::Candidates;
-use toolhub_planner::plan::{Plan, Slot, Step};
+use toolhub_planner::plan::{ArgumentSource, Plan, PlanStep};
 use toolhub_search::{RankingSettings, ToolIndex};
 
 use crate::app::App;
@@ -36,7 +36,7 @@ struct EvalRequest {
     #[serde(default)]
     id: Option<String>,
     request: String,
-    expected: Vec<Expected>,
+    expected: Vec<ExpectedCall>,
 }
 
 /// The results of all requests.
@@ -284,15 +284,15 @@ impl Failure {
     }
 }
 
-fn call(step: &Step) -> RawJson {
+fn call(step: &PlanStep) -> RawJson {
     let mut arguments = RawObject::default();
     for (name, slot) in &step.arguments {
         arguments.set(
             name.clone(),
             match slot {
-                Slot::Value(value) => value.clone(),
-                Slot::ResultOf(_) => RawJson::from(RESULT),
-                Slot::Template(value) => value.clone(),
+                ArgumentSource::Value(value) => value.clone(),
+                ArgumentSource::ResultOf(_) => RawJson::from(RESULT),
+                ArgumentSource::Template(value) => value.clone(),
             },
         );
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use toolhub_core::json::folded;
+use toolhub_core::json::fold_key;
 
 /// How certain a match is. A presumed match holds and forbids, and never grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +34,7 @@ enum NameTrust {
 impl<'a> FoldedName<'a> {
     pub(crate) fn new(text: Cow<'a, str>) -> Self {
         let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-        let folded = (!is_folded).then(|| folded(&text).into());
+        let folded = (!is_folded).then(|| fold_key(&text).into());
         Self { text, folded, trust: NameTrust::Always }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use toolhub_core::json::{canonical, folded};
+use toolhub_core::json::{canonical_json, fold_key};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{RawJson, Role, Roles};
@@ -170,7 +170,7 @@ fn compile_principal(name: &str) -> Result<Pattern, Problem> {
     const KEY: &str = "principals";
     check_text(KEY, name)?;
     check_literal(KEY, name)?;
-    if folded(name) == LOCAL {
+    if fold_key(name) == LOCAL {
         return Ok(Pattern::literal(LOCAL));
     }
     let is_id = match name.split_once(':') {
@@ -258,7 +258,7 @@ fn digest(specs: &[RuleSpec]) -> u64 {
     const PRIME: u64 = 0x0100_0000_01b3;
     specs.iter().fold(OFFSET, |hash, spec| {
         let raw = RawJson::of(spec);
-        let text = canonical(raw.get()).unwrap_or_else(|| raw.get().to_owned());
+        let text = canonical_json(raw.get()).unwrap_or_else(|| raw.get().to_owned());
         let bytes = text.bytes().chain([b'\n']);
         bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
     })

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 use toolhub_core::RawJson;
-use toolhub_core::json::folded;
+use toolhub_core::json::fold_key;
 use toolhub_core::lang::LocalizedText;
 
 use crate::number_text::is_read_alike;
@@ -152,7 +152,7 @@ impl Spellings {
     }
 
     fn add_key(&mut self, key: &str) {
-        let spellings = self.keys.entry(folded(key)).or_default();
+        let spellings = self.keys.entry(fold_key(key)).or_default();
         if !spellings.iter().any(|spelling| spelling == key) {
             spellings.push(key.to_owned());
         }
@@ -195,7 +195,7 @@ impl Spellings {
     /// Whether the schema names the key in another spelling.
     fn is_variant(&self, key: &str) -> bool {
         let names_keys = !self.keys.is_empty() || !self.patterns.is_empty();
-        let spellings = || self.keys.get(&folded(key));
+        let spellings = || self.keys.get(&fold_key(key));
         names_keys
             && (key.contains('\0')
                 || spellings().is_some_and(|spellings| !spellings.iter().any(|spelling| spelling == key))

@@ -442,8 +442,8 @@ impl Agent<'_> {
             && self.agent_context.folder.join(&path).exists();
         (creates && wanted == Some(1) && file_exists).then(|| {
             LocalizedText::new(
-                format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {}`", shell::quote(name.as_str())),
-                format!("没有执行：`{path}` 已经存在，`{name}` 会覆盖它；请给出不存在的文件名，或使用 `toolhub call {}`", shell::quote(name.as_str())),
+                format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {}`", shell::shell_quote(name.as_str())),
+                format!("没有执行：`{path}` 已经存在，`{name}` 会覆盖它；请给出不存在的文件名，或使用 `toolhub call {}`", shell::shell_quote(name.as_str())),
             )
         })
     }

@@ -1,6 +1,6 @@
 //! Composes the answer from the results of the steps, and verifies it.
 
-use toolhub_core::json::canonical;
+use toolhub_core::json::canonical_json;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::model::TokenUsage;
 use toolhub_core::outcome::OutcomeVerification;
@@ -209,7 +209,7 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
 /// Whether two steps called the same tool successfully with the same arguments.
 pub(crate) fn same_call(left: &StepResult, right: &StepResult) -> bool {
     let written =
-        |arguments: &RawJson| canonical(arguments.get()).unwrap_or_else(|| arguments.get().to_owned());
+        |arguments: &RawJson| canonical_json(arguments.get()).unwrap_or_else(|| arguments.get().to_owned());
     let call = |step: &StepResult| (step.tool.clone(), step.arguments.as_ref().map(written));
     left.success() && right.success() && left.tool.is_some() && call(left) == call(right)
 }

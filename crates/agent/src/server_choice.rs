@@ -231,7 +231,7 @@ impl<'a> ServerChoice<'a> {
         let tools = self.catalog.iter().filter(|entry| entry.tool.source.to_string() == server);
         let tools: Vec<String> =
             tools.take(MAX_SHOWN_TOOLS).map(|entry| format!("`{}`", entry.tool.name())).collect();
-        let shown = shell::quote(server);
+        let shown = shell::shell_quote(server);
         LocalizedText::new(
             format!(
                 "the request names the server `{server}`, but which of its tools is meant is not clear: {}; use `toolhub call TOOL --source {shown}`",
@@ -273,11 +273,11 @@ impl<'a> ServerChoice<'a> {
                 (None, Some(absent)) if changes => LocalizedText::new(
                     format!(
                         "the request names the server `{absent}`, which is not available (`toolhub servers test {}`)",
-                        shell::quote(absent)
+                        shell::shell_quote(absent)
                     ),
                     format!(
                         "请求指定了服务器 `{absent}`，但它现在不可用（`toolhub servers test {}`）",
-                        shell::quote(absent)
+                        shell::shell_quote(absent)
                     ),
                 ),
                 _ => continue,

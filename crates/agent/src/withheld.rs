@@ -2,7 +2,7 @@
 
 use toolhub_core::RawJson;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::shell::quote;
+use toolhub_core::shell::shell_quote;
 
 use crate::server_choice::ServerChoice;
 use toolhub_planner::plan::{ArgumentSource, Plan, PlanStep};
@@ -61,10 +61,11 @@ fn not_run(step: &PlanStep, reasons: &[&LocalizedText], servers: ServerChoice<'_
 
 /// The shell command that makes a call.
 pub(crate) fn call_line(step: &PlanStep, source: Option<&str>) -> String {
-    let mut line = format!("toolhub call {}", quote(step.tool.as_ref().map_or("", |tool| tool.as_str())));
+    let mut line =
+        format!("toolhub call {}", shell_quote(step.tool.as_ref().map_or("", |tool| tool.as_str())));
     if let Some(source) = source {
         line.push_str(" --source ");
-        line.push_str(&quote(source));
+        line.push_str(&shell_quote(source));
     }
     for (name, slot) in &step.arguments {
         let argument = match slot {
@@ -76,7 +77,7 @@ pub(crate) fn call_line(step: &PlanStep, source: Option<&str>) -> String {
             ArgumentSource::Template(value) => format!("{name}:={}", RawJson::get(value)),
         };
         line.push(' ');
-        line.push_str(&quote(&argument));
+        line.push_str(&shell_quote(&argument));
     }
     line
 }

@@ -10,7 +10,7 @@ use crate::locations::ConfigLocation;
 use crate::sample::{Evidence, Sample, SampleSyntax};
 
 /// The client and scope of a file, if they can be determined.
-pub fn detect(file: &Path, text: &str, environment: &ClientEnvironment) -> Option<ConfigLocation> {
+pub fn detect_client(file: &Path, text: &str, environment: &ClientEnvironment) -> Option<ConfigLocation> {
     let full_path = environment.folder.join(file);
     let by_name =
         Client::all().find_map(|client| Some((client, scope_by_name(client, &full_path, environment)?)));
@@ -86,10 +86,11 @@ mod tests {
             named: BTreeMap::new(),
         };
         let check = |file: &str, text: &str, expect: Option<(Client, Option<&str>)>| {
-            let found = detect(Path::new(file), text, &environment).map(|location| match location.scope {
-                FileScope::User => (location.client, None),
-                FileScope::Project(folder) => (location.client, Some(folder)),
-            });
+            let found =
+                detect_client(Path::new(file), text, &environment).map(|location| match location.scope {
+                    FileScope::User => (location.client, None),
+                    FileScope::Project(folder) => (location.client, Some(folder)),
+                });
             assert_eq!(found, expect.map(|(client, folder)| (client, folder.map(PathBuf::from))), "{file}");
         };
         check("/x/claude_desktop_config.json", "", Some((named("claude-desktop"), None)));

@@ -55,7 +55,7 @@ pub(crate) fn map_braced<E>(
 }
 
 /// Expands the variables. The error is the name of the first one that is not set.
-pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+pub fn expand_variables(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     map_braced(text, &mut |inner| {
         let Some(Variable { name, default }) = Variable::inner(inner) else { return Ok(None) };
         let value = lookup(name).filter(|value| !value.is_empty());
@@ -64,7 +64,7 @@ pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Str
 }
 
 /// The names of the variables in a text.
-pub fn references(text: &str) -> Vec<String> {
+pub fn variable_references(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     // Infallible, so there is no error to handle.
     let _ = map_braced::<std::convert::Infallible>(text, &mut |inner| {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn lists_referenced_variables() {
-        assert_eq!(references("a ${B} ${C:-d}${ ${E} $F"), ["B", "C", "E"]);
+        assert_eq!(variable_references("a ${B} ${C:-d}${ ${E} $F"), ["B", "C", "E"]);
     }
 
     #[test]
@@ -92,7 +92,11 @@ mod tests {
             _ => None,
         };
         let check = |text: &str, expect: Result<&str, &str>| {
-            assert_eq!(expand(text, &lookup), expect.map(str::to_owned).map_err(str::to_owned), "{text}");
+            assert_eq!(
+                expand_variables(text, &lookup),
+                expect.map(str::to_owned).map_err(str::to_owned),
+                "{text}"
+            );
         };
         check("http://${HOST}:80", Ok("http://localhost:80"));
         check("${NONE:-a b}/${HOST}", Ok("a b/localhost"));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::ConfigError;
-use crate::write::{FileLock, lock, write_atomically};
+use crate::write::{FileLock, lock_file, write_atomically};
 
 /// A file with its lock, held until drop.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct LockedFile {
 impl LockedFile {
     /// Locks and reads a file, which need not exist.
     pub fn open(file: &Path) -> Result<Self, ConfigError> {
-        let lock = lock(file)?;
+        let lock = lock_file(file)?;
         let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),

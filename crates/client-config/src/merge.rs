@@ -49,7 +49,7 @@ pub enum EditError {
 }
 
 /// Merges servers into a file's text.
-pub fn merge(target: &TargetFile<'_>, servers: &[ClientServer]) -> Result<MergeResult, EditError> {
+pub fn merge_servers(target: &TargetFile<'_>, servers: &[ClientServer]) -> Result<MergeResult, EditError> {
     let Format { syntax, path, write, .. } = target.format;
     let text = strip_bom(target.text);
     let document = syntax.parse(target.file, text).map_err(EditError::Config)?;

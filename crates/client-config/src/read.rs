@@ -8,7 +8,7 @@ use crate::locations::ConfigLocation;
 use crate::reading::ReadContext;
 
 /// Reads the servers from the text of a client's file, in its order. An invalid entry does not affect the others.
-pub fn read(
+pub fn read_servers(
     location: &ConfigLocation,
     text: &str,
     environment: &ClientEnvironment,

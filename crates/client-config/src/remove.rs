@@ -15,7 +15,7 @@ use crate::source::{Entries, Obstacle, SourceFile};
 use crate::syntax::object_at;
 
 /// The raw entries in a file's text, by name.
-pub fn entries(format: Format, file: &Path, text: &str) -> Result<Map<String, Value>, ConfigError> {
+pub fn raw_entries(format: Format, file: &Path, text: &str) -> Result<Map<String, Value>, ConfigError> {
     let document = format.syntax.parse(file, strip_bom(text))?;
     Ok(object_at(&document, format.path).cloned().unwrap_or_default())
 }
@@ -26,8 +26,8 @@ pub fn entry_of(format: Format, server: &ClientServer) -> Option<Value> {
 }
 
 /// The text without the entries of these names. Missing names are ignored.
-pub fn remove(target: &TargetFile<'_>, ids: &[String]) -> Result<String, EditError> {
-    let present = entries(target.format, target.file, target.text).map_err(EditError::Config)?;
+pub fn remove_servers(target: &TargetFile<'_>, ids: &[String]) -> Result<String, EditError> {
+    let present = raw_entries(target.format, target.file, target.text).map_err(EditError::Config)?;
     let ids: Vec<&str> = ids.iter().map(String::as_str).filter(|id| present.contains_key(*id)).collect();
     edit(target, &ids, &Entries::new())
 }
@@ -47,13 +47,13 @@ pub struct RevertResult {
 
 /// Undoes the change of entries from `before` to `after` in `target`; the added entries in `keep` stay. An entry that has been
 /// modified since the edit stays too.
-pub fn revert(
+pub fn revert_change(
     target: &TargetFile<'_>,
     before: &str,
     after: &str,
     keep: &[String],
 ) -> Result<RevertResult, EditError> {
-    let read = |text: &str| entries(target.format, target.file, text).map_err(EditError::Config);
+    let read = |text: &str| raw_entries(target.format, target.file, text).map_err(EditError::Config);
     let (before, after, current) = (read(before)?, read(after)?, read(target.text)?);
     let (mut removed, mut restored, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     let mut restored_entries = Entries::new();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn names(client: Client, text: &str) -> Vec<String> {
-        entries(client.format(), Path::new("config"), text).unwrap().keys().cloned().collect()
+        raw_entries(client.format(), Path::new("config"), text).unwrap().keys().cloned().collect()
     }
 
     #[test]
@@ -150,22 +150,23 @@ mod tests {
             (named("goose"), YAML, ["# head", "# the end"]),
         ] {
             for id in ["a", "b"] {
-                let after = remove(&target(client, text), &[id.to_owned(), "absent".to_owned()]).unwrap();
+                let after =
+                    remove_servers(&target(client, text), &[id.to_owned(), "absent".to_owned()]).unwrap();
                 assert_eq!(names(client, &after), [if id == "a" { "b" } else { "a" }], "{after}");
                 assert!(comments.iter().all(|comment| after.contains(comment)), "{after}");
             }
-            let both = remove(&target(client, text), &["a".to_owned(), "b".to_owned()]).unwrap();
+            let both = remove_servers(&target(client, text), &["a".to_owned(), "b".to_owned()]).unwrap();
             assert!(names(client, &both).is_empty(), "{both}");
             assert!(comments.iter().all(|comment| both.contains(comment)), "{both}");
-            assert_eq!(remove(&target(client, text), &["absent".to_owned()]).unwrap(), text);
+            assert_eq!(remove_servers(&target(client, text), &["absent".to_owned()]).unwrap(), text);
         }
     }
 
     #[test]
     fn keeps_comments_at_the_start_of_a_toml_file() {
-        let after = remove(&target(named("codex"), TOML), &["a".to_owned()]).unwrap();
+        let after = remove_servers(&target(named("codex"), TOML), &["a".to_owned()]).unwrap();
         assert!(after.starts_with("# head\n\n# about b\n[mcp_servers.b]"), "{after}");
-        let after = remove(&target(named("codex"), TOML), &["b".to_owned()]).unwrap();
+        let after = remove_servers(&target(named("codex"), TOML), &["b".to_owned()]).unwrap();
         assert!(after.starts_with("# head\n") && after.ends_with("# about b\n"), "{after}");
     }
 
@@ -180,12 +181,13 @@ mod tests {
             let put = |text: &str, entries: &Entries| {
                 edit(&target(client, text), &[], entries).unwrap_or_else(|error| panic!("{error:?}"))
             };
-            let after = remove(&target(client, &put(text, &entry("hub"))), &["a".to_owned()]).unwrap();
+            let after =
+                remove_servers(&target(client, &put(text, &entry("hub"))), &["a".to_owned()]).unwrap();
             // The user has added `mine` meanwhile, and reuses the name `a` in the second part.
             let mut mine = entry("mine");
             mine[0].0 = "mine".to_owned();
             let edited = put(&after, &mine);
-            let reverted = revert(&target(client, &edited), text, &after, &[]).unwrap();
+            let reverted = revert_change(&target(client, &edited), text, &after, &[]).unwrap();
             let found: BTreeSet<String> = names(client, &reverted.text).into_iter().collect();
             assert_eq!(found, ["a", "b", "mine"].map(str::to_owned).into());
             assert_eq!((reverted.removed, reverted.restored), (vec!["hub".to_owned()], vec!["a".to_owned()]));
@@ -193,10 +195,11 @@ mod tests {
             let mut other = entry("other");
             other[0].0 = "a".to_owned();
             let changed = put(&put(&after, &other), &entry("changed"));
-            let reverted = revert(&target(client, &changed), text, &after, &[]).unwrap();
+            let reverted = revert_change(&target(client, &changed), text, &after, &[]).unwrap();
             assert_eq!(reverted.text, changed, "{client:?}");
             assert_eq!(reverted.kept, ["hub", "a"]);
-            let reverted = revert(&target(client, &edited), text, &after, &["hub".to_owned()]).unwrap();
+            let reverted =
+                revert_change(&target(client, &edited), text, &after, &["hub".to_owned()]).unwrap();
             assert!(names(client, &reverted.text).contains(&"hub".to_owned()));
         }
     }
@@ -204,7 +207,7 @@ mod tests {
     #[test]
     fn rejects_edits_of_yaml_flow_mappings() {
         let text = "extensions: {a: {cmd: x}, b: {cmd: y}}\n";
-        let edit_error = remove(&target(named("goose"), text), &["a".to_owned()]);
+        let edit_error = remove_servers(&target(named("goose"), text), &["a".to_owned()]);
         assert!(matches!(edit_error, Err(EditError::Unsafe { .. })), "{edit_error:?}");
     }
 }

@@ -30,7 +30,7 @@ fn location(client: Client, project: bool) -> ConfigLocation {
 /// The servers read from a client's file, in the form of `mcp.json`, with extras and notes.
 fn read_all(location: &ConfigLocation, text: &str) -> Value {
     let mut all = serde_json::Map::new();
-    for found in read(location, text, &environment()).unwrap() {
+    for found in read_servers(location, text, &environment()).unwrap() {
         let (id, described) = match found {
             Ok(server) => (server.id.clone(), describe(&server)),
             Err(unusable) => (unusable.id, json!({"unusable": unusable.why.localize(Lang::En)})),
@@ -306,11 +306,12 @@ fn sample_servers() -> Vec<ClientServer> {
         "api": {"type": "http", "url": "https://x/mcp", "headers": {"Authorization": "Bearer ${TOKEN}", "X": "y"}},
         "old": {"type": "sse", "url": "https://x/sse"}
     }}"#;
-    let mut servers: Vec<ClientServer> = read(&location(named("claude-code"), false), text, &environment())
-        .unwrap()
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
+    let mut servers: Vec<ClientServer> =
+        read_servers(&location(named("claude-code"), false), text, &environment())
+            .unwrap()
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
     servers[1].extras = Extras {
         connect_timeout: Some(std::time::Duration::from_secs(5)),
         call_timeout: Some(std::time::Duration::from_millis(1500)),
@@ -324,7 +325,7 @@ fn sample_servers() -> Vec<ClientServer> {
 fn exported(client: Client) -> (String, BTreeMap<String, String>) {
     let format = client.format();
     let target = TargetFile { file: Path::new("the file"), text: "", format, replace: false };
-    let edited = merge(&target, &sample_servers()).unwrap();
+    let edited = merge_servers(&target, &sample_servers()).unwrap();
     let remark = |outcome: &ServerOutcome| match &outcome.why {
         Some(why) => format!("{}: {}", outcome.action.name(), why.localize(Lang::En)),
         None => outcome.left_out.join(" "),
@@ -413,15 +414,15 @@ fn merge_preserves_existing_content() {
     for (client, text) in samples {
         let file = Path::new("the file");
         let target = TargetFile { file, text, format: client.format(), replace: false };
-        let edited = merge(&target, &sample_servers()).unwrap();
+        let edited = merge_servers(&target, &sample_servers()).unwrap();
         assert_eq!(edited.outcomes[0].action, ServerAction::Kept, "{client:?}");
         assert_eq!(edited.outcomes[1].action, ServerAction::Added, "{client:?}");
         for line in text.lines().filter(|line| !line.contains('}')) {
             assert!(edited.text.contains(line), "{client:?}: {line:?} is lost in\n{}", edited.text);
         }
         let again = TargetFile { text: &edited.text, ..target };
-        assert_eq!(merge(&again, &sample_servers()).unwrap().text, edited.text, "{client:?}");
-        let replaced = merge(&TargetFile { replace: true, ..again }, &sample_servers()).unwrap();
+        assert_eq!(merge_servers(&again, &sample_servers()).unwrap().text, edited.text, "{client:?}");
+        let replaced = merge_servers(&TargetFile { replace: true, ..again }, &sample_servers()).unwrap();
         assert_eq!(replaced.outcomes[0].action, ServerAction::Replaced, "{client:?}");
         assert!(!replaced.text.contains("ancient"), "{client:?}\n{}", replaced.text);
     }
@@ -432,7 +433,7 @@ fn returns_snippet_without_secrets_if_file_cannot_be_edited() {
     let text = "extensions: {a: {type: builtin}}\n";
     let file = PathBuf::from("config.yaml");
     let target = TargetFile { file: &file, text, format: named("goose").format(), replace: false };
-    let Err(EditError::Unsafe { why, snippet }) = merge(&target, &sample_servers()) else { panic!() };
+    let Err(EditError::Unsafe { why, snippet }) = merge_servers(&target, &sample_servers()) else { panic!() };
     assert!(why.to_string().starts_with("`config.yaml`: its servers are written in brackets"), "{why}");
     assert!(snippet.contains("MODE: \"<MODE>\"") && !snippet.contains("a b"), "{snippet}");
     assert!(snippet.starts_with("extensions:\n  plain:\n    enabled: true\n    type: stdio\n"), "{snippet}");
@@ -441,10 +442,10 @@ fn returns_snippet_without_secrets_if_file_cannot_be_edited() {
 #[test]
 fn syntax_errors_name_file_line_and_column() {
     let check = |client: Client, text: &str, expect: &str| {
-        let error = read(&location(client, false), text, &environment()).unwrap_err().to_string();
+        let error = read_servers(&location(client, false), text, &environment()).unwrap_err().to_string();
         assert!(error.starts_with(expect), "{error}");
         let target = TargetFile { file: Path::new("the file"), text, format: client.format(), replace: true };
-        assert!(matches!(merge(&target, &sample_servers()), Err(EditError::Config(_))));
+        assert!(matches!(merge_servers(&target, &sample_servers()), Err(EditError::Config(_))));
     };
     check(named("cursor"), "{\n  \"mcpServers\": {,}\n}", "`the file`, line 2, column 18: not valid JSON");
     check(named("codex"), "a = 1\nb = \n", "`the file`, line 2, column 5: not valid TOML");
@@ -491,13 +492,13 @@ fn converts_oauth_settings_of_each_client() {
     for (client, text, login, left_out) in samples {
         let found = read_all(&location(client, false), text);
         assert_eq!((&found["a"]["+login"], &found["a"]["-"]), (&login, &left_out), "{client:?}");
-        let servers: Vec<ClientServer> = read(&location(client, false), text, &environment())
+        let servers: Vec<ClientServer> = read_servers(&location(client, false), text, &environment())
             .unwrap()
             .into_iter()
             .map(Result::unwrap)
             .collect();
         let target = TargetFile { file: Path::new("f"), text: "", format: client.format(), replace: false };
-        let edited = merge(&target, &servers).unwrap();
+        let edited = merge_servers(&target, &servers).unwrap();
         assert_eq!(read_all(&location(client, false), &edited.text)["a"]["+login"], login, "{}", edited.text);
     }
 }

@@ -42,7 +42,7 @@ fn refers_to(file: &std::fs::File, path: &Path) -> bool {
 }
 
 /// Locks a file against other hubs while it is read, edited and written, until the guard is dropped.
-pub fn lock(file: &Path) -> Result<FileLock, ConfigError> {
+pub fn lock_file(file: &Path) -> Result<FileLock, ConfigError> {
     let target = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let digest = Sha256::digest(target.as_os_str().as_encoded_bytes());
     let name = hex::encode(&digest[..8]);
@@ -119,7 +119,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let guard = lock(&config).unwrap();
+                        let guard = lock_file(&config).unwrap();
                         assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
                         inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                         drop(guard);
@@ -127,7 +127,7 @@ mod tests {
                 });
             }
         });
-        let guard = lock(&config).unwrap();
+        let guard = lock_file(&config).unwrap();
         let path = guard.path.clone();
         assert!(path.exists());
         drop(guard);

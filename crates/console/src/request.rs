@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use toolhub::{Gateways, Hub};
 use toolhub_core::caller::ClientResponse;
-use toolhub_core::json::folded;
+use toolhub_core::json::fold_key;
 use toolhub_core::{Lang, Principal, RawJson, Role, Roles};
 use toolhub_mcp_gateway::PrincipalHandle;
 use url::form_urlencoded;
@@ -180,10 +180,10 @@ impl ConsoleContext<'_> {
             return arguments.clone();
         }
         let fixed: Vec<String> =
-            self.gateways.fixed_arguments(tool).iter().map(|name| folded(name)).collect();
+            self.gateways.fixed_arguments(tool).iter().map(|name| fold_key(name)).collect();
         match arguments.object() {
-            Some(mut members) if members.iter().any(|(name, _)| fixed.contains(&folded(name))) => {
-                members.retain(|name| !fixed.contains(&folded(name)));
+            Some(mut members) if members.iter().any(|(name, _)| fixed.contains(&fold_key(name))) => {
+                members.retain(|name| !fixed.contains(&fold_key(name)));
                 members.into_raw()
             }
             _ => arguments.clone(),

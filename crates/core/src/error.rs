@@ -353,23 +353,23 @@ impl Localize for ToolError {
             }
             Self::NoneCapable { capability, have: 1, .. } => lang.choose(
                 format!(
-                    "the one tool for `{capability}` does not accept these arguments; see `toolhub tools --tag {}`", shell::quote(capability)
+                    "the one tool for `{capability}` does not accept these arguments; see `toolhub tools --tag {}`", shell::shell_quote(capability)
                 ),
-                format!("唯一的 `{capability}` 类工具不接受这些参数；见 `toolhub tools --tag {}`", shell::quote(capability)),
+                format!("唯一的 `{capability}` 类工具不接受这些参数；见 `toolhub tools --tag {}`", shell::shell_quote(capability)),
             ),
             Self::NoneCapable { capability, have, .. } => lang.choose(
                 format!(
-                    "none of the {have} tools for `{capability}` accepts these arguments; see `toolhub tools --tag {}`", shell::quote(capability)
+                    "none of the {have} tools for `{capability}` accepts these arguments; see `toolhub tools --tag {}`", shell::shell_quote(capability)
                 ),
                 format!(
-                    "{have} 个 `{capability}` 类工具都不接受这些参数；见 `toolhub tools --tag {}`", shell::quote(capability)
+                    "{have} 个 `{capability}` 类工具都不接受这些参数；见 `toolhub tools --tag {}`", shell::shell_quote(capability)
                 ),
             ),
             Self::InvalidArguments { tool, problems } => {
                 let list = problems.iter().map(|problem| problem.localize(lang)).collect::<Vec<_>>().join("; ");
                 lang.choose(
-                    format!("wrong arguments for `{tool}`: {list}; see `toolhub tools show {}`", shell::quote(tool.as_str())),
-                    format!("`{tool}` 的参数不对：{list}；用 `toolhub tools show {}` 查看参数", shell::quote(tool.as_str())),
+                    format!("wrong arguments for `{tool}`: {list}; see `toolhub tools show {}`", shell::shell_quote(tool.as_str())),
+                    format!("`{tool}` 的参数不对：{list}；用 `toolhub tools show {}` 查看参数", shell::shell_quote(tool.as_str())),
                 )
             }
             Self::UnusableSchema { tool, detail } => lang.choose(
@@ -388,8 +388,8 @@ impl Localize for ToolError {
                     );
                 }
                 text += &lang.choose(
-                    format!("; check it with `toolhub servers test {}`", shell::quote(server.as_str())),
-                    format!("；用 `toolhub servers test {}` 检查", shell::quote(server.as_str())),
+                    format!("; check it with `toolhub servers test {}`", shell::shell_quote(server.as_str())),
+                    format!("；用 `toolhub servers test {}` 检查", shell::shell_quote(server.as_str())),
                 );
                 if !stderr.is_empty() {
                     text += lang.choose("\nlast stderr output:", "\nstderr 的最后输出：");
@@ -419,8 +419,8 @@ impl Localize for ToolError {
                 )
             }
             Self::LoginNeeded { server } => lang.choose(
-                format!("server `{server}` requires a login: run `toolhub servers login {}`", shell::quote(server.as_str())),
-                format!("服务器 `{server}` 需要登录：请运行 `toolhub servers login {}`", shell::quote(server.as_str())),
+                format!("server `{server}` requires a login: run `toolhub servers login {}`", shell::shell_quote(server.as_str())),
+                format!("服务器 `{server}` 需要登录：请运行 `toolhub servers login {}`", shell::shell_quote(server.as_str())),
             ),
             Self::Protocol { server, code, message, .. } => lang.choose(
                 format!("server `{server}` answered with MCP error {code}: {message}"),
@@ -443,12 +443,12 @@ impl Localize for ToolError {
                 format!("未执行：调用日志不可用（{}）。请修复存储（可用 `toolhub doctor` 检查），或设置 `[store] required = false`", cause.localize(lang)),
             ),
             Self::Quarantined { tool, place: Source::Skill } => lang.choose(
-                format!("`{tool}` is held back until you approve its skill as it is now: read it with `toolhub skills show {0}`, then `toolhub skills approve {0}`", shell::quote(tool.as_str())),
-                format!("`{tool}` 所属的技能尚未按现状批准，暂被隔离：先用 `toolhub skills show {0}` 查看，再用 `toolhub skills approve {0}` 批准", shell::quote(tool.as_str())),
+                format!("`{tool}` is held back until you approve its skill as it is now: read it with `toolhub skills show {0}`, then `toolhub skills approve {0}`", shell::shell_quote(tool.as_str())),
+                format!("`{tool}` 所属的技能尚未按现状批准，暂被隔离：先用 `toolhub skills show {0}` 查看，再用 `toolhub skills approve {0}` 批准", shell::shell_quote(tool.as_str())),
             ),
             Self::Quarantined { tool, place } => lang.choose(
-                format!("`{tool}` of {place} is held back: it is not what was approved; see `toolhub tools diff {0} --source {1}`, then `toolhub tools approve {0} --source {1}`", shell::quote(tool.as_str()), shell::quote(&place.to_string())),
-                format!("{place} 的 `{tool}` 已被隔离：与批准的定义不同；先看 `toolhub tools diff {0} --source {1}`，再用 `toolhub tools approve {0} --source {1}` 批准", shell::quote(tool.as_str()), shell::quote(&place.to_string())),
+                format!("`{tool}` of {place} is held back: it is not what was approved; see `toolhub tools diff {0} --source {1}`, then `toolhub tools approve {0} --source {1}`", shell::shell_quote(tool.as_str()), shell::shell_quote(&place.to_string())),
+                format!("{place} 的 `{tool}` 已被隔离：与批准的定义不同；先看 `toolhub tools diff {0} --source {1}`，再用 `toolhub tools approve {0} --source {1}` 批准", shell::shell_quote(tool.as_str()), shell::shell_quote(&place.to_string())),
             ),
             Self::NotStarted { why } => why.localize(lang),
             Self::Cancelled => lang.choose("cancelled", "已取消").to_owned(),

@@ -16,9 +16,9 @@ use serde_json::value::RawValue;
 
 use self::members::{Named, members};
 
-pub use self::keys::{KeyProblem, folded, key_problem};
+pub use self::keys::{KeyProblem, fold_key, key_problem};
 pub use self::members::RawObject;
-pub use self::shape::{MAX_DEPTH, canonical, pretty, too_deep};
+pub use self::shape::{MAX_DEPTH, canonical_json, pretty_json, too_deep};
 
 /// One JSON value as its original text: key order, number spelling and unknown fields are preserved. Parts of a
 /// larger text share its memory.

@@ -7,7 +7,7 @@ const PLAIN: &str = "-_=:./,@%+…";
 
 /// Quotes a word, if necessary, so that a shell reads it as one word with this text. The result has no control characters: a
 /// word with such is written with escapes, as `$'a\nb'`.
-pub fn quote(word: &str) -> String {
+pub fn shell_quote(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || PLAIN.contains(letter);
     // `=word` is a path in zsh.
     if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
@@ -36,7 +36,7 @@ pub fn quote(word: &str) -> String {
 
 /// A command line of these words, each quoted if necessary.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+    words.into_iter().map(shell_quote).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
             ("{a,b}", "'{a,b}'"),
             ("。", "'。'"),
         ] {
-            assert_eq!(quote(word), expected);
+            assert_eq!(shell_quote(word), expected);
         }
     }
 
@@ -83,7 +83,7 @@ mod tests {
             ("\u{1b}[2K1", r"$'\u001b[2K1'"),
             ("\u{7f}\u{9b}", r"$'\u007f\u009b'"),
         ] {
-            assert_eq!(quote(word), expected);
+            assert_eq!(shell_quote(word), expected);
         }
     }
 

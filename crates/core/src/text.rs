@@ -39,7 +39,7 @@ pub fn byte_prefix(text: &str, limit: usize) -> &str {
 
 /// Splits a text into pages of at most `size` characters, without loss. A page ends at a sentence or line end if
 /// there is one in its second half.
-pub fn pages(text: &str, size: usize) -> Vec<&str> {
+pub fn split_pages(text: &str, size: usize) -> Vec<&str> {
     let size = size.max(1);
     let mut pages = Vec::new();
     let mut rest = text;
@@ -149,12 +149,12 @@ mod tests {
     #[test]
     fn pages_concatenate_to_the_text() {
         let text = "第一句。第二句很长很长很长。Third sentence here. 4th!\n".repeat(50);
-        let found = pages(&text, 100);
+        let found = split_pages(&text, 100);
         assert_eq!(found.concat(), text);
         assert!(found.iter().all(|page| page.chars().count() <= 100));
         assert!(found.iter().all(|page| page.ends_with(['。', '.', '!', '\n'])), "{found:?}");
-        assert!(pages("", 10).is_empty());
-        assert_eq!(pages("👨‍👩‍👧‍👦", 2).concat(), "👨‍👩‍👧‍👦");
+        assert!(split_pages("", 10).is_empty());
+        assert_eq!(split_pages("👨‍👩‍👧‍👦", 2).concat(), "👨‍👩‍👧‍👦");
     }
 
     proptest! {
@@ -187,7 +187,7 @@ mod tests {
 
         #[test]
         fn pages_preserve_arbitrary_text(text in any::<String>(), size in 1_usize..50) {
-            let found = pages(&text, size);
+            let found = split_pages(&text, size);
             prop_assert_eq!(&found.concat(), &text);
             prop_assert!(found.iter().all(|page| !page.is_empty() && page.chars().count() <= size));
         }

@@ -245,7 +245,7 @@ impl ToolDefinition {
 }
 
 fn digest_of(raw: &RawJson) -> Arc<str> {
-    let canonical = json::canonical(raw.get()).unwrap_or_else(|| raw.get().to_owned());
+    let canonical = json::canonical_json(raw.get()).unwrap_or_else(|| raw.get().to_owned());
     hex::sha256(canonical.as_bytes()).into()
 }
 

@@ -65,7 +65,7 @@ impl ReservedNames {
         let mut taken: HashSet<String> = keeping.iter().map(|tool| tool.name().as_str().to_owned()).collect();
         let renamed = taking.into_iter().filter_map(|tool| {
             let name = tool.name().as_str();
-            let free = [qualified(source, name), hashed(source, name)];
+            let free = [qualified_name(source, name), hashed_name(source, name)];
             Some((tool, free.into_iter().find(|name| taken.insert(name.clone()))?))
         });
         let renamed = renamed.collect();
@@ -75,18 +75,18 @@ impl ReservedNames {
 
 /// `source__name` in characters that all clients accept. Unique per tool: a hash is appended if the parts are
 /// ambiguous or characters were replaced or cut off.
-pub fn qualified(source: &Source, name: &str) -> String {
+pub fn qualified_name(source: &Source, name: &str) -> String {
     let id = source.to_string();
     let full_name = format!("{id}{SOURCE_SEPARATOR}{name}");
     if splits_once(&id) && full_name.len() <= MAX_CLIENT_NAME_BYTES && plain(&full_name) == full_name {
         full_name
     } else {
-        hashed(source, name)
+        hashed_name(source, name)
     }
 }
 
 /// The qualified name, always with a hash suffix.
-pub fn hashed(source: &Source, name: &str) -> String {
+pub fn hashed_name(source: &Source, name: &str) -> String {
     let id = source.to_string();
     let full_name = format!("{id}{SOURCE_SEPARATOR}{name}");
     // The parts of an ambiguous name are hashed with their limits. No source begins with a NUL.
@@ -189,7 +189,7 @@ mod tests {
         for (one, other) in
             [(("__", "__."), ("___", "_.")), (("a", "b__c"), ("a__b", "c")), (("a", "_b"), ("a_", "b"))]
         {
-            for name in [qualified, hashed] {
+            for name in [qualified_name, hashed_name] {
                 assert_ne!(name(&server(one.0), one.1), name(&server(other.0), other.1), "{one:?} {other:?}");
             }
         }
@@ -201,7 +201,7 @@ mod tests {
             one in ("[ab_.]{1,4}", "[ab_.]{1,4}"),
             other in ("[ab_.]{1,4}", "[ab_.]{1,4}"),
         ) {
-            let name = |(id, tool): &(String, String)| qualified(&server(id), tool);
+            let name = |(id, tool): &(String, String)| qualified_name(&server(id), tool);
             prop_assert_eq!(name(&one) == name(&other), one == other, "{:?} {:?}", one, other);
         }
     }

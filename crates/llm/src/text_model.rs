@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolhub_core::json::canonical;
+use toolhub_core::json::canonical_json;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::{
     ChatMessage, ChatReply, ChatRequest, LanguageModel, ModelCall, ModelError, OfferedTool, ReplyDelta,
@@ -122,7 +122,7 @@ fn quoted(request: &ChatRequest, known: &KnownTools) -> Vec<ModelCall> {
 }
 
 fn same(left: &RawJson, right: &RawJson) -> bool {
-    canonical(left.get()) == canonical(right.get())
+    canonical_json(left.get()) == canonical_json(right.get())
 }
 
 fn has_calls(message: &ChatMessage) -> bool {

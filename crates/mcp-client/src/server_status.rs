@@ -142,7 +142,7 @@ impl ServerStatus {
         let last = |lang| self.last_error.as_ref().map(|error| error.localize(lang)).unwrap_or_default();
         let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
         let (failures, seconds) = (self.breaker.failures(), remaining.as_secs() + 1);
-        let shown = shell::quote(server.as_str());
+        let shown = shell::shell_quote(server.as_str());
         let cause = LocalizedText::new(
             format!(
                 "it failed {failures} times in a row; circuit open for {seconds} s more \

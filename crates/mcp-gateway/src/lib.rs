@@ -51,7 +51,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::io_thread::PerIoThread;
-use toolhub_core::json::folded;
+use toolhub_core::json::fold_key;
 use toolhub_core::ports::boxed;
 use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::text::truncate;
@@ -331,10 +331,10 @@ impl Gateway {
     async fn forward(&self, method: BackendMethod, mut params: RawObject, caller: CallerHandle) -> RpcResult {
         // Removes `inputResponses` and `requestState` in any case (they are forwarded as extras), and aliases of the checked
         // key that differ only in case: a server that ignores the case of keys could read an unchecked state or name.
-        let (key, retried) = (method.key(), [INPUT_RESPONSES, REQUEST_STATE].map(folded));
+        let (key, retried) = (method.key(), [INPUT_RESPONSES, REQUEST_STATE].map(fold_key));
         params.retain(|name| {
-            let name_folded = folded(name);
-            let alias = key.is_some_and(|key| name != key && name_folded == folded(key));
+            let name_folded = fold_key(name);
+            let alias = key.is_some_and(|key| name != key && name_folded == fold_key(key));
             !alias && !retried.contains(&name_folded)
         });
         self.backend.forward(BackendRequest { method, params, caller }).await

@@ -94,8 +94,11 @@ impl Localize for McpError {
             }
             Self::SessionExpired { .. } => lang.choose("the session has expired", "会话已过期").to_owned(),
             Self::LoginNeeded { server } => lang.choose(
-                format!("it requires a login: run `toolhub servers login {}`", shell::quote(server.as_str())),
-                format!("它需要登录：请运行 `toolhub servers login {}`", shell::quote(server.as_str())),
+                format!(
+                    "it requires a login: run `toolhub servers login {}`",
+                    shell::shell_quote(server.as_str())
+                ),
+                format!("它需要登录：请运行 `toolhub servers login {}`", shell::shell_quote(server.as_str())),
             ),
             Self::Rpc { code, message, .. } => {
                 lang.choose(format!("MCP error {code}: {message}"), format!("MCP 错误 {code}：{message}"))

@@ -80,7 +80,7 @@ pub async fn describe_tool(
             ),
         }));
     };
-    let text = toolhub_core::json::pretty(RawJson::of(first).get());
+    let text = toolhub_core::json::pretty_json(RawJson::of(first).get());
     output(&text, RawObject::default().with("tools", RawJson::of(&found)))
 }
 

@@ -171,8 +171,8 @@ impl Localize for OAuthError {
                 format!("回答应来自 `{expected}`，但写的是 `{found}`：不予信任"),
             ),
             Self::IssuerChanged { server, bound, found, issuer } => lang.choose(
-                format!("its credentials are bound to `{bound}`, where they were first used, and it now names `{found}`: nothing was sent there; if you trust it, run `toolhub servers login {0} --issuer {1}`", shell::quote(server.as_str()), shell::quote(issuer)),
-                format!("它的凭据绑定于首次使用的 `{bound}`，而现在指向 `{found}`：未向后者发送任何内容；若信任它，请运行 `toolhub servers login {0} --issuer {1}`", shell::quote(server.as_str()), shell::quote(issuer)),
+                format!("its credentials are bound to `{bound}`, where they were first used, and it now names `{found}`: nothing was sent there; if you trust it, run `toolhub servers login {0} --issuer {1}`", shell::shell_quote(server.as_str()), shell::shell_quote(issuer)),
+                format!("它的凭据绑定于首次使用的 `{bound}`，而现在指向 `{found}`：未向后者发送任何内容；若信任它，请运行 `toolhub servers login {0} --issuer {1}`", shell::shell_quote(server.as_str()), shell::shell_quote(issuer)),
             ),
             Self::WrongResource { expected, found } => lang.choose(
                 format!("the server at `{expected}` describes itself as `{found}`: it is not trusted"),

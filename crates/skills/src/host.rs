@@ -362,11 +362,11 @@ fn not_approved(known: &RegisteredSkill, approval: &ApprovalState) -> ToolError 
     not_run(LocalizedText::new(
         format!(
             "the skill `{name}` is held back: {en}; read it with `toolhub skills show {0}`, then `toolhub skills approve {0}`",
-            shell::quote(name)
+            shell::shell_quote(name)
         ),
         format!(
             "技能 `{name}` 已被搁置：{zh}；先用 `toolhub skills show {0}` 查看，再用 `toolhub skills approve {0}` 批准",
-            shell::quote(name)
+            shell::shell_quote(name)
         ),
     ))
 }

@@ -77,9 +77,9 @@ fn bytes_of(
         false => Err(ToolError::failed(LocalizedText::new(
             format!(
                 "`{path}` is not what was approved; see `toolhub skills show {}`",
-                shell::quote(&skill.name)
+                shell::shell_quote(&skill.name)
             ),
-            format!("`{path}` 与批准时不同；见 `toolhub skills show {}`", shell::quote(&skill.name)),
+            format!("`{path}` 与批准时不同；见 `toolhub skills show {}`", shell::shell_quote(&skill.name)),
         ))),
     }
 }

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use toolhub_core::call_log::{
     AttemptStatus, CallEnd, CallRecord, CallStart, CallStatus, RecordId, StoredAttempt, stored_arguments,
 };
-use toolhub_core::json::canonical;
+use toolhub_core::json::canonical_json;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Authorization, CallId, RawJson, Source, ToolName};
 
@@ -234,7 +234,7 @@ pub(crate) fn json(text: String) -> RawJson {
 
 /// A hash that is equal for all spellings of the same arguments.
 pub(crate) fn arguments_hash(arguments: &str) -> i64 {
-    let canonical = canonical(arguments);
+    let canonical = canonical_json(arguments);
     let digest = Sha256::digest(canonical.as_deref().unwrap_or(arguments).as_bytes());
     digest.iter().take(8).fold(0, |hash, byte| (hash << 8) | i64::from(*byte))
 }
@@ -249,7 +249,7 @@ pub(crate) fn stored_hash(arguments: &str) -> i64 {
 
 /// The arguments without Unicode escapes, if they contain any, so that a search for `中` finds `"\u4e2d"`.
 pub(crate) fn unescaped(arguments: &str) -> Option<String> {
-    if arguments.contains("\\u") { canonical(arguments) } else { None }
+    if arguments.contains("\\u") { canonical_json(arguments) } else { None }
 }
 
 /// A time in microseconds since 1970.

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toolhub_access::may_decide_held_calls;
-use toolhub_core::json::canonical;
+use toolhub_core::json::canonical_json;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::millis::{duration_millis, unix_millis};
 use toolhub_core::ports::HubStore;
@@ -152,7 +152,7 @@ impl NewHeldCall<'_> {
 
 /// The arguments without differences of spelling and order.
 fn canonical_text(arguments: &RawJson) -> String {
-    canonical(arguments.get()).unwrap_or_else(|| arguments.get().to_owned())
+    canonical_json(arguments.get()).unwrap_or_else(|| arguments.get().to_owned())
 }
 
 /// The first hexadecimal digits of the SHA-256 of these parts.

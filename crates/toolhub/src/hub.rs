@@ -272,11 +272,11 @@ impl Hub {
                     why: LocalizedText::new(
                         format!(
                             "server `{name}` is disabled: enable it with `toolhub servers enable {}`",
-                            shell::quote(&name)
+                            shell::shell_quote(&name)
                         ),
                         format!(
                             "服务器 `{name}` 已停用：可用 `toolhub servers enable {}` 启用",
-                            shell::quote(&name)
+                            shell::shell_quote(&name)
                         ),
                     ),
                 };
@@ -289,11 +289,11 @@ impl Hub {
                 why: LocalizedText::new(
                     format!(
                         "`{tool}` is a tool of server `{id}`, which is disabled: enable it with `toolhub servers enable {}`",
-                        shell::quote(id.as_str())
+                        shell::shell_quote(id.as_str())
                     ),
                     format!(
                         "`{tool}` 属于已停用的服务器 `{id}`：可用 `toolhub servers enable {}` 启用",
-                        shell::quote(id.as_str())
+                        shell::shell_quote(id.as_str())
                     ),
                 ),
             };

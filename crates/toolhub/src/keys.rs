@@ -61,9 +61,9 @@ impl KeyError {
             Self::Exists => LocalizedText::new(
                 format!(
                     "there is a key `{name}` already: `toolhub keys rotate {}` replaces it",
-                    shell::quote(name)
+                    shell::shell_quote(name)
                 ),
-                format!("已有密钥 `{name}`：可用 `toolhub keys rotate {}` 更换", shell::quote(name)),
+                format!("已有密钥 `{name}`：可用 `toolhub keys rotate {}` 更换", shell::shell_quote(name)),
             ),
             Self::Unknown => LocalizedText::new(
                 format!("there is no key `{name}`: `toolhub keys list` shows them"),

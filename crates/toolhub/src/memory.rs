@@ -60,7 +60,7 @@ impl Hub {
         let steady = catalog.named(call.tool.as_str()).all(|entry| {
             entry.tool.hints().read_only == Some(true) && !entry.tags().iter().any(|tag| tag == "time")
         });
-        let Some(arguments) = json::canonical(call.arguments.get()).filter(|_| steady) else {
+        let Some(arguments) = json::canonical_json(call.arguments.get()).filter(|_| steady) else {
             return Vec::new();
         };
         let query = CallQuery {

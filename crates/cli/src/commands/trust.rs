@@ -394,7 +394,7 @@ fn show_program(app: &App, program: &ReviewedProgram) {
     detail(lang.choose("in:", "位于："), program.folder.display().to_string());
     detail(lang.choose("sees your:", "可见你的变量："), program.reads.join(", "));
     let sets: Vec<String> =
-        program.sets.iter().map(|(name, value)| format!("{name}={}", shell::quote(value))).collect();
+        program.sets.iter().map(|(name, value)| format!("{name}={}", shell::shell_quote(value))).collect();
     detail(lang.choose("is given:", "设置变量："), sets.join(" "));
     let files = match program.scope {
         LaunchScope::Named => {

@@ -144,7 +144,7 @@ impl Screen {
     /// Prints JSON: indented on a terminal, otherwise unchanged.
     pub(crate) fn json(&self, value: &RawJson) {
         match std::io::stdout().is_terminal() {
-            true => self.json_line(&json::pretty(value.get())),
+            true => self.json_line(&json::pretty_json(value.get())),
             false => self.json_line(value.get()),
         }
     }

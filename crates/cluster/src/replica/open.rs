@@ -153,9 +153,9 @@ fn candidates(spec: &ServerSpec, members: Vec<ClusterMember>) -> Result<Vec<Clus
         return Err(LocalizedText::new(
             format!(
                 "it requires the labels `{labels}`: start `toolhub work --labels {}`",
-                shell::quote(&labels)
+                shell::shell_quote(&labels)
             ),
-            format!("它要求标签 `{labels}`：请运行 `toolhub work --labels {}`", shell::quote(&labels)),
+            format!("它要求标签 `{labels}`：请运行 `toolhub work --labels {}`", shell::shell_quote(&labels)),
         ));
     }
     workers.retain(|worker| worker.load < worker.capacity);

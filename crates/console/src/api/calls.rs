@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub_core::call_log::{CallQuery, CallRecord, CallStatus, RecordId, StoredAttempt};
-use toolhub_core::json::canonical;
+use toolhub_core::json::canonical_json;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Lang, Localize as _, RawJson};
 
@@ -254,7 +254,7 @@ fn shows_text(context: &ConsoleContext<'_>, record: &CallRecord, text: &str) -> 
     let has = |shown: &str| shown.to_lowercase().contains(text);
     let arguments = context.visible_arguments(start.tool.as_str(), &start.arguments);
     // Without Unicode escapes, as in the store.
-    let unescaped = Some(arguments.get()).filter(|text| text.contains("\\u")).and_then(canonical);
+    let unescaped = Some(arguments.get()).filter(|text| text.contains("\\u")).and_then(canonical_json);
     has(start.tool.as_str())
         || has(unescaped.as_deref().unwrap_or(arguments.get()))
         || start.request.as_deref().is_some_and(has)

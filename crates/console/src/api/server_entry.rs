@@ -159,7 +159,7 @@ impl EntryFields {
             let name = if self.url.is_some() { "headers" } else { "env" };
             entry = entry.with(name, values().into_raw());
         }
-        toolhub_core::json::pretty(entry.into_raw().get()) + "\n"
+        toolhub_core::json::pretty_json(entry.into_raw().get()) + "\n"
     }
 }
 

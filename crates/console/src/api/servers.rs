@@ -224,9 +224,12 @@ async fn connect(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem
             toolhub_core::lang::LocalizedText::new(
                 format!(
                     "server `{id}` is disabled: enable it with `toolhub servers enable {}`",
-                    shell::quote(id)
+                    shell::shell_quote(id)
                 ),
-                format!("服务器 `{id}` 已停用：可用 `toolhub servers enable {}` 启用", shell::quote(id)),
+                format!(
+                    "服务器 `{id}` 已停用：可用 `toolhub servers enable {}` 启用",
+                    shell::shell_quote(id)
+                ),
             ),
         ));
     }

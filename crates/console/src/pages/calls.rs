@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 use toolhub::script_code;
-use toolhub_core::shell::quote;
+use toolhub_core::shell::shell_quote;
 use toolhub_core::{RawJson, RawObject, meta_keys};
 
 use super::layout::{PageFrame, duration, first_line, next_link, state, time};
@@ -334,7 +334,7 @@ fn waterfall(detail: &CallDetail) -> Markup {
 /// The call as commands and as a message.
 fn copies(frame: &PageFrame<'_>, detail: &CallDetail) -> Markup {
     let (tool, arguments) = (&detail.call.tool, &detail.arguments);
-    let command = format!("toolhub call {} --args {}", quote(tool), quote(arguments.get()));
+    let command = format!("toolhub call {} --args {}", shell_quote(tool), shell_quote(arguments.get()));
     let params = RawObject::default().with("name", tool.as_str()).with("arguments", arguments.clone());
     let message = RawObject::default()
         .with("jsonrpc", "2.0")

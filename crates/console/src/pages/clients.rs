@@ -7,11 +7,11 @@ use http::header;
 use maud::{Markup, html};
 use toolhub_client_config::{
     Client, ClientEnvironment, ClientServer, Extras, FileScope, HttpSpec, OperatingSystem, ServerAction,
-    StdioSpec, TargetFile, TransportSpec, config_locations, merge,
+    StdioSpec, TargetFile, TransportSpec, config_locations, merge_servers,
 };
 use toolhub_core::Role;
 use toolhub_core::principal::LOCAL;
-use toolhub_core::shell::quote;
+use toolhub_core::shell::shell_quote;
 use toolhub_server::Authenticator as _;
 
 use super::layout::{PageFrame, time};
@@ -153,7 +153,7 @@ fn is_local(context: &ConsoleContext<'_>) -> bool {
 /// A program with its arguments, for a shell.
 fn command_line(program: &StdioSpec) -> String {
     let words: Vec<_> =
-        std::iter::once(&program.command).chain(&program.args).map(|word| quote(word)).collect();
+        std::iter::once(&program.command).chain(&program.args).map(|word| shell_quote(word)).collect();
     words.join(" ")
 }
 
@@ -249,7 +249,7 @@ fn written(client: Client, transport: TransportSpec) -> Option<String> {
         notes: Vec::new(),
     };
     let target = TargetFile { file: Path::new(""), text: "", format: client.format(), replace: false };
-    let merged = merge(&target, &[server]).ok()?;
+    let merged = merge_servers(&target, &[server]).ok()?;
     let is_added = merged.outcomes.iter().all(|outcome| outcome.action == ServerAction::Added);
     is_added.then(|| merged.text.trim_end().to_owned())
 }

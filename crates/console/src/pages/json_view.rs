@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use toolhub_core::RawJson;
-use toolhub_core::json::{pretty, too_deep};
+use toolhub_core::json::{pretty_json, too_deep};
 use toolhub_engine::definition_scan::escape_invisible;
 
 use super::layout::PageFrame;
@@ -27,7 +27,7 @@ pub(crate) fn indented(value: &RawJson) -> Indented {
     let source = shortened(source);
     let is_complete = source.len() == value.get().len();
     let text = match is_complete && too_deep(source).is_none() {
-        true => pretty(source),
+        true => pretty_json(source),
         false => source.to_owned(),
     };
     Indented { text: escape_invisible(&text).into_owned(), is_complete }

@@ -122,7 +122,7 @@ fn repeated(keys: &[Cow<'_, str>]) -> Option<KeyProblem> {
 
 /// A form that is equal for all keys that some parser reads as the same one. Go's `encoding/json` matches keys by simple case
 /// folding, which also equates `ſ` with `s` and the Kelvin sign with `k`; texts of C end at a NUL.
-pub fn folded(key: &str) -> String {
+pub fn fold_key(key: &str) -> String {
     let key = key.split_once('\0').map_or(key, |(before, _)| before);
     key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
@@ -171,9 +171,9 @@ mod tests {
         for (one, other) in
             [("Folder", "folder"), ("ſize", "size"), ("\u{212a}ey", "key"), ("Path\0x", "path")]
         {
-            assert_eq!(folded(one), folded(other));
+            assert_eq!(fold_key(one), fold_key(other));
         }
-        assert_ne!(folded("folder"), folded("folders"));
+        assert_ne!(fold_key("folder"), fold_key("folders"));
     }
 
     /// Whether serde_json finds a duplicate key: an independent parser.

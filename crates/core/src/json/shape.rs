@@ -34,7 +34,7 @@ fn depth(text: &str) -> usize {
 
 /// The canonical text of a value: keys sorted, no white space.
 /// `None` if the text is not JSON or too deeply nested.
-pub fn canonical(text: &str) -> Option<String> {
+pub fn canonical_json(text: &str) -> Option<String> {
     if too_deep(text).is_some() {
         return None;
     }
@@ -84,7 +84,7 @@ fn write_canonical(text: &str, out: &mut String) -> bool {
 }
 
 /// Indents a JSON text; every token is preserved.
-pub fn pretty(text: &str) -> String {
+pub fn pretty_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut depth = 0_usize;
     let mut after_open = false;
@@ -166,25 +166,25 @@ mod tests {
 
     #[test]
     fn canonical_form_is_independent_of_formatting() {
-        let a = canonical(r#"{"b": [1, 2], "a": "\u0041"}"#).unwrap();
-        let b = canonical(r#"{"a":"A","b":[1,2]}"#).unwrap();
+        let a = canonical_json(r#"{"b": [1, 2], "a": "\u0041"}"#).unwrap();
+        let b = canonical_json(r#"{"a":"A","b":[1,2]}"#).unwrap();
         assert_eq!(a, b);
-        assert!(canonical(ODD).unwrap().contains("1234567890123456789012345678901234567890"));
+        assert!(canonical_json(ODD).unwrap().contains("1234567890123456789012345678901234567890"));
     }
 
     #[test]
     fn pretty_changes_only_whitespace() {
-        let formatted = pretty(ODD);
+        let formatted = pretty_json(ODD);
         assert!(formatted.contains("\n  \"z\": 1e2,\n"), "{formatted}");
         assert!(formatted.contains("\"list\": []"), "{formatted}");
-        assert_eq!(canonical(&formatted), canonical(ODD));
+        assert_eq!(canonical_json(&formatted), canonical_json(ODD));
     }
 
     #[test]
     fn depth_ignores_braces_in_strings() {
         assert_eq!(depth(r#"{"a":"[[[[","b":[{}]}"#), 3);
         assert_eq!(depth(&"[".repeat(100_000)), 100_000);
-        assert!(canonical(&("[".repeat(200) + &"]".repeat(200))).is_none());
+        assert!(canonical_json(&("[".repeat(200) + &"]".repeat(200))).is_none());
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
@@ -207,8 +207,8 @@ mod tests {
         #[test]
         fn pretty_and_canonical_preserve_the_value(value in any_json()) {
             let text = value.to_string();
-            prop_assert_eq!(&serde_json::from_str::<Value>(&pretty(&text)).unwrap(), &value);
-            prop_assert_eq!(&serde_json::from_str::<Value>(&canonical(&text).unwrap()).unwrap(), &value);
+            prop_assert_eq!(&serde_json::from_str::<Value>(&pretty_json(&text)).unwrap(), &value);
+            prop_assert_eq!(&serde_json::from_str::<Value>(&canonical_json(&text).unwrap()).unwrap(), &value);
         }
     }
 }

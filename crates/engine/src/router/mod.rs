@@ -15,7 +15,7 @@ use toolhub_core::{CallBy, Coercion, Localize as _, RawJson, Source, Tool, ToolE
 
 use self::concurrent::{CandidateSelection, OrderedCandidates};
 use self::single_candidate::single_candidate;
-use self::unknown_tool::{unknown, unknown_qualified};
+use self::unknown_tool::{unknown_qualified, unknown_tool_error};
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::coerce::{Coerced, coerce};
 use crate::schema::{Instance, StepBudget};
@@ -196,7 +196,7 @@ fn by_name<'a>(
         let Some(entry) = qualified else {
             return Err(match only {
                 None => unknown_qualified(request.tool, context.policy, context.catalog),
-                Some(_) => unknown(request.tool, only, &named, context.catalog),
+                Some(_) => unknown_tool_error(request.tool, only, &named, context.catalog),
             });
         };
         return fitting(check, &without_quarantined(vec![entry], reasons)?, reasons);

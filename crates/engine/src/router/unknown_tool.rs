@@ -14,10 +14,10 @@ pub(super) fn unknown_qualified(tool: &str, policy: &RoutingPolicy, catalog: &Ca
     let server = |prefix: &str| policy.servers.iter().find(|id| id.as_str() == prefix);
     let split = tool.split_once("__");
     let Some((id, name)) = split.and_then(|(prefix, name)| Some((server(prefix)?, name))) else {
-        return unknown(tool, None, &[], catalog);
+        return unknown_tool_error(tool, None, &[], catalog);
     };
     let named: Vec<&Arc<CatalogEntry>> = catalog.named(name).collect();
-    let error = unknown(name, Some(&Source::Server(id.clone())), &named, catalog);
+    let error = unknown_tool_error(name, Some(&Source::Server(id.clone())), &named, catalog);
     match error {
         ToolError::UnknownTool(mut unknown) => {
             unknown.near.iter_mut().for_each(|near| *near = format!("{id}__{near}"));
@@ -27,7 +27,7 @@ pub(super) fn unknown_qualified(tool: &str, policy: &RoutingPolicy, catalog: &Ca
     }
 }
 
-pub(super) fn unknown(
+pub(super) fn unknown_tool_error(
     tool: &str,
     only: Option<&Source>,
     named: &[&Arc<CatalogEntry>],

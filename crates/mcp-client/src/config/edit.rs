@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
-use toolhub_client_config::{ConfigError, TransportSpec, lock, write_atomically};
+use toolhub_client_config::{ConfigError, TransportSpec, lock_file, write_atomically};
 use toolhub_core::lang::LocalizedText;
 
 use super::read::read_servers;
@@ -20,7 +20,7 @@ pub struct ServerEntry {
 
 /// Adds a server, or replaces the one with that id if `replace` is set.
 pub fn add_server(file: &Path, entry: &ServerEntry, replace: bool) -> Result<(), ConfigError> {
-    let _lock = lock(file)?;
+    let _lock = lock_file(file)?;
     let text = read_or_new(file)?;
     let root = parse(file, &text)?;
     let servers = servers_of(file, &root)?;
@@ -49,7 +49,7 @@ pub fn add_server(file: &Path, entry: &ServerEntry, replace: bool) -> Result<(),
 
 /// Removes a server. Returns whether it existed.
 pub fn remove_server(file: &Path, id: &str) -> Result<bool, ConfigError> {
-    let _lock = lock(file)?;
+    let _lock = lock_file(file)?;
     if !read_servers(file)?.iter().any(|spec| spec.id.as_str() == id) {
         return Ok(false);
     }
@@ -63,7 +63,7 @@ pub fn remove_server(file: &Path, id: &str) -> Result<bool, ConfigError> {
 
 /// Enables or disables a server. Returns whether it exists.
 pub fn set_enabled(file: &Path, id: &str, on: bool) -> Result<bool, ConfigError> {
-    let _lock = lock(file)?;
+    let _lock = lock_file(file)?;
     let text = read_or_new(file)?;
     let root = parse(file, &text)?;
     let entry = servers_of(file, &root)?.get(id).and_then(|property| property.object_value());

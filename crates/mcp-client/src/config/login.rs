@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolhub_client_config::{HttpSpec, TransportSpec, expand};
+use toolhub_client_config::{HttpSpec, TransportSpec, expand_variables};
 use toolhub_core::{Consent, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
 use toolhub_oauth::{LoginEndpoint, OAuthError, ResolveEndpoint, TokenManager, TokenManagerContext};
@@ -13,7 +13,7 @@ use crate::transport::http::client::{header_map, parse_url};
 
 /// Expands the variables. The error is the name of the first one that is not set.
 pub(super) fn expand_login(spec: &OAuthSpec) -> Result<OAuthSpec, String> {
-    let fill = |text: &str| expand(text, &|name| std::env::var(name).ok());
+    let fill = |text: &str| expand_variables(text, &|name| std::env::var(name).ok());
     let secret = spec.client_secret.as_ref().map(|secret| fill(secret.expose())).transpose()?;
     Ok(OAuthSpec {
         client_id: spec.client_id.as_deref().map(fill).transpose()?,

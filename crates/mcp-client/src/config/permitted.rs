@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use tokio::task::JoinError;
-use toolhub_client_config::{HttpSpec, StdioSpec, expand};
+use toolhub_client_config::{HttpSpec, StdioSpec, expand_variables};
 use toolhub_core::Consent;
 use toolhub_core::consent::{PreparedFolder, StartRules, WorkFolder};
 use toolhub_core::lang::LocalizedText;
@@ -102,7 +102,7 @@ fn expand_stdio(spec: &StdioSpec) -> Result<StdioSpec, McpError> {
 }
 
 fn expand_text(text: &str) -> Result<String, McpError> {
-    expand(text, &|name| std::env::var(name).ok()).map_err(|name| {
+    expand_variables(text, &|name| std::env::var(name).ok()).map_err(|name| {
         McpError::permanent(LocalizedText::new(
             format!("its config uses ${{{name}}}, which is not set: set it, or write ${{{name}:-default}}"),
             format!("它的配置用到了未设置的 ${{{name}}}：请设置它，或写成 ${{{name}:-默认值}}"),

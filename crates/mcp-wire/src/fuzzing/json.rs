@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolhub_core::RawJson;
-use toolhub_core::json::{KeyProblem, MAX_DEPTH, canonical, pretty, too_deep};
+use toolhub_core::json::{KeyProblem, MAX_DEPTH, canonical_json, pretty_json, too_deep};
 
 use crate::scan::{JsonScanner, has_member, is_plain};
 
@@ -101,7 +101,7 @@ pub fn json_members(data: &[u8]) {
         Err(_) => assert!(slow.is_none()),
     }
     // Neither may panic on invalid JSON.
-    let _ = (canonical(text), pretty(text));
+    let _ = (canonical_json(text), pretty_json(text));
 }
 
 /// Checks that exactly the duplicate keys are found, except for keys that `serde_json` cannot decode.
@@ -167,14 +167,14 @@ fn raw_views(raw: &RawJson) {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return };
     assert_eq!(raw.value(), value);
     let same = |text: &str| serde_json::from_str::<Value>(text).ok() == Some(value.clone());
-    let formatted = pretty(text);
+    let formatted = pretty_json(text);
     assert!(same(&formatted), "{formatted}");
-    let written = canonical(text);
+    let written = canonical_json(text);
     assert_eq!(written.is_none(), too_deep(text).is_some());
     if let Some(written) = written {
         assert!(same(&written), "{written}");
-        assert_eq!(canonical(&written).as_ref(), Some(&written));
-        assert_eq!(canonical(&formatted).as_ref(), Some(&written));
+        assert_eq!(canonical_json(&written).as_ref(), Some(&written));
+        assert_eq!(canonical_json(&formatted).as_ref(), Some(&written));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use toolhub_core::call_log::RecordId;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::text::pages;
+use toolhub_core::text::split_pages;
 use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -29,7 +29,7 @@ pub async fn read_result(
         )));
     };
     let text = text_of(&output);
-    let all = pages(&text, PAGE);
+    let all = split_pages(&text, PAGE);
     let (count, page_number) = (all.len().max(1), page.unwrap_or(1) as usize);
     let Some(page_text) = all.get(page_number - 1).copied().or((page_number == 1).then_some("")) else {
         return Err(ToolError::failed(LocalizedText::new(

@@ -92,7 +92,7 @@ impl Unused {
             SideEffect::Destroyed => self.lost >= WORD_WEIGHT,
         };
         let quoted = quoted(if too_much { &self.words } else { &[] })?;
-        let shown = shell::quote(tool);
+        let shown = shell::shell_quote(tool);
         Some(LocalizedText::new(
             format!(
                 "nothing was run: `{tool}` changes something, and {} of the request was not understood; say it in other words, or use `toolhub call {shown}`",

@@ -4,9 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use toolhub_core::json::canonical;
+use toolhub_core::json::canonical_json;
 use toolhub_core::{ControlProperty, ControlTool, RUN_SCRIPT, Source, Tool, ToolName};
-use toolhub_engine::reserved::{hashed, qualified};
+use toolhub_engine::reserved::{hashed_name, qualified_name};
 use toolhub_engine::{Catalog, CatalogEntry, RoutingPolicy};
 
 use super::name_holders::{HeldNameBudget, NameHolders};
@@ -38,8 +38,8 @@ fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
     let names = [
         name.to_owned(),
         wire_name.to_owned(),
-        qualified(source, name),
-        hashed(source, name),
+        qualified_name(source, name),
+        hashed_name(source, name),
         format!("{source}__{wire_name}"),
     ];
     names.iter().any(|name| profile.denies(name))
@@ -79,7 +79,7 @@ impl NameInputs<'_> {
         let declared = |sources: &Vec<String>| {
             group.iter().all(|entry| sources.contains(&entry.tool.source.to_string()))
         };
-        let schema = |entry: &Arc<CatalogEntry>| canonical(entry.tool.definition.input_schema().get());
+        let schema = |entry: &Arc<CatalogEntry>| canonical_json(entry.tool.definition.input_schema().get());
         group.iter().all(repeatable)
             && self.policy.equivalent.iter().any(declared)
             && group.first().is_some_and(|first| group.iter().all(|entry| schema(entry) == schema(first)))
@@ -235,7 +235,7 @@ impl ToolNames {
             for entry in &tool.entries {
                 let (source, catalog_name) = (&entry.tool.source, entry.tool.name().as_str());
                 // The prefixed name stays reserved after the source is removed, so that no other source can take it.
-                holders.hold(&qualified(source, catalog_name), source);
+                holders.hold(&qualified_name(source, catalog_name), source);
                 if tool.entries.len() == 1 && catalog_name == tool.name {
                     holders.hold(catalog_name, source);
                 }
@@ -251,7 +251,7 @@ impl ToolNames {
         for tool in &self.tools {
             for entry in &tool.entries {
                 let (source, catalog_name) = (&entry.tool.source, entry.tool.name().as_str());
-                let mut further = vec![qualified(source, catalog_name)];
+                let mut further = vec![qualified_name(source, catalog_name)];
                 further.extend(prefixed_name(source, catalog_name));
                 further.extend(
                     (self.holders.get(catalog_name) == Some(source)).then(|| catalog_name.to_owned()),
@@ -286,11 +286,11 @@ fn assign(named: Vec<NamedTool>, profile: &ProfileSettings) -> Vec<NamedTool> {
         let is_given = configured_name.is_some();
         let mut name = configured_name.unwrap_or_else(|| tool.name.clone());
         if !profile.lossless && !is_portable_name(&name) {
-            name = hashed(source, catalog_name);
+            name = hashed_name(source, catalog_name);
         }
         let is_free = |name: &String| !taken.contains(name) && !reserved.contains(name.as_str());
         if taken.contains(&name) || (!is_given && !is_free(&name)) {
-            let free = [qualified(source, catalog_name), hashed(source, catalog_name)];
+            let free = [qualified_name(source, catalog_name), hashed_name(source, catalog_name)];
             let Some(other) = free.into_iter().find(is_free) else { continue };
             name = other;
         }
@@ -318,7 +318,7 @@ fn named_tools(
         return Vec::new();
     };
     for entry in &group {
-        budget.admits(&qualified(&entry.tool.source, &name), &entry.tool.source);
+        budget.admits(&qualified_name(&entry.tool.source, &name), &entry.tool.source);
     }
     let key = |entry: &Arc<CatalogEntry>| bound.key_of(&id_of(entry)).map(str::to_owned);
     let first_key = group.first().and_then(&key);
@@ -333,7 +333,7 @@ fn named_tools(
         let source = &entry.tool.source;
         let may_hold = is_alone && inputs.may_hold(&name, source) && budget.admits(&name, source);
         let keeps = may_hold || *source == Source::Native;
-        if keeps { name.clone() } else { qualified(source, &name) }
+        if keeps { name.clone() } else { qualified_name(source, &name) }
     };
     let offered = group.iter().filter(|entry| !bound.withholds(&id_of(entry)));
     offered

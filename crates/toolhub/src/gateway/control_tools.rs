@@ -179,7 +179,7 @@ impl HubBackend {
     fn described(&self, name: &str, target: &ToolTarget) -> RawJson {
         let definition = &target.definition;
         let declaration = declaration(name, target).filter(|_| self.is_code_mode());
-        let text = declaration.unwrap_or_else(|| toolhub_core::json::pretty(definition.get()));
+        let text = declaration.unwrap_or_else(|| toolhub_core::json::pretty_json(definition.get()));
         let block = RawObject::default().with("type", "text").with("text", text);
         let structured = RawObject::default().with("tools", RawJson::of(&[definition]));
         RawObject::default()

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use toolhub_core::source::SOURCE_SEPARATOR;
 use toolhub_core::{Source, ToolName};
-use toolhub_engine::reserved::hashed;
+use toolhub_engine::reserved::hashed_name;
 use toolhub_engine::{CatalogEntry, RoutingPolicy};
 
 use crate::settings::ProfileSettings;
@@ -231,7 +231,7 @@ impl<'a> ToolIndex<'a> {
             let mut by_hash: HashMap<String, &Arc<CatalogEntry>> = HashMap::new();
             let length = |entry: &CatalogEntry| entry.tool.source.to_string().len();
             for entry in self.groups.iter().flatten() {
-                match by_hash.entry(hashed(&entry.tool.source, entry.tool.name().as_str())) {
+                match by_hash.entry(hashed_name(&entry.tool.source, entry.tool.name().as_str())) {
                     MapEntry::Vacant(vacant) => {
                         vacant.insert(entry);
                     }
@@ -284,7 +284,7 @@ mod tests {
     fn scan(key: &str, groups: &[Vec<Arc<CatalogEntry>>], sources: &[String]) -> Reading {
         let entries = || groups.iter().flatten();
         let with_hash =
-            entries().filter(|entry| hashed(&entry.tool.source, entry.tool.name().as_str()) == key);
+            entries().filter(|entry| hashed_name(&entry.tool.source, entry.tool.name().as_str()) == key);
         if let Some(entry) =
             with_hash.min_by_key(|entry| std::cmp::Reverse(entry.tool.source.to_string().len()))
         {
@@ -312,7 +312,7 @@ mod tests {
                 Catalog::new(tools).iter().map(|entry| vec![Arc::clone(entry)]).collect();
             let sources = SERVERS.map(str::to_owned);
             let index = ToolIndex::new(&groups);
-            let hashes = groups.iter().flatten().map(|entry| hashed(&entry.tool.source, entry.tool.name().as_str()));
+            let hashes = groups.iter().flatten().map(|entry| hashed_name(&entry.tool.source, entry.tool.name().as_str()));
             for key in hashes.chain([key]) {
                 prop_assert_eq!(index.read(&key, &sources), scan(&key, &groups, &sources), "{}", key);
             }
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn recognises_names_with_a_hash() {
-        let hash = hashed(&Source::Server(ServerId::new("a__b")), "x");
+        let hash = hashed_name(&Source::Server(ServerId::new("a__b")), "x");
         for (name, expect) in [
             (hash.as_str(), true),
             ("_00000000", true),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use toolhub_core::{RawJson, ServerId, Source};
 use toolhub_engine::ReservedNames;
-use toolhub_engine::reserved::{hashed, qualified};
+use toolhub_engine::reserved::{hashed_name, qualified_name};
 use toolhub_mcp_client::Server;
 
 use super::name_holders::{HeldNameBudget, NameHolders};
@@ -32,7 +32,7 @@ impl OfferedItem {
 /// Each name under which an item of a server could be offered, whatever other servers offer.
 pub(super) fn offered_names(server: &ServerId, key: &str) -> [String; 3] {
     let source = Source::Server(server.clone());
-    [key.to_owned(), qualified(&source, key), hashed(&source, key)]
+    [key.to_owned(), qualified_name(&source, key), hashed_name(&source, key)]
 }
 
 /// The names of prompts and their owners.
@@ -110,7 +110,7 @@ fn names_of(
     let mut budget = HeldNameBudget::new(Some(holders));
     for index in first.into_iter().chain(second) {
         let Some(prompt @ (server, key)) = prompts.get(index) else { continue };
-        let further = [qualified(&source(server), key), hashed(&source(server), key)];
+        let further = [qualified_name(&source(server), key), hashed_name(&source(server), key)];
         let is_plain = !is_prefixed(prompt) && budget.admits(key, server);
         let plain_name = is_plain.then(|| key.clone());
         let mut free = plain_name.into_iter().chain(further);

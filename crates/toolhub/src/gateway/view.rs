@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use toolhub_core::json::folded;
+use toolhub_core::json::fold_key;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{ControlProperty, ControlTool, FastMap, RawJson, RawObject, Source, Tool, ToolName};
 use toolhub_engine::{Catalog, CatalogEntry, Projection};
@@ -247,9 +247,9 @@ impl ToolTarget {
     /// ignoring case, since a server may parse names case-insensitively.
     pub(super) fn with_fixed(&self, arguments: RawJson) -> RawJson {
         let Some(fixed) = &self.fixed else { return arguments };
-        let names: Vec<String> = fixed.iter().map(|(name, _)| folded(name)).collect();
+        let names: Vec<String> = fixed.iter().map(|(name, _)| fold_key(name)).collect();
         let mut all = arguments.object().unwrap_or_default();
-        all.retain(|name| !names.contains(&folded(name)));
+        all.retain(|name| !names.contains(&fold_key(name)));
         fixed.iter().fold(all, |all, (name, value)| all.with(name.to_owned(), value.clone())).into_raw()
     }
 

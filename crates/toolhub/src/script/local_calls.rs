@@ -11,7 +11,7 @@ use toolhub_core::{
     Authorization, BoxFuture, CallBy, CallId, NestedCall, NestedTool, NestedToolList, Outcome, RUN_SCRIPT,
     RawJson, Source, Tool, ToolCall, ToolError, ToolName,
 };
-use toolhub_engine::reserved::qualified;
+use toolhub_engine::reserved::qualified_name;
 use toolhub_engine::{CatalogEntry, NestedResult, run_with_nested};
 
 use super::journals::{ReopenError, RunJournal};
@@ -251,7 +251,7 @@ impl Hub {
             // The bare name of a native tool means that tool, whose definition scripts see.
             let unique = match is_alone || *source == Source::Native {
                 true => name.to_string(),
-                false => qualified(source, name.as_str()),
+                false => qualified_name(source, name.as_str()),
             };
             let shown = NestedTool::of(&entry.tool, unique)?;
             Some(LocalTool { source: source.clone(), tool: name.clone(), shown })

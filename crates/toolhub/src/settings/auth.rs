@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 use toolhub_access::{RuleSet, RuleSpec, RuleWarning};
-use toolhub_client_config::expand;
+use toolhub_client_config::expand_variables;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::PrincipalKind;
 use toolhub_core::shell;
@@ -228,11 +228,11 @@ impl AuthSettings {
                 let what = LocalizedText::new(
                     format!(
                         "`sha256` of token `{name}` is no hash of 64 hexadecimal digits: `toolhub keys new {}` makes one",
-                        shell::quote(name)
+                        shell::shell_quote(name)
                     ),
                     format!(
                         "令牌 `{name}` 的 `sha256` 不是 64 位十六进制哈希：可用 `toolhub keys new {}` 生成",
-                        shell::quote(name)
+                        shell::shell_quote(name)
                     ),
                 );
                 return Some(("sha256", what));
@@ -386,7 +386,7 @@ impl IssuerSettings {
         issuer.audiences.clone_from(&self.audiences);
         issuer.private_network = self.private_network;
         let expanded = |setting: &str, secret: &Secret| {
-            expand(secret.expose(), lookup).map(Secret::new).map_err(|name| {
+            expand_variables(secret.expose(), lookup).map(Secret::new).map_err(|name| {
                 LocalizedText::new(
                     format!("`{setting}` uses ${{{name}}}, which is not set"),
                     format!("`{setting}` 用到了未设置的 ${{{name}}}"),

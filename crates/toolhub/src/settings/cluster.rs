@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use toolhub_client_config::expand;
+use toolhub_client_config::expand_variables;
 use toolhub_core::Secret;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_gateway::SessionKey;
@@ -95,7 +95,7 @@ impl ClusterSettings {
             Some(OneOrMore::More(urls)) => urls.clone(),
         };
         let lookup = |name: &str| std::env::var(name).ok();
-        urls.iter().map(|url| expand(url, &lookup)).collect()
+        urls.iter().map(|url| expand_variables(url, &lookup)).collect()
     }
 
     /// The first token of all subjects.
@@ -123,7 +123,7 @@ impl ClusterSettings {
         }
         let key = |(index, text): (usize, &Secret)| {
             let number = index + 1;
-            let expanded = expand(text.expose(), lookup).map_err(|name| {
+            let expanded = expand_variables(text.expose(), lookup).map_err(|name| {
                 LocalizedText::new(
                     format!(
                         "key {number} of `session_keys` in `[cluster]` uses ${{{name}}}, which is not set"

@@ -1,7 +1,7 @@
 //! `[llm]` of `toolhub.toml`: the language model and its options.
 
 use serde::Deserialize;
-use toolhub_client_config::expand;
+use toolhub_client_config::expand_variables;
 use toolhub_core::Secret;
 use toolhub_core::lang::LocalizedText;
 use toolhub_llm::discover::{EndpointUrl, ModelChoice};
@@ -51,7 +51,7 @@ impl LlmSettings {
 
     /// Expands the variables.
     pub fn choice(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<ModelChoice, LocalizedText> {
-        let fill = |text: &str| expand(text, lookup).map_err(|name| unset(&name));
+        let fill = |text: &str| expand_variables(text, lookup).map_err(|name| unset(&name));
         let key = self.key.as_ref().map(|key| fill(key.expose())).transpose()?;
         Ok(ModelChoice {
             url: self.url.as_deref().map(fill).transpose()?.map(EndpointUrl),

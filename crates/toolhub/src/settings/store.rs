@@ -1,7 +1,7 @@
 //! `[store]` of `toolhub.toml`: the location, durability and retention of stored data.
 
 use serde::Deserialize;
-use toolhub_client_config::expand;
+use toolhub_client_config::expand_variables;
 use toolhub_store::{DetailLevel, Durability, OpenError, Retention, StoreLocation, StoreOptions};
 
 use super::paths::Paths;
@@ -62,7 +62,7 @@ impl StoreSettings {
     pub fn location(&self, paths: &Paths) -> Result<StoreLocation, OpenError> {
         let Some(url) = &self.url else { return Ok(StoreLocation::Folder(paths.data_dir.clone())) };
         let lookup = |name: &str| std::env::var(name).ok();
-        let url = expand(url, &lookup)
+        let url = expand_variables(url, &lookup)
             .map_err(|name| OpenError::Url(format!("it uses ${{{name}}}, which is not set")))?;
         url.parse().map(StoreLocation::Postgres)
     }

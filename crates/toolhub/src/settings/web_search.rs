@@ -1,7 +1,7 @@
 //! `[web_search]` of `toolhub.toml`: the web search service; by default one that the environment configures.
 
 use serde::Deserialize;
-use toolhub_client_config::expand;
+use toolhub_client_config::expand_variables;
 use toolhub_core::lang::LocalizedText;
 use toolhub_native::{SearchConfig, SearchProvider, WebSearch};
 
@@ -43,7 +43,7 @@ impl WebSearchSettings {
 
     /// Expands the variables. The error is the name of the first one that is not set.
     fn filled_in(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<SearchConfig, String> {
-        let fill = |text: &str| expand(text, lookup);
+        let fill = |text: &str| expand_variables(text, lookup);
         Ok(SearchConfig {
             provider: self.provider,
             url: self.url.as_deref().map(fill).transpose()?,

@@ -2,7 +2,7 @@
 
 use toolhub::ToolOutput;
 use toolhub_core::call_log::{CallQuery, RecordId};
-use toolhub_core::text::pages;
+use toolhub_core::text::split_pages;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::app::App;
@@ -31,7 +31,7 @@ pub(crate) async fn run(app: &App, archive: &CallArchive<'_>, args: ResultArgs) 
         )));
     };
     let text = text_of(app, &output);
-    let all = pages(&text, PAGE_CHARS);
+    let all = split_pages(&text, PAGE_CHARS);
     let count = all.len().max(1);
     let content = match args.page {
         None => text.as_str(),

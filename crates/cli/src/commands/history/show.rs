@@ -2,7 +2,7 @@
 
 use toolhub::script_code;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
-use toolhub_core::json::pretty;
+use toolhub_core::json::pretty_json;
 use toolhub_core::millis::duration_millis;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Localize as _, RawJson, RawObject};
@@ -146,7 +146,7 @@ fn print_arguments(app: &App, call: &CallRecord) {
 
 /// Indented JSON; very deep values are not indented, since the indentation would be much longer than the value.
 fn readable(value: &RawJson) -> String {
-    if value.too_deep().is_none() { pretty(value.get()) } else { value.get().to_owned() }
+    if value.too_deep().is_none() { pretty_json(value.get()) } else { value.get().to_owned() }
 }
 
 fn print_block(app: &App, text: &str) {

@@ -102,8 +102,8 @@ impl InitPlanner<'_> {
         text: &str,
     ) -> Result<ClientPlan, ConfigError> {
         let format = location.client.format();
-        let found = clients::read(location, text, self.environment)?;
-        let present = clients::entries(format, &location.file, text)?;
+        let found = clients::read_servers(location, text, self.environment)?;
+        let present = clients::raw_entries(format, &location.file, text)?;
         let target = |text| TargetFile { file: &location.file, text, format, replace: false };
         let (connection, with_hub) = match self.connect {
             true => self.connection(location, &found, &target(text))?,
@@ -135,7 +135,7 @@ impl InitPlanner<'_> {
                 .map(|server| server.id.clone())
                 .collect()
         };
-        let text = match clients::remove(&target(&with_hub), &moved(&servers)) {
+        let text = match clients::remove_servers(&target(&with_hub), &moved(&servers)) {
             Ok(text) => text,
             Err(EditError::Config(error)) => return Err(error),
             Err(EditError::Unsafe { why, .. }) => {
@@ -155,7 +155,7 @@ impl InitPlanner<'_> {
         found: &[ReadResult],
         target: &TargetFile<'_>,
     ) -> Result<(HubConnection, String), ConfigError> {
-        let present = clients::entries(target.format, target.file, target.text)?;
+        let present = clients::raw_entries(target.format, target.file, target.text)?;
         let own = clients::entry_of(target.format, self.hub);
         let unchanged = |connection| Ok((connection, target.text.to_owned()));
         if present.get(HUB).is_some_and(|entry| Some(entry) == own.as_ref()) {
@@ -175,10 +175,10 @@ impl InitPlanner<'_> {
                 format!("其中已有另一个名为 `{HUB}` 的服务器：请先将其改名"),
             )));
         }
-        match clients::merge(target, std::slice::from_ref(self.hub)) {
+        match clients::merge_servers(target, std::slice::from_ref(self.hub)) {
             Ok(edited) => match edited.outcomes.first().and_then(|outcome| outcome.why.clone()) {
                 Some(why) => unchanged(HubConnection::No(why)),
-                None if is_used(&clients::read(location, &edited.text, self.environment)?) => {
+                None if is_used(&clients::read_servers(location, &edited.text, self.environment)?) => {
                     Ok((HubConnection::Added, edited.text))
                 }
                 None => unchanged(HubConnection::No(left_out())),
@@ -221,7 +221,7 @@ impl InitPlanner<'_> {
             );
             return Ok(stays(why, summary));
         }
-        let own = clients::entries(TOOLHUB_FORMAT, &self.paths.servers, &self.servers)?;
+        let own = clients::raw_entries(TOOLHUB_FORMAT, &self.paths.servers, &self.servers)?;
         let mut left_out = server.left_out.clone();
         let is_new = match own.get(&id) {
             Some(entry) if Some(entry) == clients::entry_of(TOOLHUB_FORMAT, &server).as_ref() => false,
@@ -261,7 +261,7 @@ impl InitPlanner<'_> {
             format: TOOLHUB_FORMAT,
             replace: false,
         };
-        let edited = match clients::merge(&target, std::slice::from_ref(server)) {
+        let edited = match clients::merge_servers(&target, std::slice::from_ref(server)) {
             Ok(edited) => edited,
             Err(EditError::Config(error) | EditError::Unsafe { why: error, .. }) => return Err(error),
         };

@@ -124,9 +124,11 @@ impl Undo<'_> {
             role => {
                 let format = format_of(role, change)?;
                 let target = TargetFile { file, text: current, format, replace: false };
-                clients::revert(&target, before, &change.after, &keep).map_err(|refused| match refused {
-                    EditError::Config(error) | EditError::Unsafe { why: error, .. } => error,
-                })?
+                clients::revert_change(&target, before, &change.after, &keep).map_err(
+                    |refused| match refused {
+                        EditError::Config(error) | EditError::Unsafe { why: error, .. } => error,
+                    },
+                )?
             }
         };
         let nothing_left = change.before.is_none() && is_blank(change.role, file, &reverted.text);
@@ -170,7 +172,7 @@ fn format_of(role: FileRole, change: &FileChange) -> Result<Format, ConfigError>
 /// The servers that `init` removed from a client's file.
 fn taken(change: &FileChange) -> Vec<String> {
     let Ok(format) = format_of(change.role, change) else { return Vec::new() };
-    let read = |text: &str| clients::entries(format, &change.file, text).unwrap_or_default();
+    let read = |text: &str| clients::raw_entries(format, &change.file, text).unwrap_or_default();
     let after = read(&change.after);
     let before = read(change.before.as_deref().unwrap_or_default());
     before.into_iter().map(|(id, _)| id).filter(|id| !after.contains_key(id)).collect()
@@ -181,7 +183,7 @@ fn is_blank(role: FileRole, file: &Path, text: &str) -> bool {
     match role {
         FileRole::Settings => text.trim().is_empty() || text == NEW_SETTINGS,
         FileRole::Servers => {
-            clients::entries(TOOLHUB_FORMAT, file, text).is_ok_and(|entries| entries.is_empty())
+            clients::raw_entries(TOOLHUB_FORMAT, file, text).is_ok_and(|entries| entries.is_empty())
                 && !text.contains("//")
         }
         FileRole::Client => false,

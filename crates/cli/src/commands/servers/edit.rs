@@ -84,8 +84,8 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     for test in tests.iter().filter(|test| test.result.is_err()) {
         let id = &test.id;
         app.screen.warn(&lang.choose(
-            format!("it stays in the config; try again with `toolhub servers test {0}`, change it with `toolhub servers add --replace {0} …`, or remove it with `toolhub servers remove {0}`", shell::quote(id)),
-            format!("配置已保留；可用 `toolhub servers test {0}` 再试，用 `toolhub servers add --replace {0} …` 修改，或用 `toolhub servers remove {0}` 移除", shell::quote(id)),
+            format!("it stays in the config; try again with `toolhub servers test {0}`, change it with `toolhub servers add --replace {0} …`, or remove it with `toolhub servers remove {0}`", shell::shell_quote(id)),
+            format!("配置已保留；可用 `toolhub servers test {0}` 再试，用 `toolhub servers add --replace {0} …` 修改，或用 `toolhub servers remove {0}` 移除", shell::shell_quote(id)),
         ));
     }
     Ok(exit)
@@ -266,8 +266,8 @@ fn transport(app: &App, args: &AddArgs) -> Result<TransportSpec, UsageError> {
             ..StdioSpec::default()
         })),
         (None, None) => Err(UsageError(lang.choose(
-            format!("say how to reach it: `toolhub servers add {0} -- COMMAND ARGS…` or `toolhub servers add {0} --url URL`", shell::quote(&args.id)),
-            format!("请说明如何连接：`toolhub servers add {0} -- 命令 参数…` 或 `toolhub servers add {0} --url 地址`", shell::quote(&args.id)),
+            format!("say how to reach it: `toolhub servers add {0} -- COMMAND ARGS…` or `toolhub servers add {0} --url URL`", shell::shell_quote(&args.id)),
+            format!("请说明如何连接：`toolhub servers add {0} -- 命令 参数…` 或 `toolhub servers add {0} --url 地址`", shell::shell_quote(&args.id)),
         ))),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
     let locked = LockedFile::open(&file)?;
     let format = client.format();
     let target = TargetFile { file: &file, text: locked.text(), format, replace: args.replace };
-    let edited = match clients::merge(&target, &servers) {
+    let edited = match clients::merge_servers(&target, &servers) {
         Ok(edited) => edited,
         Err(EditError::Config(error)) => return Err(error.into()),
         Err(EditError::Unsafe { why, snippet }) => {

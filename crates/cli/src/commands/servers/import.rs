@@ -83,7 +83,7 @@ impl Import<'_> {
         for location in files {
             let read = std::fs::read_to_string(&location.file)
                 .map_err(|error| ConfigError::io(&location.file, &error))
-                .and_then(|text| clients::read(location, &text, &self.environment));
+                .and_then(|text| clients::read_servers(location, &text, &self.environment));
             match read {
                 Ok(found) => {
                     for server in found {
@@ -123,7 +123,7 @@ impl Import<'_> {
             format: TOOLHUB_FORMAT,
             replace: self.args.replace,
         };
-        let mut edited = match clients::merge(&target, std::slice::from_ref(&server)) {
+        let mut edited = match clients::merge_servers(&target, std::slice::from_ref(&server)) {
             Ok(edited) => edited,
             Err(EditError::Config(error) | EditError::Unsafe { why: error, .. }) => return Err(error.into()),
         };

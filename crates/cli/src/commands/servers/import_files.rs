@@ -37,8 +37,8 @@ pub(crate) fn find(
             let file = location.file.file_name().map(Path::new).unwrap_or(&location.file);
             let file = location.file.strip_prefix(&environment.folder).unwrap_or(file).display().to_string();
             app.screen.warn(&lang.choose(
-                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {}", shell::quote(&file)),
-                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {}", shell::quote(&file)),
+                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {}", shell::shell_quote(&file)),
+                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {}", shell::shell_quote(&file)),
             ));
         }
         used
@@ -67,7 +67,7 @@ pub(crate) fn find(
         return Err(unknown(app, what).into());
     }
     let text = std::fs::read_to_string(file).map_err(|error| ConfigError::io(file, &error))?;
-    match clients::detect(file, &text, environment) {
+    match clients::detect_client(file, &text, environment) {
         Some(location) => Ok(vec![(location.client, vec![location])]),
         None => Err(ConfigError::whole(
             file,

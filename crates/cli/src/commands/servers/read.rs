@@ -109,7 +109,7 @@ fn item(raw: &RawJson) -> ResultItem {
     let content = match (decoded, text_of(&inner, "text")) {
         (Some(data), _) => Content::Data(data),
         (None, Some(text)) => Content::Text(text),
-        (None, None) => Content::Text(json::pretty(raw.get())),
+        (None, None) => Content::Text(json::pretty_json(raw.get())),
     };
     ResultItem { role, kind, content }
 }

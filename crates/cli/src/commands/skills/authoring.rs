@@ -46,11 +46,11 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     app.screen.note(&lang.choose(
         format!(
             "write what it does into `description`, and how into the text; then `toolhub skills validate {}`",
-            shell::quote(&displayed)
+            shell::shell_quote(&displayed)
         ),
         format!(
             "在 `description` 中写明用途，在正文中写明做法；然后运行 `toolhub skills validate {}`",
-            shell::quote(&displayed)
+            shell::shell_quote(&displayed)
         ),
     ));
     // The skill has been created, even if the configuration is invalid.
@@ -68,9 +68,9 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
         app.screen.note(&lang.choose(
             format!(
                 "it is the project's, so approve it when it is done: `toolhub skills approve {}`",
-                shell::quote(&displayed)
+                shell::shell_quote(&displayed)
             ),
-            format!("它属于项目，写好后请批准：`toolhub skills approve {}`", shell::quote(&displayed)),
+            format!("它属于项目，写好后请批准：`toolhub skills approve {}`", shell::shell_quote(&displayed)),
         ));
     }
     if args.tool {

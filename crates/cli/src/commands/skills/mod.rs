@@ -165,8 +165,8 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &SkillSnapshot) {
                     false => name.clone().into_owned(),
                 };
                 app.screen.warn(&lang.choose(
-                    format!("`{name}` is not used: {why}; see `toolhub skills show {0}`, then `toolhub skills approve {0}`", shell::quote(&word)),
-                    format!("`{name}` 未启用：{why}；见 `toolhub skills show {0}`，再用 `toolhub skills approve {0}`", shell::quote(&word)),
+                    format!("`{name}` is not used: {why}; see `toolhub skills show {0}`, then `toolhub skills approve {0}`", shell::shell_quote(&word)),
+                    format!("`{name}` 未启用：{why}；见 `toolhub skills show {0}`，再用 `toolhub skills approve {0}`", shell::shell_quote(&word)),
                 ));
             }
         }

@@ -85,9 +85,12 @@ fn chosen(
         (true, _) => lang.choose(
             format!(
                 "the skill `{name}` has no tools, only instructions: read them with `toolhub skills show {}`",
-                shell::quote(name)
+                shell::shell_quote(name)
             ),
-            format!("技能 `{name}` 没有工具，只有说明：用 `toolhub skills show {}` 查看", shell::quote(name)),
+            format!(
+                "技能 `{name}` 没有工具，只有说明：用 `toolhub skills show {}` 查看",
+                shell::shell_quote(name)
+            ),
         ),
         (false, Some(requested)) => lang.choose(
             format!("the skill `{name}` has no tool `{requested}`: it has {list}"),

@@ -85,8 +85,8 @@ impl HubOverview {
         }
         if let Some(id) = failed {
             next.push(step(
-                format!("see why `{id}` fails: toolhub servers test {}", shell::quote(id.as_str())),
-                format!("查看 `{id}` 失败的原因：toolhub servers test {}", shell::quote(id.as_str())),
+                format!("see why `{id}` fails: toolhub servers test {}", shell::shell_quote(id.as_str())),
+                format!("查看 `{id}` 失败的原因：toolhub servers test {}", shell::shell_quote(id.as_str())),
             ));
         }
         if first("new").is_some() {

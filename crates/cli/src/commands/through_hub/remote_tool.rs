@@ -74,8 +74,8 @@ pub(crate) fn chosen_source<'a>(
     found.map(|source| Some(source.as_str())).ok_or_else(|| {
         let (name, known) = (&tool.name, tool.sources.join(", "));
         UsageError(app.lang().choose(
-            format!("the hub does not offer `{name}` of `{requested}` under this name: it is of {known}; `toolhub --hub URL tools --source {}` lists the names", shell::quote(requested)),
-            format!("hub 没有以此名称提供 `{requested}` 的 `{name}`：它来自 {known}；可用 `toolhub --hub URL tools --source {}` 查看名称", shell::quote(requested)),
+            format!("the hub does not offer `{name}` of `{requested}` under this name: it is of {known}; `toolhub --hub URL tools --source {}` lists the names", shell::shell_quote(requested)),
+            format!("hub 没有以此名称提供 `{requested}` 的 `{name}`：它来自 {known}；可用 `toolhub --hub URL tools --source {}` 查看名称", shell::shell_quote(requested)),
         ))
     })
 }

@@ -147,9 +147,12 @@ fn one_of(app: &App, tool: &str, found: &[Arc<CatalogEntry>]) -> Result<Arc<Cata
             Err(UsageError(lang.choose(
                 format!(
                     "`{tool}` belongs to a skill, which is approved as a whole: `toolhub skills approve {}`",
-                    shell::quote(tool)
+                    shell::shell_quote(tool)
                 ),
-                format!("`{tool}` 属于技能，须整体批准：`toolhub skills approve {}`", shell::quote(tool)),
+                format!(
+                    "`{tool}` 属于技能，须整体批准：`toolhub skills approve {}`",
+                    shell::shell_quote(tool)
+                ),
             )))
         }
         ([], _) => Err(UsageError(lang.choose(

@@ -165,8 +165,8 @@ fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
         if named.any(|entry| entry.tool.source == *source && entry.tool.approval == ApprovalStatus::Changed) {
             let name = escape_invisible(name.as_str());
             app.screen.warn(&app.lang().choose(
-                format!("`{name}` of {source} changed since it was approved; see `toolhub tools diff {0} --source {1}`", shell::quote(&name), shell::quote(&source.to_string())),
-                format!("{source} 的 `{name}` 在批准后有改动；见 `toolhub tools diff {0} --source {1}`", shell::quote(&name), shell::quote(&source.to_string())),
+                format!("`{name}` of {source} changed since it was approved; see `toolhub tools diff {0} --source {1}`", shell::shell_quote(&name), shell::shell_quote(&source.to_string())),
+                format!("{source} 的 `{name}` 在批准后有改动；见 `toolhub tools diff {0} --source {1}`", shell::shell_quote(&name), shell::shell_quote(&source.to_string())),
             ));
         }
     }
@@ -258,7 +258,7 @@ fn warn_of_attempts(app: &App, attempts: &[AttemptRecord]) {
 pub(crate) fn text_of(app: &App, output: &ToolOutput) -> String {
     let blocks = output.blocks();
     if blocks.is_empty() {
-        let structured = output.structured().map(|value| json::pretty(value.get()));
+        let structured = output.structured().map(|value| json::pretty_json(value.get()));
         return structured.unwrap_or_else(|| app.lang().choose("(no output)", "（没有输出）").to_owned());
     }
     let blocks_text: Vec<String> = blocks.iter().map(block).collect();
@@ -279,6 +279,6 @@ fn block(raw: &RawJson) -> String {
         ("resource_link", _) => {
             format!("[{}]", text("uri").unwrap_or_default())
         }
-        _ => json::pretty(raw.get()),
+        _ => json::pretty_json(raw.get()),
     }
 }

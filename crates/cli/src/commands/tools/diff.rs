@@ -45,7 +45,7 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
 
 /// The unified diff of two definitions, with three lines of context.
 pub(crate) fn difference(old: &RawJson, new: &RawJson) -> String {
-    let (old, new) = (json::pretty(old.get()), json::pretty(new.get()));
+    let (old, new) = (json::pretty_json(old.get()), json::pretty_json(new.get()));
     TextDiff::from_lines(&old, &new).unified_diff().context_radius(3).to_string()
 }
 

@@ -123,9 +123,12 @@ fn warn_of_failures(app: &App, hub: &Hub) {
             app.screen.warn(&lang.choose(
                 format!(
                     "the tools of `{id}` are not known: {why}; see `toolhub servers test {}`",
-                    shell::quote(id.as_str())
+                    shell::shell_quote(id.as_str())
                 ),
-                format!("`{id}` 的工具未知：{why}；见 `toolhub servers test {}`", shell::quote(id.as_str())),
+                format!(
+                    "`{id}` 的工具未知：{why}；见 `toolhub servers test {}`",
+                    shell::shell_quote(id.as_str())
+                ),
             ));
         }
         for skipped in list.skipped.iter().map(|skipped| skipped.localize(lang)) {
@@ -364,7 +367,7 @@ fn kind(root: &Value, property: &Value) -> String {
     if let Some(options) = property["enum"].as_array() {
         return options
             .iter()
-            .map(|option| json::pretty(&option.to_string()))
+            .map(|option| json::pretty_json(&option.to_string()))
             .collect::<Vec<_>>()
             .join(" | ");
     }

@@ -2,11 +2,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use toolhub_client_config::expand;
+use toolhub_client_config::expand_variables;
 
 /// Expands the variables of a text. Returns the text unchanged if one of them is not set.
 pub(in crate::trust) fn filled(text: &str) -> String {
-    expand(text, &|name| std::env::var(name).ok()).unwrap_or_else(|_| text.to_owned())
+    expand_variables(text, &|name| std::env::var(name).ok()).unwrap_or_else(|_| text.to_owned())
 }
 
 /// Replaces `$PWD`, the initial folder of a shell, by `.`.

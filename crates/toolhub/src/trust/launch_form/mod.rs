@@ -12,7 +12,7 @@ mod package_runners;
 pub(super) mod programs;
 pub(super) mod words;
 
-use toolhub_client_config::{StdioSpec, expand, references};
+use toolhub_client_config::{StdioSpec, expand_variables, variable_references};
 
 use self::assignments::{assignment_of, is_assignment};
 use self::entry_text::{filled, without_folder_variable};
@@ -101,7 +101,7 @@ fn expanded(text: &str, unknown: &str) -> String {
     let value = filled(text);
     let is_plain = value.chars().all(|c| c.is_alphanumeric() || PLAIN.contains(c));
     // Other values cannot be options, programs or code of a known form; they may be secrets.
-    match !references(text).is_empty() && (is_plain || value.starts_with('-')) {
+    match !variable_references(text).is_empty() && (is_plain || value.starts_with('-')) {
         true => value,
         false => normalized(text, unknown),
     }
@@ -114,7 +114,7 @@ fn normalized(text: &str, placeholder: &str) -> String {
     loop {
         let lookup =
             |name: &str| without_default.iter().any(|known| known == name).then(|| placeholder.to_owned());
-        match expand(text, &lookup) {
+        match expand_variables(text, &lookup) {
             Ok(text) => return text,
             Err(name) if without_default.contains(&name) => return text.to_owned(),
             Err(name) => without_default.push(name),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
-use toolhub_client_config::{ConfigError, StdioSpec, TransportSpec, references};
+use toolhub_client_config::{ConfigError, StdioSpec, TransportSpec, variable_references};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
@@ -138,7 +138,7 @@ fn user_server_program(launch: &UserServerLaunch, scan: &FolderScan) -> Option<R
 
 /// The variables that these texts refer to, each once.
 fn names<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
-    texts.flat_map(references).collect::<BTreeSet<_>>().into_iter().collect()
+    texts.flat_map(variable_references).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Adds the URLs of the settings.

@@ -6,7 +6,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use toolhub_client_config::{StdioSpec, references};
+use toolhub_client_config::{StdioSpec, variable_references};
 use toolhub_core::ServerId;
 use toolhub_core::consent::{StartFolder, StartRules, WorkFolder};
 use toolhub_core::lang::LocalizedText;
@@ -165,7 +165,7 @@ impl UserServerEntry {
     fn refers_to_folder(&self, text: &str) -> bool {
         // A path in an ancestor of the home folder, such as `/`, says nothing.
         let above_home = self.home_dir.as_ref().is_some_and(|home| home.starts_with(&self.here));
-        references(text).iter().any(|name| {
+        variable_references(text).iter().any(|name| {
             let leads_here = |value: std::ffi::OsString| {
                 let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
                 let inside = |path: PathBuf| real(path).starts_with(&self.here);

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use toolhub_mcp_gateway::secret;
+use toolhub_mcp_gateway::random_token;
 use toolhub_private_files::{create_private_dir, open_private_file};
 
 use crate::session::FOLDER;
@@ -28,7 +28,8 @@ impl PublishedAddress {
         let folder = home.join(FOLDER).join(ADDRESSES_FOLDER);
         create_private_dir(&home.join(FOLDER))?;
         create_private_dir(&folder)?;
-        let name = secret().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
+        let name =
+            random_token().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
         // It is locked before it has its final name: until then it would look left over.
         let hidden = folder.join(format!(".{name}"));
         let mut lock = open_private_file(&hidden, File::options().write(true).create_new(true))?;

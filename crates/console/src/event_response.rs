@@ -12,7 +12,7 @@ use http::{HeaderValue, Response, header};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use toolhub_core::lang::LocalizedText;
-use toolhub_mcp_gateway::secret;
+use toolhub_mcp_gateway::random_token;
 
 /// An event of a stream.
 pub(crate) struct StreamEvent {
@@ -101,7 +101,7 @@ impl<T> PendingAnswers<T> {
 
     /// Adds a question. Dropping it removes it. Returns `None` if the system has no random numbers.
     pub(crate) fn ask(&self, principal: &Arc<str>, check: AnswerCheck<T>) -> Option<PendingQuestion<'_, T>> {
-        let id = secret()?;
+        let id = random_token()?;
         let (sender, receiver) = oneshot::channel();
         let pending = PendingAnswer { principal: Arc::clone(principal), check, answer: sender };
         self.lock().insert(id.clone(), pending);

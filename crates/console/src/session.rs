@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use toolhub::Person;
 use toolhub_core::Secret;
 use toolhub_core::millis::{duration_millis, unix_millis};
-use toolhub_mcp_gateway::secret;
+use toolhub_mcp_gateway::random_token;
 use toolhub_private_files::{
     SyncMode, create_private, create_private_dir, open_private_file, replace_private,
 };
@@ -221,7 +221,7 @@ pub(crate) fn console_host(data_dir: &Path) -> io::Result<String> {
         return Ok(known);
     }
     create_private_dir(&data_dir.join(FOLDER))?;
-    let name = secret().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
+    let name = random_token().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
     let host = format!("console-{name}.localhost");
     // Another process may have been faster; a damaged file is replaced.
     if create_private(&file, host.as_bytes(), SyncMode::None).is_err()
@@ -251,7 +251,7 @@ pub(crate) fn new_ticket(data_dir: &Path) -> io::Result<Secret> {
 }
 
 pub(crate) fn new_token() -> io::Result<Secret> {
-    let parts = secret().zip(secret());
+    let parts = random_token().zip(random_token());
     let (one, other) = parts.ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
     Ok(Secret::new(one + &other))
 }

@@ -88,7 +88,7 @@ impl Channel {
             }
         };
         let name = name.as_deref();
-        let body = jsonrpc::request(
+        let body = jsonrpc::serialize_request(
             id,
             RequestContent { method, call: name.zip(arguments.as_ref()), params },
             &meta,

@@ -15,7 +15,7 @@ use toolhub_oauth::Authorizer;
 
 use crate::config::{NeedsConsent as _, PermittedSpec, ServerSpec, permitted_stdio};
 use crate::connection::{Channel, Connection, McpRequest, ServerInfo};
-use crate::initialize::{discover, find_supported, hello, modern_meta, supported};
+use crate::initialize::{find_supported, modern_meta, send_discover, send_initialize, supported_versions};
 use crate::relay::{Dialer, Hello, HubStream};
 use crate::remote::{RemoteInbox, RemoteServers};
 use crate::server_requests::ServerRequests;
@@ -154,12 +154,12 @@ impl Connector<'_> {
 
     /// Sends `server/discover`. If the server rejects our version but lists it as supported, sends it once more.
     async fn discover(&self, channel: &Channel) -> Result<ServerInfo, McpError> {
-        let discovery = discover(channel, &self.server_requests).await;
+        let discovery = send_discover(channel, &self.server_requests).await;
         match &discovery {
             Err(McpError::Rpc { code: UNSUPPORTED_VERSION, data, .. })
                 if find_supported(data.as_ref(), &MODERN).is_some() =>
             {
-                discover(channel, &self.server_requests).await
+                send_discover(channel, &self.server_requests).await
             }
             _ => discovery,
         }
@@ -174,7 +174,7 @@ impl Connector<'_> {
                 if find_supported(data.as_ref(), &LEGACY).is_some() {
                     return Ok(Probe::Legacy);
                 }
-                let message = match supported(data.as_ref()) {
+                let message = match supported_versions(data.as_ref()) {
                     theirs if theirs.is_empty() => message,
                     theirs => format!("{message}: it supports {}", theirs.join(", ")),
                 };
@@ -214,7 +214,7 @@ impl Connector<'_> {
             // The server is modern but slow to start, or has been updated: probes once more, with the remaining time.
             Err(McpError::Rpc { .. }) => {
                 let (channel, stderr) = self.start(spec).await?;
-                let server_info = discover(&channel, &self.server_requests).await?;
+                let server_info = send_discover(&channel, &self.server_requests).await?;
                 Ok(self.new_connection(channel, server_info, stderr))
             }
             Err(error) => Err(error),
@@ -269,7 +269,7 @@ impl Connector<'_> {
         era_uncertain: bool,
     ) -> Result<ServerInfo, McpError> {
         // `notifications/initialized` is sent only when no modern answer came first.
-        let hello = hello(channel, &self.server_requests);
+        let hello = send_initialize(channel, &self.server_requests);
         tokio::pin!(hello);
         let answered = tokio::select! {
             biased;
@@ -305,7 +305,7 @@ impl Connector<'_> {
     ) -> Result<ServerInfo, McpError> {
         match &refusal {
             McpError::Rpc { data, .. } if find_supported(data.as_ref(), &MODERN).is_some() => {
-                discover(channel, &self.server_requests).await
+                send_discover(channel, &self.server_requests).await
             }
             _ => Err(refusal),
         }
@@ -321,7 +321,7 @@ impl Connector<'_> {
     }
 
     async fn initialize(&self, channel: &Channel) -> Result<ServerInfo, McpError> {
-        let server_info = hello(channel, &self.server_requests).await?;
+        let server_info = send_initialize(channel, &self.server_requests).await?;
         channel.notify("notifications/initialized").await?;
         Ok(server_info)
     }
@@ -357,7 +357,7 @@ impl Connector<'_> {
                     && (self.known_era.is_some() || find_supported(data.as_ref(), &MODERN).is_some()) =>
             {
                 http.set_protocol_version(MODERN.first().copied());
-                let server_info = discover(&channel, &self.server_requests).await?;
+                let server_info = send_discover(&channel, &self.server_requests).await?;
                 Ok(self.new_connection(channel, server_info, StderrRing::default()))
             }
             McpError::Http { status: 400 | 404 | 405, .. } => {
@@ -372,7 +372,7 @@ impl Connector<'_> {
     }
 
     async fn initialize_http(&self, channel: &Channel, http: &Arc<Http>) -> Result<ServerInfo, McpError> {
-        let server_info = hello(channel, &self.server_requests).await?;
+        let server_info = send_initialize(channel, &self.server_requests).await?;
         http.set_protocol_version(Some(&server_info.version));
         if http.has_session() {
             self.server_requests.in_flight.join_session();

@@ -50,7 +50,7 @@ pub(crate) fn modern_meta(server_requests: &ServerRequests) -> RequestMeta<'stat
 }
 
 /// Sends `server/discover` (2026-07-28, server/discover).
-pub(crate) async fn discover(
+pub(crate) async fn send_discover(
     channel: &Channel,
     server_requests: &ServerRequests,
 ) -> Result<ServerInfo, McpError> {
@@ -90,7 +90,7 @@ struct InitializeResult {
 
 /// Sends `initialize` to a legacy server (2025-11-25, basic/lifecycle). If the server rejects the version with an error that
 /// lists another supported one, sends it once more with that version.
-pub(crate) async fn hello(
+pub(crate) async fn send_initialize(
     channel: &Channel,
     server_requests: &ServerRequests,
 ) -> Result<ServerInfo, McpError> {
@@ -134,12 +134,12 @@ async fn hello_with_version(
 
 /// The first of `versions` that the server lists in its error.
 pub(crate) fn find_supported(data: Option<&RawJson>, versions: &[&'static str]) -> Option<&'static str> {
-    let theirs = supported(data);
+    let theirs = supported_versions(data);
     versions.iter().copied().find(|version| theirs.iter().any(|offered| offered == version))
 }
 
 /// The versions that a server lists in its error (2026-07-28, basic/versioning; 2025-11-25, basic/lifecycle: error handling).
-pub(crate) fn supported(data: Option<&RawJson>) -> Vec<String> {
+pub(crate) fn supported_versions(data: Option<&RawJson>) -> Vec<String> {
     #[derive(Deserialize)]
     struct UnsupportedVersionData {
         supported: Vec<String>,

@@ -39,8 +39,7 @@ pub use host::McpHost;
 pub use listing::ToolListing;
 pub use listing_flight::ServerListing;
 pub use relay::{
-    Dialer, HubStream, LiveServer, Relay, RelayStream, RestartOutcome, live_servers,
-    restart as restart_at_hub,
+    Dialer, HubStream, LiveServer, Relay, RelayStream, RestartOutcome, live_servers, restart_at_hub,
 };
 pub use request_state::share_state_keys;
 pub use server_context::ServerContext;

@@ -256,7 +256,7 @@ impl Caller for ClientHandle {
             return;
         }
         // The queue drops messages if the client does not read; the server never waits for it.
-        self.queue.try_push(message::notification(method, params));
+        self.queue.try_push(message::serialize_notification(method, params));
     }
 
     fn principal_id(&self) -> Option<&str> {

@@ -66,7 +66,7 @@ impl Duplex {
 
     /// Handles one message.
     pub async fn receive(&self, text: &str) {
-        match message::read(&text.into()) {
+        match message::parse_message(&text.into()) {
             Ok(ClientMessage::Request(request, params)) => self.request(request, params).await,
             Ok(ClientMessage::Notification { method, params }) => {
                 self.handle_notification(&method, params.as_ref());

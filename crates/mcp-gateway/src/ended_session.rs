@@ -24,7 +24,7 @@ pub(crate) struct SessionStamp {
 }
 
 /// Returns the seconds since 1970.
-pub(super) fn now() -> u64 {
+pub(super) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 

@@ -98,7 +98,7 @@ impl EventLog {
         };
         let mut state = self.state();
         let count = state.count + 1;
-        let event = event(Some(&format!("{}-{count}", self.stream)), text);
+        let event = format_event(Some(&format!("{}-{count}", self.stream)), text);
         state.count = count;
         state.bytes += event.len();
         state.events.push_back((count, event, permit));
@@ -247,7 +247,7 @@ impl Drop for Reader {
 }
 
 /// Serializes an event with a message of one line.
-pub(crate) fn event(id: Option<&str>, text: &str) -> String {
+pub(crate) fn format_event(id: Option<&str>, text: &str) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     if text.is_empty() { format!("{id}data:\n\n") } else { format!("{id}event: message\ndata: {text}\n\n") }
 }

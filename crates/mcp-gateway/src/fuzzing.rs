@@ -9,23 +9,26 @@ use futures_util::Stream as _;
 use serde_json::Value;
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::fuzzing::{Members, repeated_key};
-use toolhub_mcp_wire::headers::encode;
+use toolhub_mcp_wire::headers::encode_header_value;
 use toolhub_mcp_wire::{Era, jsonrpc};
 
 use crate::client_handle::ClientInfo;
 use crate::event_log::{StreamId, parse_event_id};
-use crate::message::{ClientMessage, RequestParams, error_response, notification, one_line, read, response};
+use crate::message::{
+    ClientMessage, RequestParams, error_response, one_line, parse_message, serialize_notification,
+    serialize_response,
+};
 use crate::modern::{check_supported, decode_header, version_of};
 use crate::rpc_error::RpcError;
 use crate::session::{NewSession, Session, Sessions};
-use crate::{PrincipalHandle, secret};
+use crate::{PrincipalHandle, random_token};
 
 /// If the parser accepts a message, `serde_json` reads the same values; any response is one JSON object on one line.
 pub fn gateway_messages(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let body = ByteString::from(text);
     header_values(text);
-    let message = match read(&body) {
+    let message = match parse_message(&body) {
         Ok(message) => message,
         Err((id, error)) => {
             assert!(id.as_ref().is_none_or(is_id), "{id:?} is no id");
@@ -64,7 +67,7 @@ pub fn gateway_messages(data: &[u8]) {
             assert_eq!(member("id"), None);
             is_method(&method);
             assert_eq!(member("params"), params.as_ref().map(RawJson::get));
-            is_object(&one_line(notification(&method, params.as_ref())));
+            is_object(&one_line(serialize_notification(&method, params.as_ref())));
             is_object(&one_line(jsonrpc::server_request(7, &method, params.as_ref())));
         }
         ClientMessage::Response { id, answer } => {
@@ -105,7 +108,7 @@ fn same_params(text: Option<&str>, params: &RequestParams) {
 /// For any id and result, a response is one object with both, on one line.
 fn answered(id: &RawJson, params: &RequestParams) {
     let result = params.members.clone().into_raw();
-    let text = one_line(response(id, &Ok(result.clone())));
+    let text = one_line(serialize_response(id, &Ok(result.clone())));
     is_object(&text);
     let all = Members::of(&text).unwrap_or_default();
     let actual: Vec<(&str, Option<Value>)> =
@@ -113,7 +116,7 @@ fn answered(id: &RawJson, params: &RequestParams) {
     let same = |raw: &RawJson| serde_json::from_str::<Value>(raw.get()).ok();
     assert_eq!(actual[1..], [("id", same(id)), ("result", same(&result))]);
     let error = RpcError::new(-32000, result.get()).with_data(result);
-    is_object(&one_line(response(id, &Err(error))));
+    is_object(&one_line(serialize_response(id, &Err(error))));
 }
 
 fn is_id(id: &RawJson) -> bool {
@@ -127,7 +130,7 @@ fn is_object(text: &str) {
 
 /// Any text survives encoding as a header value.
 fn header_values(text: &str) {
-    let encoded = encode(text);
+    let encoded = encode_header_value(text);
     assert!(http::HeaderValue::from_str(&encoded).is_ok(), "{encoded:?}");
     assert_eq!(encoded.trim_matches([' ', '\t']), encoded);
     assert_eq!(decode_header(&encoded).as_deref(), Some(text));
@@ -180,7 +183,8 @@ fn session(id: &str, owner: &str) -> Arc<Session> {
 
 /// A session is found only by its own id and its own principal.
 fn sessions(input: &str) {
-    let (sessions, ids) = (Sessions::default(), [secret(), secret()].map(Option::unwrap_or_default));
+    let (sessions, ids) =
+        (Sessions::default(), [random_token(), random_token()].map(Option::unwrap_or_default));
     assert_ne!(ids[0], ids[1]);
     let owners = ["ann", "bob"];
     for (id, owner) in ids.iter().zip(owners) {
@@ -304,7 +308,7 @@ mod tests {
                 wrap(r#"{"jsonrpc":"2.0","id":1,"method":""#, "\"}"),
             ] {
                 let began = Instant::now();
-                let _ = read(&message.as_str().into());
+                let _ = parse_message(&message.as_str().into());
                 assert!(began.elapsed() < Duration::from_secs(20), "{}", part.get(..20).unwrap_or(part));
             }
         }

@@ -18,7 +18,7 @@ pub trait HeaderLookup: Sync {
 
     /// Returns the value if it is printable ASCII.
     fn text(&self, name: &str) -> Option<&str> {
-        self.value(name).and_then(printable)
+        self.value(name).and_then(printable_text)
     }
 
     /// Returns the session id. Every message needs it, so that implementations may cache its position.
@@ -33,7 +33,7 @@ pub trait HeaderLookup: Sync {
 }
 
 /// Returns the value as text if it consists of printable ASCII and tabs.
-pub fn printable(value: &[u8]) -> Option<&str> {
+pub fn printable_text(value: &[u8]) -> Option<&str> {
     let printable = |byte: &u8| (b' '..=b'~').contains(byte) || *byte == b'\t';
     std::str::from_utf8(value).ok().filter(|text| text.as_bytes().iter().all(printable))
 }

@@ -18,7 +18,7 @@ use crate::in_flight::RequestStep;
 use crate::listen::{NotificationFilter, all_lists_changed};
 use crate::message::{
     self, BATCHES_UNSUPPORTED, ClientMessage, ClientRequest, RequestParams, error_response, one_line,
-    response,
+    serialize_response,
 };
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
 use crate::replica_link::{ForwardedHeaders, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod};
@@ -54,7 +54,7 @@ impl Gateway {
         if text.trim_start().starts_with('[') {
             return Box::pin(self.batch(incoming, &text)).await;
         }
-        let message = match message::read(&text) {
+        let message = match message::parse_message(&text) {
             Ok(message) => message,
             Err((id, error)) => return HttpReply::error_reply(400, id.as_ref(), &error),
         };
@@ -306,7 +306,7 @@ impl Gateway {
             Err(exceeded) => return HttpReply::error_reply(429, None, &exceeded.into()),
         };
         for item in items {
-            match message::read(&item.get().into()) {
+            match message::parse_message(&item.get().into()) {
                 Ok(ClientMessage::Request(request, params)) => {
                     let guard = session.register(&request.id);
                     let client = client_of(&session);
@@ -327,7 +327,7 @@ impl Gateway {
                         cancelled = true;
                         continue;
                     };
-                    let answer = response(&id, &outcome);
+                    let answer = serialize_response(&id, &outcome);
                     answers.push(match unread.grow(answer.len()) {
                         Ok(()) => answer,
                         Err(exceeded) => ResponseBody::of(id, outcome).dropped(exceeded).parts().concat(),

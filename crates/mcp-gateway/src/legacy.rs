@@ -18,7 +18,7 @@ use crate::rpc_error::{RpcError, RpcResult};
 use crate::session::{NewSession, RemovedSessions, Session};
 use crate::session_ids::{ResumableSession, SessionIds};
 use crate::session_owner::adopted_by;
-use crate::{Gateway, PrincipalHandle, capabilities, secret, server_info};
+use crate::{Gateway, PrincipalHandle, gateway_capabilities, random_token, server_info};
 
 /// Maximum length of the capabilities of a client in bytes.
 const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
@@ -64,7 +64,7 @@ impl Gateway {
             Some((id, stamp)) => (id, Some(stamp)),
             None => {
                 let no_randomness = || RpcError::new(-32603, "no session could be made");
-                (secret().ok_or_else(no_randomness)?, None)
+                (random_token().ok_or_else(no_randomness)?, None)
             }
         };
         let info = ClientInfo {
@@ -81,7 +81,7 @@ impl Gateway {
         let session = Arc::new(session);
         let mut result = RawObject::default()
             .with("protocolVersion", version)
-            .with("capabilities", capabilities(Era::Legacy))
+            .with("capabilities", gateway_capabilities(Era::Legacy))
             .with("serverInfo", server_info());
         if let Some(instructions) = self.backend.instructions() {
             result.set("instructions", instructions);

@@ -66,11 +66,11 @@ pub use budget::{
     RateLimitExceeded,
 };
 pub use duplex::Duplex;
-pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
+pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable_text};
 pub use known_clients::KnownClient;
 pub use methods::{BackendMethod, method_names, uri_methods};
 pub use outbox::OutboundMessage;
-pub use portable::{PortabilityError, portable, portable_offer};
+pub use portable::{PortabilityError, make_portable, portable_offer};
 pub use replica_link::{LinkError, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse, RequestMethod};
 pub use replica_seal::{ReplicaSeal, ResponseSeal};
 pub use reply::{HttpReply, SseEvents};
@@ -391,7 +391,7 @@ fn server_info() -> RawObject {
 }
 
 /// The capabilities of the gateway.
-fn capabilities(era: Era) -> RawObject {
+fn gateway_capabilities(era: Era) -> RawObject {
     let changing = || RawObject::default().with("listChanged", true);
     let capabilities = RawObject::default()
         .with("tools", changing())
@@ -413,7 +413,7 @@ fn capabilities(era: Era) -> RawObject {
 }
 
 /// Returns 128 random bits as hexadecimal digits. `None` if the system has no randomness.
-pub fn secret() -> Option<String> {
+pub fn random_token() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(hex::encode(&bytes))

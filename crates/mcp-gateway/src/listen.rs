@@ -10,7 +10,7 @@ use toolhub_core::{RawJson, RawObject};
 use crate::Gateway;
 use crate::backend::ChangeNotification;
 use crate::budget::{BudgetPermit, BudgetedResource, PrincipalHandle};
-use crate::message::{RequestParams, notification};
+use crate::message::{RequestParams, serialize_notification};
 use crate::rpc_error::RpcError;
 use crate::session::Session;
 use crate::subscriptions::Subscriptions;
@@ -59,7 +59,7 @@ impl NotificationFilter {
             acknowledged.set("resourceSubscriptions", RawJson::of(&self.resource_subscriptions));
         }
         let params = tagged(None, id).with("notifications", acknowledged).into_raw();
-        notification("notifications/subscriptions/acknowledged", Some(&params))
+        serialize_notification("notifications/subscriptions/acknowledged", Some(&params))
     }
 
     /// Returns the notification of a change for the stream with that id, if it was requested. Resources are only requested
@@ -78,7 +78,7 @@ impl NotificationFilter {
         };
         requested.then(|| {
             let (method, params) = notification_parts(changes);
-            notification(method, Some(&tagged(params, id).into_raw()))
+            serialize_notification(method, Some(&tagged(params, id).into_raw()))
         })
     }
 }
@@ -125,7 +125,7 @@ pub(super) fn all_lists_changed() -> impl Iterator<Item = String> {
     [ChangeNotification::Tools, ChangeNotification::Prompts, ChangeNotification::Resources].into_iter().map(
         |changes| {
             let (method, params) = notification_parts(&changes);
-            notification(method, params)
+            serialize_notification(method, params)
         },
     )
 }
@@ -137,7 +137,7 @@ fn session_notification(session: &Session, changes: &ChangeNotification) -> Opti
         ChangeNotification::Updated { server, uri, .. } => session.is_subscribed_at(server, uri),
     };
     let (method, params) = notification_parts(changes);
-    requested.then(|| notification(method, params))
+    requested.then(|| serialize_notification(method, params))
 }
 
 impl Gateway {

@@ -132,7 +132,7 @@ fn read_params_fast<'a>(scan: &mut CheckedJsonScanner<'a>, text: &'a ByteString)
 pub(crate) type Rejection = (Option<RawJson>, RpcError);
 
 /// Parses a message.
-pub(crate) fn read(text: &ByteString) -> Result<ClientMessage, Rejection> {
+pub(crate) fn parse_message(text: &ByteString) -> Result<ClientMessage, Rejection> {
     let message = match read_fast(text) {
         Some((request, params)) => ClientMessage::Request(request, params),
         None => read_general(text)?,
@@ -228,7 +228,7 @@ fn only_id(text: &ByteString) -> Option<RawJson> {
 }
 
 /// Serializes the response to a request.
-pub(crate) fn response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> String {
+pub(crate) fn serialize_response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> String {
     match outcome {
         Ok(result) => {
             // One allocation of the exact size, so that it can be sent without copying.
@@ -247,7 +247,7 @@ pub(crate) fn error_response(id: Option<&RawJson>, error: &RpcError) -> String {
 }
 
 /// Serializes a notification.
-pub(crate) fn notification(method: &str, params: Option<&RawJson>) -> String {
+pub(crate) fn serialize_notification(method: &str, params: Option<&RawJson>) -> String {
     let method = RawJson::of(method);
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","method":{method}{params}}}"#)
@@ -267,7 +267,7 @@ mod tests {
 
     /// Returns a printable form of the parsed message.
     fn parse_and_describe(text: &str) -> String {
-        describe(read(&text.into()))
+        describe(parse_message(&text.into()))
     }
 
     fn describe(read: Result<ClientMessage, Rejection>) -> String {
@@ -318,16 +318,16 @@ mod tests {
         let quotes = 2;
         let longest = MAX_ID_BYTES - quotes;
         for text in request(longest, longest) {
-            assert!(matches!(read(&text.as_str().into()), Ok(ClientMessage::Request(..))));
+            assert!(matches!(parse_message(&text.as_str().into()), Ok(ClientMessage::Request(..))));
         }
         for text in request(longest + 1, 1) {
-            let (id, error) = read(&text.as_str().into()).unwrap_err();
+            let (id, error) = parse_message(&text.as_str().into()).unwrap_err();
             assert!(
                 id.is_none() && error.code == INVALID_REQUEST && error.message.contains("`id` is too long")
             );
         }
         for text in request(1, longest + 1) {
-            let (id, error) = read(&text.as_str().into()).unwrap_err();
+            let (id, error) = parse_message(&text.as_str().into()).unwrap_err();
             assert_eq!((id.unwrap().get(), error.code), ("\"i\"", INVALID_REQUEST));
             assert!(error.message.contains("`progressToken` is too long"));
         }

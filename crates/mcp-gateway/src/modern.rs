@@ -17,7 +17,7 @@ use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION};
 use crate::known_clients::ClientProtocol;
 use crate::message::{ClientRequest, RequestParams};
 use crate::rpc_error::RpcError;
-use crate::{Gateway, capabilities, server_info};
+use crate::{Gateway, gateway_capabilities, server_info};
 
 /// Headers and body differ.
 const HEADER_MISMATCH: i64 = -32020;
@@ -29,7 +29,7 @@ pub(super) fn discover_result(instructions: Option<String>) -> RawJson {
     let mut result = RawObject::default()
         .with("resultType", "complete")
         .with("supportedVersions", RawJson::of(&versions))
-        .with("capabilities", capabilities(Era::Modern));
+        .with("capabilities", gateway_capabilities(Era::Modern));
     if let Some(instructions) = instructions {
         result.set("instructions", instructions);
     }

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use toolhub_core::RawJson;
 
 use crate::budget::{BudgetPermit, BudgetedResource, PrincipalHandle};
-use crate::message::{error_response, one_line, response};
+use crate::message::{error_response, one_line, serialize_response};
 use crate::rpc_error::{RpcError, RpcResult};
 
 /// Maximum number of queued messages.
@@ -55,7 +55,7 @@ impl Outbox {
 
     /// Queues the response to a request, or an error in its place if the budget of unread bytes is exhausted.
     pub(super) async fn answer(&self, id: &RawJson, outcome: &RpcResult) {
-        let text = one_line(response(id, outcome));
+        let text = one_line(serialize_response(id, outcome));
         let message = match self.principal.take(BudgetedResource::Unread, text.len()) {
             Ok(permit) => OutboundMessage { text, _permit: Some(permit) },
             Err(exceeded) => {

@@ -98,7 +98,8 @@ impl PendingInputs {
         identity: RequestIdentity,
     ) -> RawJson {
         let replica = self.replica;
-        let Some(token) = super::secret().map(|secret| format!("{STATE_PREFIX}{replica}.{secret}")) else {
+        let Some(token) = super::random_token().map(|secret| format!("{STATE_PREFIX}{replica}.{secret}"))
+        else {
             return RawJson::null();
         };
         let input_required = input_required(&token, &server_requests);

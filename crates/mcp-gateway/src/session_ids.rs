@@ -20,7 +20,7 @@ use toolhub_mcp_wire::era::LEGACY;
 use toolhub_mcp_wire::length_prefixed;
 
 use crate::budget::PrincipalHandle;
-use crate::ended_session::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionStamp, now};
+use crate::ended_session::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionStamp, unix_seconds};
 use crate::session_record::SessionRecord;
 use crate::session_seal::{MAX_SEALED_BYTES, SEALED_ID_PREFIX};
 
@@ -139,7 +139,7 @@ impl SessionIds {
             is_digest: digest.is_some(),
             replica: self.record.replica(),
             version,
-            created: now(),
+            created: unix_seconds(),
             principal: self.principal_hash(principal),
             capabilities: digest.as_ref().map_or(capabilities.get().as_bytes(), |digest| digest.as_slice()),
         };
@@ -289,7 +289,7 @@ impl SessionIds {
 }
 
 fn is_fresh(created: u64) -> bool {
-    now().saturating_sub(created) < RESUMABLE_FOR.as_secs()
+    unix_seconds().saturating_sub(created) < RESUMABLE_FOR.as_secs()
 }
 
 fn first_bytes<const LENGTH: usize>(digest: &[u8]) -> [u8; LENGTH] {
@@ -324,7 +324,7 @@ mod tests {
         let payload = [
             &[SIGNED],
             LEGACY[0].as_bytes(),
-            &now().to_be_bytes(),
+            &unix_seconds().to_be_bytes(),
             &[7; NONCE_BYTES],
             capabilities.as_bytes(),
         ];
@@ -436,7 +436,7 @@ mod tests {
         let is_valid = async |bytes: Vec<u8>| {
             own.verify(&keys.seal(&bytes, &own.context()).unwrap(), &ann).await.is_some()
         };
-        let (now, limit) = (now(), RESUMABLE_FOR.as_secs());
+        let (now, limit) = (unix_seconds(), RESUMABLE_FOR.as_secs());
         for (created, can, expect) in [
             (now, "{}", true),
             (now - limit + 60, "{}", true),

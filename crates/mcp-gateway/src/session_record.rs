@@ -19,7 +19,7 @@ use toolhub_core::shared_state::{EntryFilter, NewEntry, ReplicaId, SharedState, 
 use toolhub_private_files::{SyncMode, create_private, open_private_file, replace_private};
 
 use crate::ended_session::{
-    EndedSession, MAX_ENDED, NONCE_BYTES, OwnerHash, RESUMABLE_FOR, SessionStamp, now,
+    EndedSession, MAX_ENDED, NONCE_BYTES, OwnerHash, RESUMABLE_FOR, SessionStamp, unix_seconds,
 };
 use crate::replica_seal::ReplicaSeal;
 use crate::session_seal::{SealKeys, SessionKey};
@@ -108,7 +108,7 @@ impl EndedSessions {
 
     /// Removes entries of expired ids.
     fn drop_expired(&mut self) {
-        let expired = now().saturating_sub(RESUMABLE_FOR.as_secs());
+        let expired = unix_seconds().saturating_sub(RESUMABLE_FOR.as_secs());
         self.owners.retain(|_, owner| {
             owner.sessions.retain(|(created, _)| *created >= expired);
             owner.before >= expired || !owner.sessions.is_empty()
@@ -429,7 +429,7 @@ mod tests {
     fn ended_sessions_stay_ended_in_other_processes() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = [(); 2].map(|()| SessionRecord::in_folder(folder.path()));
-        let first = now();
+        let first = unix_seconds();
         for (count, created) in (first..first + 3).enumerate() {
             one.add(ended("ann", created));
             one.write(&ended("ann", created));
@@ -458,7 +458,7 @@ mod tests {
     fn record_is_bounded_and_forgets_no_ended_session() {
         let folder = tempfile::tempdir().unwrap();
         let record = SessionRecord::in_folder(folder.path());
-        let first = now();
+        let first = unix_seconds();
         let all = u64::try_from(2 * MAX_ENDED + MAX_EXTRA_LINES).unwrap();
         record.write(&ended("bob", first + 1));
         for created in first..first + all {
@@ -481,7 +481,7 @@ mod tests {
     #[test]
     fn expired_sessions_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
-        let expired = now() - RESUMABLE_FOR.as_secs() - 60;
+        let expired = unix_seconds() - RESUMABLE_FOR.as_secs() - 60;
         SessionRecord::in_folder(folder.path()).write(&ended("ann", expired));
         let record = SessionRecord::in_folder(folder.path());
         record.refresh();

@@ -8,10 +8,10 @@ use toolhub_core::RawJson;
 
 use crate::Gateway;
 use crate::budget::{BudgetPermit, PrincipalHandle};
-use crate::event_log::{EventLog, KEEP_ALIVE, KEEP_ALIVE_COMMENT, event};
+use crate::event_log::{EventLog, KEEP_ALIVE, KEEP_ALIVE_COMMENT, format_event};
 use crate::in_flight::{InFlightRequest, RequestStep};
 use crate::listen::{ListenPermits, NotificationFilter, closing_result};
-use crate::message::{error_response, one_line, response};
+use crate::message::{error_response, one_line, serialize_response};
 use crate::pending_input::RequestIdentity;
 use crate::replays::Replay as _;
 use crate::reply::{HttpReply, SseEvents, session_ended, status_of};
@@ -49,27 +49,27 @@ impl Gateway {
                 let (mut in_flight, identity) = match state {
                     StreamState::Done => return None,
                     StreamState::Queued(text, rest) => {
-                        return Some((event(None, &one_line(text)), StreamState::Active(rest)));
+                        return Some((format_event(None, &one_line(text)), StreamState::Active(rest)));
                     }
                     StreamState::Active(rest) => *rest,
                 };
-                let last = |text: String| Some((event(None, &one_line(text)), StreamState::Done));
+                let last = |text: String| Some((format_event(None, &one_line(text)), StreamState::Done));
                 match tokio::time::timeout(KEEP_ALIVE, in_flight.step()).await {
                     Err(_) => Some((
                         KEEP_ALIVE_COMMENT.to_owned(),
                         StreamState::Active(Box::new((in_flight, identity))),
                     )),
                     Ok(RequestStep::Send(text)) => Some((
-                        event(None, &one_line(text)),
+                        format_event(None, &one_line(text)),
                         StreamState::Active(Box::new((in_flight, identity))),
                     )),
                     Ok(RequestStep::RequestInput(server_requests)) => {
                         let id = in_flight.id.clone();
                         let input_required =
                             gateway.pending_inputs.suspend(in_flight, server_requests, identity);
-                        last(response(&id, &Ok(input_required)))
+                        last(serialize_response(&id, &Ok(input_required)))
                     }
-                    Ok(RequestStep::Done(outcome)) => last(response(&in_flight.id, &outcome)),
+                    Ok(RequestStep::Done(outcome)) => last(serialize_response(&in_flight.id, &outcome)),
                 }
             }
         })))
@@ -92,7 +92,7 @@ impl Gateway {
             subscriptions,
             _permit: stream,
         };
-        let first = event(None, &listen_stream.filter.acknowledgement(&listen_stream.id));
+        let first = format_event(None, &listen_stream.filter.acknowledgement(&listen_stream.id));
         let state = (Some(first), changes, Some(listen_stream));
         Ok(Box::pin(stream::unfold(state, |(first, mut changes, listen_stream)| async move {
             let listen_stream = listen_stream?;
@@ -103,8 +103,8 @@ impl Gateway {
                 let closing = listen_stream.gateway.closing.clone();
                 let piece = tokio::select! {
                     () = closing.cancelled() => {
-                        let end = response(&listen_stream.id, &Ok(closing_result(&listen_stream.id)));
-                        return Some((event(None, &end), (None, changes, None)));
+                        let end = serialize_response(&listen_stream.id, &Ok(closing_result(&listen_stream.id)));
+                        return Some((format_event(None, &end), (None, changes, None)));
                     }
                     piece = tokio::time::timeout(KEEP_ALIVE, changes.next()) => piece,
                 };
@@ -113,7 +113,7 @@ impl Gateway {
                 };
                 let ListenStream { filter, id, subscriptions, .. } = &listen_stream;
                 if let Some(text) = filter.notification(&change?, id, subscriptions) {
-                    return Some((event(None, &one_line(text)), (None, changes, Some(listen_stream))));
+                    return Some((format_event(None, &one_line(text)), (None, changes, Some(listen_stream))));
                 }
             }
         })))
@@ -165,7 +165,7 @@ pub(super) async fn run_to_log(log: Arc<EventLog>, mut in_flight: InFlightReques
                 log.push(&one_line(text));
             }
             RequestStep::Done(outcome) => {
-                if !log.push(&one_line(response(&in_flight.id, &outcome))) {
+                if !log.push(&one_line(serialize_response(&in_flight.id, &outcome))) {
                     log.push(&error_response(Some(&in_flight.id), &replay_budget_error()));
                 }
                 break;

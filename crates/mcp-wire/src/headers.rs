@@ -29,7 +29,7 @@ pub fn is_plain(value: &str) -> bool {
 
 /// Encodes a header value: plain if that is safe, otherwise in the base64 form of the specification.
 #[inline]
-pub fn encode(value: &str) -> Cow<'_, str> {
+pub fn encode_header_value(value: &str) -> Cow<'_, str> {
     let padded = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
     let sentinel = value.starts_with("=?base64?") && value.ends_with("?=");
     if is_plain(value) && !padded && !sentinel {
@@ -159,7 +159,7 @@ pub fn param_headers(mirrored: &[MirroredParam], arguments: &RawJson) -> Vec<(St
     }
     let arguments = arguments.value();
     let header = |mirrored: &MirroredParam| {
-        Some((mirrored.header_name(), encode(&mirrored.value_in(&arguments)?).into_owned()))
+        Some((mirrored.header_name(), encode_header_value(&mirrored.value_in(&arguments)?).into_owned()))
     };
     mirrored.iter().filter_map(header).collect()
 }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn encodes_header_values_like_the_spec_examples() {
-        let check = |value: &str, expect: &str| assert_eq!(encode(value), expect);
+        let check = |value: &str, expect: &str| assert_eq!(encode_header_value(value), expect);
         check("us-west1", "us-west1");
         check("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?=");
         check(" padded ", "=?base64?IHBhZGRlZCA=?=");

@@ -11,7 +11,7 @@ use toolhub_core::{RawJson, RawObject};
 use crate::error::McpError;
 use crate::scan::{self, JsonScanner};
 
-pub use request::{ModernMeta, RequestContent, RequestMeta, request};
+pub use request::{ModernMeta, RequestContent, RequestMeta, serialize_request};
 
 /// Maximum length of a request id and of a progress token in bytes. Both are kept in memory as long as the request.
 pub const MAX_ID_BYTES: usize = 1 << 10;

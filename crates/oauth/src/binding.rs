@@ -2,7 +2,7 @@
 //! after the owner has named it.
 
 use crate::error::OAuthError;
-use crate::fetch::sanitize;
+use crate::fetch::sanitize_text;
 use crate::issuer::Issuer;
 use crate::lock::hash_of;
 use crate::login_context::LoginContext;
@@ -44,7 +44,7 @@ impl IssuerPolicy {
     /// The error if none of the issuers that the server lists is allowed.
     pub(crate) fn refuse(&self, own: &str, named: &str) -> OAuthError {
         match self.configured {
-            Some(_) => OAuthError::WrongIssuer { expected: own.to_owned(), found: sanitize(named) },
+            Some(_) => OAuthError::WrongIssuer { expected: own.to_owned(), found: sanitize_text(named) },
             None => self.changed(own, named, named),
         }
     }
@@ -65,15 +65,15 @@ impl IssuerPolicy {
     fn changed(&self, bound: &str, found: &str, issuer: &str) -> OAuthError {
         OAuthError::IssuerChanged {
             server: self.server.clone(),
-            bound: sanitize(bound),
-            found: sanitize(found),
-            issuer: sanitize(issuer),
+            bound: sanitize_text(bound),
+            found: sanitize_text(found),
+            issuer: sanitize_text(issuer),
         }
     }
 }
 
 /// Binds the credentials of a server to an authorization server.
-pub(crate) async fn bind(
+pub(crate) async fn bind_credentials(
     context: &LoginContext,
     store: &TokenStore,
     issuer: &Issuer,
@@ -86,7 +86,7 @@ pub(crate) async fn bind(
 }
 
 /// Removes the binding of a server without credentials. Configured credentials stay bound.
-pub(crate) async fn release(context: &LoginContext, store: &TokenStore) -> Result<(), OAuthError> {
+pub(crate) async fn release_binding(context: &LoginContext, store: &TokenStore) -> Result<(), OAuthError> {
     match context.spec.client_id {
         Some(_) => Ok(()),
         None => store.bind(&key_of(context), None).await,

@@ -12,7 +12,7 @@ use toolhub_core::Secret;
 use url::{Url, form_urlencoded};
 
 use crate::error::OAuthError;
-use crate::fetch::sanitize;
+use crate::fetch::sanitize_text;
 use crate::page;
 
 pub(crate) const PATH: &str = "/callback";
@@ -159,14 +159,14 @@ impl ExpectedCallback {
         Validation::Answer(match (value("code"), value("error")) {
             (Some(code), None) if !code.is_empty() => Ok(Secret::new(code)),
             (_, error) => Err(OAuthError::Denied {
-                code: sanitize(&error.unwrap_or_else(|| "no code".to_owned())),
-                description: sanitize(&value("error_description").unwrap_or_default()),
+                code: sanitize_text(&error.unwrap_or_else(|| "no code".to_owned())),
+                description: sanitize_text(&value("error_description").unwrap_or_default()),
             }),
         })
     }
 
     fn wrong_issuer(&self, found: &str) -> Validation {
-        let (expected, found) = (self.issuer.clone(), sanitize(found));
+        let (expected, found) = (self.issuer.clone(), sanitize_text(found));
         Validation::Answer(Err(OAuthError::WrongIssuer { expected, found }))
     }
 }

@@ -13,11 +13,11 @@ use crate::binding::IssuerPolicy;
 use crate::challenge::Challenge;
 use crate::client::RegisteredClient;
 use crate::error::OAuthError;
-use crate::fetch::{LoginFetcher, sanitize, send};
+use crate::fetch::{LoginFetcher, sanitize_text, send};
 use crate::http_client::host_and_port;
 use crate::issuer::{Issuer, IssuerLookup};
 use crate::record::{LoginRecord, Tokens};
-use crate::resource::{ProtectedResource, canonical};
+use crate::resource::{ProtectedResource, resource_identifier};
 use crate::scopes::Scopes;
 
 /// The result of the discovery.
@@ -66,14 +66,14 @@ pub(crate) async fn fetch_challenge(
         .header(ACCEPT, "application/json, text/event-stream")
         .header(PROTOCOL_VERSION, version)
         .header(METHOD_HEADER, "server/discover")
-        .body(jsonrpc::request(1, content, &meta));
+        .body(jsonrpc::serialize_request(1, content, &meta));
     let response = send(request, server).await?;
     let refused = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     Ok(Challenge::bearer(response.headers()).filter(|_| refused))
 }
 
 /// Finds the authorization server of `server`.
-pub(crate) async fn discover(
+pub(crate) async fn discover_issuer(
     fetch: &LoginFetcher,
     server: &Url,
     allowed: &IssuerPolicy,
@@ -94,7 +94,7 @@ pub(crate) async fn discover(
         (Some(issuer), _) => issuer,
         (None, IssuerLookup::AtServer(_)) => return Err(OAuthError::NotOffered),
         (None, IssuerLookup::Named(name)) => {
-            let location = Url::parse(name).map_or_else(|_| sanitize(name), |url| host_and_port(&url));
+            let location = Url::parse(name).map_or_else(|_| sanitize_text(name), |url| host_and_port(&url));
             let detail = "it does not describe itself as an authorization server".to_owned();
             return Err(OAuthError::Unreadable { location, detail });
         }
@@ -102,7 +102,7 @@ pub(crate) async fn discover(
     allowed.check(&issuer)?;
     let (name, scopes) = match resource {
         Some(resource) => (resource.name, resource.scopes),
-        None => (canonical(server), None),
+        None => (resource_identifier(server), None),
     };
     Ok(Discovery { resource: name, scopes, issuer })
 }

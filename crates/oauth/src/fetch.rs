@@ -13,7 +13,7 @@ use url::{Origin, Url};
 use crate::address::NetworkKind;
 use crate::error::OAuthError;
 use crate::http_client::{host_and_port, root_cause};
-use crate::resolver::{check_name, client};
+use crate::resolver::{check_name, client_for_network};
 
 /// Timeout of one request, including its response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -66,7 +66,7 @@ impl LoginFetcher {
 
     /// The client for requests to that URL.
     fn client(&self, url: &Url) -> Result<Client, OAuthError> {
-        client(if self.is_named(url) { NetworkKind::Loopback } else { self.server })
+        client_for_network(if self.is_named(url) { NetworkKind::Loopback } else { self.server })
     }
 
     /// Checks a URL for the browser, which resolves names itself.
@@ -141,8 +141,8 @@ impl LoginFetcher {
         Err(OAuthError::Refused {
             location: host_and_port(url),
             status: status.as_u16(),
-            code: sanitize(&hide(error_body.error)),
-            description: sanitize(&hide(error_body.error_description)),
+            code: sanitize_text(&hide(error_body.error)),
+            description: sanitize_text(&hide(error_body.error_description)),
         })
     }
 }
@@ -156,7 +156,7 @@ struct ErrorBody {
 }
 
 /// Sanitizes untrusted text for display: one line, limited length, no control characters.
-pub(crate) fn sanitize(text: &str) -> String {
+pub(crate) fn sanitize_text(text: &str) -> String {
     text.split(|c: char| c.is_control() || c.is_whitespace())
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
@@ -168,7 +168,7 @@ pub(crate) fn sanitize(text: &str) -> String {
 
 /// A URL without query and fragment, which may be secret.
 fn without_query(text: &str) -> String {
-    sanitize(text.split(['?', '#']).next().unwrap_or_default())
+    sanitize_text(text.split(['?', '#']).next().unwrap_or_default())
 }
 
 /// Sends a request with a timeout that includes the response body.
@@ -261,8 +261,8 @@ mod tests {
 
     #[test]
     fn sanitizes_untrusted_text() {
-        assert_eq!(sanitize("a\n\tb \u{1b}[31mred"), "a b [31mred");
-        assert_eq!(sanitize(&"x".repeat(500)).len(), MAX_DESCRIPTION_CHARS);
+        assert_eq!(sanitize_text("a\n\tb \u{1b}[31mred"), "a b [31mred");
+        assert_eq!(sanitize_text(&"x".repeat(500)).len(), MAX_DESCRIPTION_CHARS);
         assert_eq!(without_query("https://a.example/b?token=c#d"), "https://a.example/b");
     }
 }

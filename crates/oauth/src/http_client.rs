@@ -14,7 +14,7 @@ pub const USER_AGENT: &str = concat!("toolhub/", env!("CARGO_PKG_VERSION"));
 pub(crate) const MAX_REDIRECTS: usize = 3;
 
 /// Builds a client with the common settings and those that `with` adds.
-pub fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
+pub fn build_client(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
     // Fails if another crypto provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()

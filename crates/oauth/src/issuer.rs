@@ -78,7 +78,7 @@ impl Issuer {
                 matches!(lookup, IssuerLookup::AtServer(_)) && document.issuer == format!("{name}/");
             // The identifier must match exactly (RFC 8414 §3.3).
             if document.issuer != name && !slashed {
-                let found = super::fetch::sanitize(&document.issuer);
+                let found = super::fetch::sanitize_text(&document.issuer);
                 return Err(OAuthError::WrongIssuer { expected: name, found });
             }
             return Self::checked(fetch, document).map(Some);

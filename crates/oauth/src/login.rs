@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolhub_core::GrantType;
 
-use crate::binding::{matches_issuer, release};
+use crate::binding::{matches_issuer, release_binding};
 use crate::callback::Callback;
 use crate::error::OAuthError;
 use crate::login_context::LoginContext;
@@ -77,7 +77,7 @@ impl TokenManager {
         let others = store.principals().await?;
         let is_bound = others.iter().any(|(server, _)| server == self.inner.server.as_str());
         if known && self.inner.owner == CredentialOwner::Hub && !is_bound {
-            release(&context, store).await?;
+            release_binding(&context, store).await?;
         }
         self.inner.set_login(None);
         // The local logout is independent of the revocation's success.

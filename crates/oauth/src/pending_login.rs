@@ -5,10 +5,10 @@ use std::sync::Arc;
 use toolhub_core::Secret;
 use url::Url;
 
-use crate::binding::{IssuerPolicy, bind};
+use crate::binding::{IssuerPolicy, bind_credentials};
 use crate::callback::{ExpectedCallback, Validation};
 use crate::client::RegisteredClient;
-use crate::discover::{Discovery, discover, fetch_challenge};
+use crate::discover::{Discovery, discover_issuer, fetch_challenge};
 use crate::error::OAuthError;
 use crate::login_context::LoginContext;
 use crate::pkce;
@@ -50,7 +50,7 @@ impl PendingLogin {
         let store: &TokenStore = &inner.store;
         let challenge = fetch_challenge(fetch, url, headers.clone()).await?;
         let allowed = IssuerPolicy::of(&context, store, before).await?;
-        let found = discover(fetch, url, &allowed, challenge.as_ref()).await?;
+        let found = discover_issuer(fetch, url, &allowed, challenge.as_ref()).await?;
         let authorize = found.issuer.authorize_with_pkce()?.clone();
         fetch.check_for_browser(&authorize).await?;
         let scopes = ScopeSelection {
@@ -119,7 +119,7 @@ impl PendingLogin {
     async fn request_tokens(&self, code: &Secret) -> Result<Tokens, OAuthError> {
         let Self { context, found, .. } = self;
         // Bind before the code and the secret are sent.
-        bind(context, &self.inner.store, &found.issuer).await?;
+        bind_credentials(context, &self.inner.store, &found.issuer).await?;
         let endpoint =
             TokenEndpoint { fetch: &context.fetch, endpoint: &found.issuer.token, client: &self.client };
         endpoint

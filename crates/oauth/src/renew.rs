@@ -6,11 +6,11 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{GrantType, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
 
-use crate::binding::{IssuerPolicy, bind, matches_issuer};
+use crate::binding::{IssuerPolicy, bind_credentials, matches_issuer};
 use crate::client::RegisteredClient;
-use crate::discover::{discover, fetch_challenge};
+use crate::discover::{discover_issuer, fetch_challenge};
 use crate::error::OAuthError;
-use crate::fetch::{LoginFetcher, sanitize};
+use crate::fetch::{LoginFetcher, sanitize_text};
 use crate::lock::hash_of;
 use crate::login_context::LoginContext;
 use crate::record::LoginRecord;
@@ -41,7 +41,7 @@ impl TokenManagerInner {
         let mut context = self.context()?;
         let Some(issuer) = issuer else { return Ok(context) };
         if let Some(own) = context.spec.issuer.as_ref().filter(|own| *own != issuer) {
-            let (expected, found) = (own.clone(), sanitize(issuer));
+            let (expected, found) = (own.clone(), sanitize_text(issuer));
             return Err(OAuthError::WrongIssuer { expected, found });
         }
         context.spec.issuer = Some(issuer.to_owned());
@@ -183,7 +183,7 @@ impl TokenManagerInner {
         }
         // Only the authorization server that issued the token gets it back. The server must not choose it.
         if context.spec.issuer.as_deref() != Some(issuer) {
-            let issuer = sanitize(issuer);
+            let issuer = sanitize_text(issuer);
             let text = format!(
                 "`credentials = \"exchange\"` needs `issuer = \"{issuer}\"` in its `oauth`: the caller's token is from there"
             );
@@ -295,7 +295,7 @@ impl UserlessGrant<'_> {
         let LoginContext { url, headers, spec, fetch, .. } = context;
         let challenge = fetch_challenge(fetch, url, headers.clone()).await?;
         let allowed = IssuerPolicy::of(context, store, before.as_ref()).await?;
-        let found = discover(fetch, url, &allowed, challenge.as_ref()).await?;
+        let found = discover_issuer(fetch, url, &allowed, challenge.as_ref()).await?;
         let needed = match why {
             RenewalReason::MoreScopes(needed) => needed.clone(),
             RenewalReason::NoToken | RenewalReason::Refused(_) => {
@@ -318,7 +318,7 @@ impl UserlessGrant<'_> {
             .ok_or_else(|| OAuthError::NoRegistration { issuer: found.issuer.name.clone() })?;
         // Bind before the secret is sent. If the store is not writable, the binding is not stored, and the next run decides
         // again.
-        let _ = bind(context, store, &found.issuer).await;
+        let _ = bind_credentials(context, store, &found.issuer).await;
         let endpoint = TokenEndpoint { fetch, endpoint: &found.issuer.token, client: &client };
         let joined = scopes.to_string();
         let mut fields = vec![FormField::Plain("resource", &found.resource)];

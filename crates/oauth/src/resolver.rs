@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::address::NetworkKind;
 use crate::error::OAuthError;
-use crate::http_client::{build, is_same_origin};
+use crate::http_client::{build_client, is_same_origin};
 
 /// Environment variables that configure a proxy. Its address is the owner's choice and not restricted.
 const PROXIES: [&str; 6] =
@@ -65,12 +65,12 @@ fn allowed_addresses(
 }
 
 /// The client for URLs that a server of this network names; for configured URLs, one without restriction.
-pub(super) fn client(server: NetworkKind) -> Result<Client, OAuthError> {
+pub(super) fn client_for_network(server: NetworkKind) -> Result<Client, OAuthError> {
     static UNRESTRICTED: OnceLock<Result<Client, String>> = OnceLock::new();
     static PRIVATE: OnceLock<Result<Client, String>> = OnceLock::new();
     static PUBLIC: OnceLock<Result<Client, String>> = OnceLock::new();
     let restricted = || {
-        build(|builder| {
+        build_client(|builder| {
             builder
                 .redirect(document_redirects())
                 .dns_resolver(std::sync::Arc::new(RestrictedResolver::new(server)))
@@ -78,7 +78,7 @@ pub(super) fn client(server: NetworkKind) -> Result<Client, OAuthError> {
     };
     let client = match server {
         NetworkKind::Loopback => {
-            UNRESTRICTED.get_or_init(|| build(|builder| builder.redirect(document_redirects())))
+            UNRESTRICTED.get_or_init(|| build_client(|builder| builder.redirect(document_redirects())))
         }
         NetworkKind::Private => PRIVATE.get_or_init(restricted),
         NetworkKind::Public | NetworkKind::Special => PUBLIC.get_or_init(restricted),
@@ -141,7 +141,7 @@ mod tests {
         let found =
             RestrictedResolver::new(NetworkKind::Loopback).resolve("localhost".parse().unwrap()).await;
         assert!(found.is_ok_and(|mut found| found.any(|address| address.ip().is_loopback())));
-        let restricted = client(NetworkKind::Public).unwrap();
+        let restricted = client_for_network(NetworkKind::Public).unwrap();
         let sent = restricted.get(format!("http://localhost:{port}/")).send().await;
         assert!(sent.is_err_and(|error| error.is_connect()));
         let accepted = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept()).await;

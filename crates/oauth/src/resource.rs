@@ -54,17 +54,17 @@ impl ProtectedResource {
 
     /// The metadata is valid only for its own server, or for a parent path on the same origin (RFC 9728 §3.3).
     fn checked(server: &Url, document: ResourceMetadata) -> Result<Self, OAuthError> {
-        let name = document.resource.unwrap_or_else(|| canonical(server));
+        let name = document.resource.unwrap_or_else(|| resource_identifier(server));
         if !covers(&name, server) {
-            let found = super::fetch::sanitize(&name);
-            return Err(OAuthError::WrongResource { expected: canonical(server), found });
+            let found = super::fetch::sanitize_text(&name);
+            return Err(OAuthError::WrongResource { expected: resource_identifier(server), found });
         }
         Ok(Self { name, issuers: document.authorization_servers, scopes: document.scopes_supported })
     }
 }
 
 /// The default resource identifier: without query, fragment and a lone trailing slash.
-pub(crate) fn canonical(server: &Url) -> String {
+pub(crate) fn resource_identifier(server: &Url) -> String {
     let mut url = server.clone();
     url.set_query(None);
     url.set_fragment(None);
@@ -135,7 +135,7 @@ mod tests {
         check("http://a.example/mcp", "https://a.example/mcp", false);
         check("https://a.example/#x", "https://a.example/", false);
         check("a.example", "https://a.example/", false);
-        assert_eq!(canonical(&url("https://A.example/?k=v#f")), "https://a.example");
-        assert_eq!(canonical(&url("https://a.example/mcp/?k=v")), "https://a.example/mcp/");
+        assert_eq!(resource_identifier(&url("https://A.example/?k=v#f")), "https://a.example");
+        assert_eq!(resource_identifier(&url("https://a.example/mcp/?k=v")), "https://a.example/mcp/");
     }
 }

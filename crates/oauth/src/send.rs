@@ -114,7 +114,7 @@ pub fn is_unprocessed(response: ResponseTo<'_>) -> bool {
     }
 }
 
-/// Sends a request with a client of [`build`](crate::http_client::build). Follows redirects to other URLs of the same origin; a
+/// Sends a request with a client of [`build_client`](crate::http_client::build_client). Follows redirects to other URLs of the same origin; a
 /// message follows one, and only a 307 or 308. If the token is refused, the request is sent once more with another token, if
 /// `repeat` allows it. The caller applies the timeout; `wrong` converts send errors.
 pub async fn send(

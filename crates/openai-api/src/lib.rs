@@ -160,7 +160,7 @@ fn decode_segment(segment: &str) -> String {
 
 /// A part of an id that cannot be guessed.
 fn new_key() -> String {
-    toolhub_mcp_gateway::secret().unwrap_or_else(|| RecordId::generate().to_string())
+    toolhub_mcp_gateway::random_token().unwrap_or_else(|| RecordId::generate().to_string())
 }
 
 /// Seconds since 1970.

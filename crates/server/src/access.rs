@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 use toolhub_core::Secret;
-use toolhub_mcp_gateway::{HeaderLookup, PrincipalHandle, printable};
+use toolhub_mcp_gateway::{HeaderLookup, PrincipalHandle, printable_text};
 
 use crate::authenticator::{AuthenticatedToken, Authenticator, KeyTable, TokenRefusal, same};
 use crate::authority::{Authority, of_origin};
@@ -186,7 +186,7 @@ impl ServerAccess {
         target: Option<&str>,
     ) -> Result<(), AccessRefusal> {
         self.check_host(headers, target)?;
-        let allowed = |origin: &[u8]| printable(origin).is_some_and(|origin| self.allows_origin(origin));
+        let allowed = |origin: &[u8]| printable_text(origin).is_some_and(|origin| self.allows_origin(origin));
         if headers.value("origin").is_some() && !single(headers, "origin").is_some_and(allowed) {
             return Err(AccessRefusal::Origin);
         }
@@ -199,7 +199,7 @@ impl ServerAccess {
         headers: &dyn HeaderLookup,
         target: Option<&str>,
     ) -> Result<(), AccessRefusal> {
-        let host = single(headers, "host").and_then(printable).and_then(Authority::parse);
+        let host = single(headers, "host").and_then(printable_text).and_then(Authority::parse);
         let host = host.ok_or(AccessRefusal::Authority)?;
         if let Some(target) = target
             && !Authority::parse(target).is_some_and(|target| target.same(&host))
@@ -222,7 +222,7 @@ impl ServerAccess {
         if request.headers.value("authorization").is_none() {
             return refused(TokenRefusal::Missing);
         }
-        let Some(credentials) = single(request.headers, "authorization").and_then(printable) else {
+        let Some(credentials) = single(request.headers, "authorization").and_then(printable_text) else {
             return refused(TokenRefusal::Malformed);
         };
         let (scheme, token) = credentials.split_once(' ').unwrap_or((credentials, ""));

@@ -6,7 +6,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use toolhub_client_config::{ConfigError, LockedFile};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::shell;
-use toolhub_mcp_gateway::secret;
+use toolhub_mcp_gateway::random_token;
 use toolhub_server::hash_of;
 
 use crate::settings::{AuthSettings, Settings, TokenSettings};
@@ -97,8 +97,8 @@ impl KeyError {
 
 /// A new secret of 256 random bits.
 fn new_secret() -> Result<String, KeyError> {
-    secret()
-        .zip(secret())
+    random_token()
+        .zip(random_token())
         .map(|(one, other)| format!("{KEY_PREFIX}{one}{other}"))
         .ok_or(KeyError::NoRandomness)
 }

@@ -20,7 +20,7 @@ use toolhub_core::BoxFuture;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{Dialer, HubStream, LiveServer, Relay, RestartOutcome, ServerState};
-use toolhub_mcp_gateway::secret;
+use toolhub_mcp_gateway::random_token;
 use toolhub_private_files::{create_private_dir, open_private_file};
 
 use crate::hub::Hub;
@@ -130,7 +130,8 @@ impl HubSocket {
         let name = format!("{:016x}{SUFFIX}", fastrand::u64(..));
         let hidden = format!(".{name}");
         let no_secret = || io::Error::other("the system has no random numbers to give");
-        let secret = secret().zip(secret()).map(|(one, other)| one + &other).ok_or_else(no_secret)?;
+        let secret =
+            random_token().zip(random_token()).map(|(one, other)| one + &other).ok_or_else(no_secret)?;
         let listener = UnixListener::bind(folder.address(&hidden))?;
         // The socket is renamed to its final name once its mode is set and its secret is written.
         let (bound, file) = (folder.path.join(&hidden), folder.path.join(&name));

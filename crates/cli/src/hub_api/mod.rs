@@ -280,7 +280,7 @@ fn with_body(request: RequestBuilder, body: RawObject) -> RequestBuilder {
 
 /// The HTTP client for one hub.
 fn client(address: &HubAddress) -> Result<Client, String> {
-    http_client::build(|builder| {
+    http_client::build_client(|builder| {
         let builder = builder.redirect(Policy::none()).tcp_keepalive(KEEPALIVE_INTERVAL).referer(false);
         // A proxy for plain HTTP would receive the key.
         let builder = if address.is_https { builder } else { builder.no_proxy() };

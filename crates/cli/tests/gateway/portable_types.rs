@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolhub_core::RawJson;
-use toolhub_mcp_gateway::portable;
+use toolhub_mcp_gateway::make_portable;
 
 fn kinds() -> impl Strategy<Value = Vec<&'static str>> {
     let all = ["string", "number", "integer", "boolean", "object", "array", "null"];
@@ -56,7 +56,7 @@ proptest! {
     fn portable_definition_accepts_same_arguments(part in schema(), values in prop::collection::vec(value(), 8)) {
         let input = json!({"type": "object", "properties": {"a": part}});
         let definition = RawJson::from(json!({"name": "x", "inputSchema": input}));
-        let offered = portable(&definition).map_err(|why| TestCaseError::fail(format!("{why:?}")))?.value();
+        let offered = make_portable(&definition).map_err(|why| TestCaseError::fail(format!("{why:?}")))?.value();
         let before = jsonschema::validator_for(&input).unwrap();
         let after = jsonschema::validator_for(&offered["inputSchema"]).unwrap();
         for value in values {

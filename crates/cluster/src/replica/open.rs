@@ -217,7 +217,9 @@ async fn connect(
             }
             CallReply::Failed => {
                 let Some(failure) = json(&body) else { return Err(ConnectError::NotThere) };
-                return Err(ConnectError::Failed(toolhub_mcp_client::remote::reported(&failure, &spec.id)));
+                return Err(ConnectError::Failed(toolhub_mcp_client::remote::reported_error(
+                    &failure, &spec.id,
+                )));
             }
             CallReply::Refused { why: WorkerRefusal::CannotTake { why } } => {
                 return Err(ConnectError::Failed(McpError::permanent(why)));

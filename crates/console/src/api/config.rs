@@ -13,7 +13,7 @@ use toolhub_client_config::LockedFile;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _};
-use toolhub_mcp_gateway::secret;
+use toolhub_mcp_gateway::random_token;
 use toolhub_server::{Authenticator as _, hash_of};
 
 use super::own_edit::record_own_edit;
@@ -247,7 +247,7 @@ fn masked(context: &ConsoleContext<'_>, text: &str) -> Result<MaskedConfig, Prob
 /// The version of a text. A secret of this process is part of it, so that it tells nothing about the secrets in the text.
 pub(super) fn version(text: &str) -> String {
     static KEY: OnceLock<String> = OnceLock::new();
-    let key = KEY.get_or_init(|| secret().unwrap_or_default());
+    let key = KEY.get_or_init(|| random_token().unwrap_or_default());
     format!("\"{}\"", hash_of(&format!("{key}{text}")))
 }
 

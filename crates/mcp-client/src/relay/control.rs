@@ -249,7 +249,10 @@ pub async fn live_servers(
 }
 
 /// Requests the restart of a server from a hub. Returns `None` if it does not have the server, or has it with another entry.
-pub async fn restart(stream: HubStream, spec: &ServerSpec) -> Result<Option<RestartOutcome>, LocalizedText> {
+pub async fn restart_at_hub(
+    stream: HubStream,
+    spec: &ServerSpec,
+) -> Result<Option<RestartOutcome>, LocalizedText> {
     let control = ControlCommand::Restart { server: EntryId::of(spec) };
     let (mut exchange, answer) = ControlExchange::begin(stream, control).await?;
     match answer {

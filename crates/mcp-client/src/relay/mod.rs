@@ -21,7 +21,7 @@ use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 
 pub(crate) use caller::{Peer, ProgressForwarder, RequestCaller};
-pub use control::{LiveServer, RestartOutcome, live_servers, restart};
+pub use control::{LiveServer, RestartOutcome, live_servers, restart_at_hub};
 pub(crate) use failure::RelayedError;
 pub use link::Relay;
 

@@ -109,7 +109,7 @@ impl std::fmt::Debug for RemoteInbox {
 }
 
 /// The error that [`ServedServer::open`] or [`ServedServer::request`] reported.
-pub fn reported(failure: &RawJson, server: &ServerId) -> McpError {
+pub fn reported_error(failure: &RawJson, server: &ServerId) -> McpError {
     match failure.decode::<RelayedError>() {
         Ok(failure) => failure.into_error(server),
         Err(error) => McpError::unreadable(format!("a failure of the worker: {error}")),

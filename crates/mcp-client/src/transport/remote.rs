@@ -11,7 +11,9 @@ use super::dynamic_threshold_semaphore::DynamicThresholdSemaphore;
 use super::{OutgoingRequest, Repeat, RequestObserver, ServerMessageHandler, Transport};
 use crate::connection::ServerInfo;
 use crate::relay::{Forwarding, Welcome};
-use crate::remote::{RemoteConnection, RemoteEvents, RemoteFailure, RemoteLink, RemoteRequest, reported};
+use crate::remote::{
+    RemoteConnection, RemoteEvents, RemoteFailure, RemoteLink, RemoteRequest, reported_error,
+};
 
 /// Maximum number of requests in flight; others wait.
 const MAX_IN_FLIGHT: usize = 1024;
@@ -61,7 +63,7 @@ impl Transport for RemoteTransport {
             match self.link.request(request, &events).await {
                 Ok(result) => Ok(result),
                 Err(RemoteFailure::Error(error)) => Err(error),
-                Err(RemoteFailure::Reported(failure)) => Err(reported(&failure, &self.server)),
+                Err(RemoteFailure::Reported(failure)) => Err(reported_error(&failure, &self.server)),
             }
         })
     }

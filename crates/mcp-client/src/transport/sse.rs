@@ -19,7 +19,7 @@ use toolhub_oauth::Authorizer;
 use url::Url;
 
 use super::http::answer::status_error;
-use super::http::client::{client, header_map, lost, parse_url, send_error};
+use super::http::client::{header_map, http_client, interrupted_response, parse_url, send_error};
 use super::mux::{MAX_QUEUED_MESSAGES, Mux, MuxHandle};
 use super::{MAX_RESULT_BYTES, OutgoingRequest, Repeat, ServerMessageHandler, Transport};
 use crate::config::PermittedSpec;
@@ -43,7 +43,7 @@ impl Sse {
         inbox: Arc<dyn ServerMessageHandler>,
         tasks: &TaskTracker,
     ) -> Result<Self, McpError> {
-        let (url, headers, client) = (parse_url(&spec.url)?, header_map(&spec.headers)?, client()?);
+        let (url, headers, client) = (parse_url(&spec.url)?, header_map(&spec.headers)?, http_client()?);
         let request = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream");
         let wrong = |error: &reqwest::Error| send_error(error, &url);
         let response = toolhub_oauth::send(request, authorizer.as_ref(), Repeat::Safe, wrong).await?;
@@ -121,7 +121,9 @@ impl Events {
             }
             match self.bytes.next().await {
                 None => return Ok(None),
-                Some(chunk) => self.ready.extend(self.parser.push(&chunk.map_err(|error| lost(&error))?)),
+                Some(chunk) => {
+                    self.ready.extend(self.parser.push(&chunk.map_err(|error| interrupted_response(&error))?))
+                }
             }
             if self.parser.buffered_bytes() > MAX_RESULT_BYTES {
                 return Err(McpError::unreadable(format!(
@@ -149,7 +151,8 @@ impl Sender {
         let request = request.body(body.clone());
         let sent = async {
             let repeat = Repeat::IfUnprocessed;
-            let response = toolhub_oauth::send(request, self.authorizer.as_ref(), repeat, lost).await?;
+            let response =
+                toolhub_oauth::send(request, self.authorizer.as_ref(), repeat, interrupted_response).await?;
             match response.status().is_success() {
                 true => Ok(()),
                 false => Err(status_error(response, jsonrpc::extract_id(body.as_bytes())).await),

@@ -7,7 +7,7 @@ use super::*;
 
 fn code(text: &str) -> Result<(), (Option<String>, i64, String)> {
     let describe = |(id, error): Rejection| (id.map(|id| id.get().to_owned()), error.code, error.message);
-    read(&text.into()).map(drop).map_err(describe)
+    parse_message(&text.into()).map(drop).map_err(describe)
 }
 
 #[test]
@@ -88,7 +88,7 @@ proptest! {
     fn decisions_use_values_that_all_parsers_agree_on(params in any_params()) {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         let ambiguous = key_problem(&text).is_some();
-        match read(&text.as_str().into()) {
+        match parse_message(&text.as_str().into()) {
             Ok(ClientMessage::Request(_, RequestParams { members, meta })) => {
                 prop_assert!(!ambiguous);
                 for key in ["name", "arguments", "taskId", "p", "uri"] {

@@ -54,7 +54,7 @@ fn check_members(root: &Value, members: &Map<String, Value>) -> Result<(), Porta
         ));
     }
     match members.get("$ref").and_then(Value::as_str) {
-        Some(to) if target(root, to).is_none() => Err(not_portable(
+        Some(to) if resolve_reference(root, to).is_none() => Err(not_portable(
             format!("`inputSchema` refers to `{to}`, which it does not contain"),
             format!("`inputSchema` 引用了其中不存在的 `{to}`"),
         )),
@@ -63,7 +63,7 @@ fn check_members(root: &Value, members: &Map<String, Value>) -> Result<(), Porta
 }
 
 /// Returns the part of the schema that a reference leads to.
-pub(super) fn target<'a>(root: &'a Value, to: &str) -> Option<&'a Value> {
+pub(super) fn resolve_reference<'a>(root: &'a Value, to: &str) -> Option<&'a Value> {
     let pointer = to.strip_prefix('#').filter(|pointer| !pointer.contains('%'))?;
     root.pointer(pointer).filter(|found| found.is_object() || found.is_boolean())
 }
@@ -99,10 +99,10 @@ fn find_cycles(root: &Value, schema: &Value, search: &mut Search<'_>) {
         // The reference leads to an enclosing schema, or to one from which this one was reached.
         let encloses = current == pointer || current.starts_with(&format!("{pointer}/"));
         if encloses || search.open.contains(&pointer) {
-            let kind = target(root, to).and_then(|part| part.get("type")).and_then(Value::as_str);
+            let kind = resolve_reference(root, to).and_then(|part| part.get("type")).and_then(Value::as_str);
             search.found.push((current.clone(), kind.map(str::to_owned)));
         } else if !search.closed.contains(&pointer)
-            && let Some(part) = target(root, to)
+            && let Some(part) = resolve_reference(root, to)
         {
             search.open.push(pointer.clone());
             search.path.push(pointer.clone());

@@ -29,7 +29,7 @@ const TASK_SUPPORT: [&str; 3] = ["forbidden", "optional", "required"];
 pub struct PortabilityError(pub LocalizedText);
 
 /// Returns the definition in a form that every client accepts. It is unchanged if it is valid.
-pub fn portable(definition: &RawJson) -> Result<RawJson, PortabilityError> {
+pub fn make_portable(definition: &RawJson) -> Result<RawJson, PortabilityError> {
     let sanitized = text::sanitized(definition)?;
     let definition = sanitized.as_ref().unwrap_or(definition);
     let Some(mut members) = definition.object() else {
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn offered(definition: &Value) -> Result<Value, String> {
-        let offered = portable(&RawJson::from(definition.clone()));
+        let offered = make_portable(&RawJson::from(definition.clone()));
         offered
             .map(|raw| serde_json::from_str(raw.get()).unwrap())
             .map_err(|PortabilityError(why)| why.localize(Lang::En))
@@ -238,7 +238,7 @@ mod tests {
     fn keeps_valid_definitions_byte_for_byte() {
         let text = r#"{ "name":"a", "inputSchema" : {"type":"object", "properties":{"n":{"type":"number","const":1.0}}},"x":1e300}"#;
         let raw = RawJson::parse(text).unwrap();
-        assert_eq!(portable(&raw).unwrap().get(), text);
+        assert_eq!(make_portable(&raw).unwrap().get(), text);
     }
 
     #[test]

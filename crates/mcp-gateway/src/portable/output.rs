@@ -5,7 +5,7 @@ use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::schema_keywords::{edit_schemas, remove_ill_formed, subschemas};
 
-use super::input::{remove_patterns, target};
+use super::input::{remove_patterns, resolve_reference};
 use super::javascript::is_javascript;
 use super::repair_schema;
 
@@ -47,7 +47,9 @@ fn compiles(root: &Value) -> bool {
     while let Some(schema) = waiting.pop() {
         let Value::Object(members) = schema else { continue };
         let good = members.iter().all(|(key, value)| match (key.as_str(), value) {
-            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => target(root, to).is_some(),
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
+                resolve_reference(root, to).is_some()
+            }
             ("$ref" | "$dynamicRef" | "$recursiveRef" | "$id" | "$anchor" | "$dynamicAnchor", _) => false,
             ("patternProperties", Value::Object(patterns)) => {
                 patterns.keys().all(|pattern| is_javascript(pattern))
@@ -67,7 +69,7 @@ fn terminates(root: &Value, schema: &Value, depth: usize) -> bool {
     if depth > MAX_REF_CHAIN {
         return false;
     }
-    match schema.get("$ref").and_then(Value::as_str).and_then(|to| target(root, to)) {
+    match schema.get("$ref").and_then(Value::as_str).and_then(|to| resolve_reference(root, to)) {
         Some(next) => terminates(root, next, depth + 1),
         None => true,
     }

@@ -85,7 +85,7 @@ impl RequestMeta<'_> {
 }
 
 /// Serializes a request with its params and `_meta`. Raw values are copied unchanged, including line breaks.
-pub fn request(id: u64, content: RequestContent<'_>, meta: &RequestMeta<'_>) -> String {
+pub fn serialize_request(id: u64, content: RequestContent<'_>, meta: &RequestMeta<'_>) -> String {
     let RequestContent { method, call, params } = content;
     let mut text =
         String::with_capacity(BASE_CAPACITY + call.map_or(0, |(_, arguments)| arguments.get().len()));
@@ -163,13 +163,13 @@ mod tests {
         let params = RawObject::default().with("a", RawJson::parse("[1,\n 2e0]").unwrap());
         let content = |method: &'static str| RequestContent { method, call: None, params: &params };
         assert_eq!(
-            request(1, content("m"), &RequestMeta::default()),
+            serialize_request(1, content("m"), &RequestMeta::default()),
             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"a\":[1,\n 2e0]}}"
         );
         let forwarded = Cow::Owned(RawObject::default().with("quo\"te", 1));
         let meta = RequestMeta { forwarded, ..RequestMeta::default() };
         assert_eq!(
-            request(
+            serialize_request(
                 20,
                 RequestContent { method: "m", call: None, params: &RawObject::default().with("a", 1) },
                 &meta
@@ -178,7 +178,11 @@ mod tests {
         );
         let nothing = RawObject::default();
         assert_eq!(
-            request(u64::MAX, RequestContent { method: "m/\"n", call: None, params: &nothing }, &meta),
+            serialize_request(
+                u64::MAX,
+                RequestContent { method: "m/\"n", call: None, params: &nothing },
+                &meta
+            ),
             r#"{"jsonrpc":"2.0","id":18446744073709551615,"method":"m/\"n","params":{"_meta":{"quo\"te":1}}}"#
         );
     }
@@ -190,7 +194,7 @@ mod tests {
         let content =
             RequestContent { method: "tools/call", call: Some(("a \"b\"", &arguments)), params: &params };
         assert_eq!(
-            request(0, content, &RequestMeta { progress: Some(0), ..RequestMeta::default() }),
+            serialize_request(0, content, &RequestMeta { progress: Some(0), ..RequestMeta::default() }),
             concat!(
                 r#"{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"a \"b\"","arguments":{"n":1e2},"#,
                 r#""requestState":"s","_meta":{"progressToken":0}}}"#
@@ -203,7 +207,7 @@ mod tests {
         let forwarded = forwarded.with(LOG_LEVEL, "debug");
         let level = RawJson::from("error");
         let (forwarded, modern) = (Cow::Owned(forwarded), modern(Some(level)));
-        let text = request(7, content, &RequestMeta { forwarded, modern, progress: Some(7) });
+        let text = serialize_request(7, content, &RequestMeta { forwarded, modern, progress: Some(7) });
         let meta = RawJson::parse(text).unwrap().value()["params"]["_meta"].clone();
         let names: Vec<&str> = meta.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(names, ["k", VERSION, INFO, CAPABILITIES, LOG_LEVEL, PROGRESS_TOKEN]);

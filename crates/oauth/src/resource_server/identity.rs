@@ -9,7 +9,7 @@ use toolhub_core::{Principal, Roles};
 use super::claims::Claims;
 use super::settings::{RoleCondition, TrustedIssuer};
 use super::token_error::TokenErrorKind;
-use crate::fetch::sanitize;
+use crate::fetch::sanitize_text;
 
 /// OpenID Connect Core 1.0, section 2: the subject has at most 255 characters.
 const MAX_SUBJECT_CHARS: usize = 255;
@@ -155,7 +155,7 @@ fn roles(issuer: &TrustedIssuer, principal: &Principal) -> Roles {
 fn display(claims: &Claims) -> Option<String> {
     let names = ["name", "preferred_username", "email", "client_id"];
     let clean = |text: &str| {
-        sanitize(&text.chars().filter(|c| c.is_whitespace() || !is_invisible(*c)).collect::<String>())
+        sanitize_text(&text.chars().filter(|c| c.is_whitespace() || !is_invisible(*c)).collect::<String>())
     };
     names.iter().filter_map(|name| claims.text(name)).map(clean).find(|name| !name.is_empty())
 }

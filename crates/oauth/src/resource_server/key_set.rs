@@ -12,7 +12,7 @@ use url::Url;
 use super::clock::Clock;
 use super::jwk::Jwk;
 use super::jws::{Algorithm, Jws};
-use super::provider::{PROVIDER_TIMEOUT, Provider, ProviderEndpoint, unavailable};
+use super::provider::{PROVIDER_TIMEOUT, Provider, ProviderEndpoint, issuer_unavailable};
 use super::token_error::TokenErrorKind;
 use crate::error::OAuthError;
 
@@ -262,9 +262,9 @@ impl KeySetState {
     /// Why no key was found: with current keys the token's key does not exist, otherwise the issuer is unavailable.
     fn missing(&self, issuer: &str) -> TokenErrorKind {
         match &self.failure {
-            Some(failure) => unavailable(failure),
+            Some(failure) => issuer_unavailable(failure),
             None if self.fetched.is_some() => TokenErrorKind::UnknownKey,
-            None => unavailable(&OAuthError::Unreachable {
+            None => issuer_unavailable(&OAuthError::Unreachable {
                 location: issuer.to_owned(),
                 cause: "its keys were not fetched".to_owned(),
             }),

@@ -16,11 +16,11 @@ use super::clock::Clock;
 use super::identity::{Person, identify_person};
 use super::jws::{Jws, MAX_TOKEN_BYTES};
 use super::key_set::KeySet;
-use super::provider::{LoginEndpoints, MAX_ENDPOINT_AGE, Provider, unavailable};
+use super::provider::{LoginEndpoints, MAX_ENDPOINT_AGE, Provider, issuer_unavailable};
 use super::settings::LoginClient;
 use super::token_error::{TokenError, TokenErrorKind};
 use crate::error::OAuthError;
-use crate::fetch::sanitize;
+use crate::fetch::sanitize_text;
 use crate::pkce;
 
 /// Minimum time between two attempts to read the metadata.
@@ -146,7 +146,7 @@ impl PersonLogins {
             return Err(refuse(TokenErrorKind::UnknownIssuer));
         }
         if let Some(error) = response.error {
-            return Err(refuse(TokenErrorKind::LoginRefused { code: sanitize(error) }));
+            return Err(refuse(TokenErrorKind::LoginRefused { code: sanitize_text(error) }));
         }
         let code = response.code.ok_or_else(|| refuse(TokenErrorKind::LoginState))?;
         let redeemed = self.provider.within_timeout(self.redeem(
@@ -265,6 +265,6 @@ impl PersonLogins {
     }
 
     fn refusal(&self, error: &OAuthError) -> TokenError {
-        unavailable(error).of(&self.provider.name)
+        issuer_unavailable(error).of(&self.provider.name)
     }
 }

@@ -13,7 +13,7 @@ use super::jwk::Jwk;
 use super::settings::TrustedIssuer;
 use super::token_error::TokenErrorKind;
 use crate::error::OAuthError;
-use crate::fetch::{LoginFetcher, sanitize};
+use crate::fetch::{LoginFetcher, sanitize_text};
 use crate::http_client::host_and_port;
 use crate::issuer::well_known;
 
@@ -74,7 +74,7 @@ impl Provider {
     /// Checks the settings of an issuer.
     pub(super) fn new(settings: &TrustedIssuer) -> Result<Self, LocalizedText> {
         let invalid = |en: &str, zh: &str| {
-            let url = sanitize(&settings.url);
+            let url = sanitize_text(&settings.url);
             LocalizedText::new(format!("issuer `{url}`: {en}"), format!("签发方 `{url}`：{zh}"))
         };
         let url =
@@ -139,7 +139,7 @@ impl Provider {
         for location in well_known(&issuer) {
             let Some(document) = self.fetch.document::<ProviderMetadata>(&location).await? else { continue };
             if document.issuer != *self.name {
-                let found = sanitize(&document.issuer);
+                let found = sanitize_text(&document.issuer);
                 return Err(OAuthError::WrongIssuer { expected: self.name.to_string(), found });
             }
             if let Some(found) = found(document) {
@@ -176,7 +176,7 @@ impl Provider {
 }
 
 /// The refusal of a token whose issuer could not be asked.
-pub(super) fn unavailable(error: &OAuthError) -> TokenErrorKind {
+pub(super) fn issuer_unavailable(error: &OAuthError) -> TokenErrorKind {
     let cause = match error {
         // Without the hint for logins at MCP servers.
         OAuthError::Insecure { url } => LocalizedText::new(

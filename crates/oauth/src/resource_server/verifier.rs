@@ -19,7 +19,7 @@ use super::introspection::Introspector;
 use super::jws::{Jws, MAX_TOKEN_BYTES};
 use super::key_set::{KeyRevision, KeySet};
 use super::person_login::{BegunLogin, LoginResponse, PersonLogins};
-use super::provider::{Provider, unavailable};
+use super::provider::{Provider, issuer_unavailable};
 use super::settings::ResourceServer;
 use super::token_cache::{TokenCache, TokenDigest, digest};
 use super::token_error::{TokenError, TokenErrorKind};
@@ -226,7 +226,8 @@ impl TokenVerifier {
     ) -> BoxFuture<'a, Option<Result<(BegunLogin, Url), TokenError>>> {
         boxed(move || async move {
             let (issuer, logins) = self.logins_at(issuer)?;
-            let begun = BegunLogin::generate().map_err(|error| unavailable(&error).of(&issuer.provider.name));
+            let begun =
+                BegunLogin::generate().map_err(|error| issuer_unavailable(&error).of(&issuer.provider.name));
             Some(match begun {
                 Ok(begun) => logins.address(&begun, redirect).await.map(|address| (begun, address)),
                 Err(error) => Err(error),
@@ -342,7 +343,7 @@ impl TokenVerifier {
                 }
             })
         });
-        answer.await.map_err(|error| unavailable(&error))?
+        answer.await.map_err(|error| issuer_unavailable(&error))?
     }
 
     /// Checks the answer of an introspection endpoint, which is `None` for a token that is not active.

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use toolhub_http1::{IncompleteHead, MAX_CACHED_HEAD, RequestHead};
-use toolhub_mcp_gateway::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
+use toolhub_mcp_gateway::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable_text};
 
 use crate::routes::mcp;
 
@@ -105,7 +105,7 @@ impl ParsedHead {
         let (head, length, body) = RequestHead::parse(bytes, START)?;
         let text_position = |name: &str| {
             let index = head.position(name)?;
-            printable(head.value_at(index)?.as_bytes()).map(|_| index)
+            printable_text(head.value_at(index)?.as_bytes()).map(|_| index)
         };
         let (session, revision) = (text_position(SESSION_ID), text_position(PROTOCOL_VERSION));
         let mut parsed = Self { head, session, revision, valid_headers: false, admitted: false };
@@ -134,7 +134,7 @@ impl HeaderLookup for ParsedHead {
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        self.value(name).and_then(printable)
+        self.value(name).and_then(printable_text)
     }
 
     fn session(&self) -> Option<&str> {

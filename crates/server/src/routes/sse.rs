@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use http::{Response, StatusCode};
-use toolhub_mcp_gateway::secret;
+use toolhub_mcp_gateway::random_token;
 
 use super::exchange::{GatewayMessage, RouteExchange};
 use super::mcp::stream as events;
@@ -17,7 +17,7 @@ pub(super) async fn open(mut exchange: RouteExchange<'_>) -> Response<Body> {
     };
     let (shared, credential) = (exchange.shared, exchange.stream_credential(&principal));
     let opening = async {
-        let Some(name) = secret() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
+        let Some(name) = random_token() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
         let endpoint = match exchange.profile {
             Some(profile) => format!("/messages/{profile}?sessionId={name}"),
             None => format!("/messages?sessionId={name}"),

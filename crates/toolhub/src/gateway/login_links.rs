@@ -14,7 +14,7 @@ use toolhub_core::audit::ChangeKind;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, Principal, Secret, ServerId};
 use toolhub_mcp_client::Server;
-use toolhub_mcp_gateway::secret;
+use toolhub_mcp_gateway::random_token;
 use toolhub_oauth::{OAuthError, PendingLogin};
 use toolhub_server::{Authenticator as _, LoginCookie, LoginPage, LoginPageRequest, LoginStep};
 use url::Url;
@@ -120,7 +120,7 @@ impl LoginLinks {
             id: id.clone(),
             principal: Arc::clone(principal),
             server: server.clone(),
-            cookie: secret()?,
+            cookie: random_token()?,
             created: Instant::now(),
             state: Mutex::default(),
             is_done: watch::Sender::new(false),
@@ -180,7 +180,7 @@ fn is_same(one: &str, other: &str) -> bool {
 
 /// 256 random bits as text.
 fn random_text() -> Option<String> {
-    secret().zip(secret()).map(|(one, other)| one + &other)
+    random_token().zip(random_token()).map(|(one, other)| one + &other)
 }
 
 impl Gateways {

@@ -4,7 +4,7 @@ use toolhub_agent::ToolAllowlist;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{ControlProperty, ControlTool, RawJson, Source, ToolError};
 use toolhub_engine::{CatalogEntry, MAX_SUGGESTIONS, similar_names};
-use toolhub_mcp_gateway::{PortabilityError, portable};
+use toolhub_mcp_gateway::{PortabilityError, make_portable};
 
 use super::assigned_names::NameInputs;
 use super::overrides::{AmbiguousOverride, AwaitedOverride};
@@ -69,8 +69,9 @@ impl Hub {
                 problems.extend(reserved.map(|name| not_for_several(profile, name)));
             }
         }
-        let left_out =
-            catalog.iter().filter_map(|entry| Some((entry, portable(entry.tool.definition.raw()).err()?)));
+        let left_out = catalog
+            .iter()
+            .filter_map(|entry| Some((entry, make_portable(entry.tool.definition.raw()).err()?)));
         problems.extend(left_out.map(|(entry, PortabilityError(why))| not_offered(entry, &why)));
         problems
     }

@@ -8,7 +8,7 @@ use toolhub_core::json::fold_key;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{ControlProperty, ControlTool, FastMap, RawJson, RawObject, Source, Tool, ToolName};
 use toolhub_engine::{Catalog, CatalogEntry, Projection};
-use toolhub_mcp_gateway::{ToolList, portable};
+use toolhub_mcp_gateway::{ToolList, make_portable};
 use toolhub_skills::use_skill_definition;
 
 use super::assigned_names::{NamedTool, ToolNames, is_owner_tool, prefixed_name};
@@ -315,7 +315,7 @@ fn offered(
             tool.definition.raw().clone()
         }
         TargetKind::Plain | TargetKind::SkillScript if profile.lossless => definition(),
-        TargetKind::Plain | TargetKind::SkillScript => portable(&definition()).ok()?,
+        TargetKind::Plain | TargetKind::SkillScript => make_portable(&definition()).ok()?,
     };
     if overridden.is_none() && name == tool.name().as_str() {
         return Some(raw);

@@ -20,7 +20,7 @@ use toolhub::settings::{DEFAULT_PROFILE, Paths, Settings, folder_note};
 use toolhub::{Gateways, Hub, Lang, Localize as _, NotificationBus};
 use toolhub_console::{Console, PublishedAddress};
 use toolhub_engine::similar_names;
-use toolhub_mcp_gateway::secret;
+use toolhub_mcp_gateway::random_token;
 use toolhub_openai_api::OpenAiApi;
 use toolhub_server::{HubServer, PendingConnections, ServeError, ServeOptions, hash_of};
 
@@ -352,7 +352,7 @@ fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
         return Err(UsageError(KeyError::Revoked(at.to_owned()).text(name).localize(lang)).into());
     }
     let config = paths.config.display();
-    let secret = secret().zip(secret()).map(|(one, other)| format!("th_{one}{other}"));
+    let secret = random_token().zip(random_token()).map(|(one, other)| format!("th_{one}{other}"));
     let token = secret.context("the system has no random numbers to give")?;
     let hash = hash_of(&token);
     if app.screen.json {

@@ -16,7 +16,7 @@ use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source, ToolError, json};
 use toolhub_engine::definition_scan::escape_invisible;
 use toolhub_engine::{Catalog, CatalogEntry};
-use toolhub_mcp_gateway::portable;
+use toolhub_mcp_gateway::make_portable;
 
 use crate::app::App;
 use crate::args::{ShowArgs, ToolsArgs, ToolsCommand};
@@ -197,7 +197,7 @@ fn warn_of_changes(app: &App, tools: &[&CatalogEntry]) {
             format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`"),
         ));
     }
-    if let Some(names) = names_of(|entry| portable(entry.tool.definition.raw()).is_err()) {
+    if let Some(names) = names_of(|entry| make_portable(entry.tool.definition.raw()).is_err()) {
         app.screen.warn(&lang.choose(
             format!("not offered to clients of the gateway: {names}; `toolhub doctor` shows why"),
             format!("不会提供给网关的客户端：{names}；原因见 `toolhub doctor`"),

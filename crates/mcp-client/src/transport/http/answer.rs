@@ -16,7 +16,7 @@ use toolhub_oauth::{ResponseTo, is_unprocessed};
 use url::Url;
 
 use super::HttpInner;
-use super::client::{lost, record_mismatch};
+use super::client::{interrupted_response, record_mismatch};
 use crate::transport::{MAX_RESULT_BYTES, Repeat, RequestObserver, progress_token};
 
 /// How much of an error body is read (bytes) and shown (characters).
@@ -144,7 +144,7 @@ impl HttpInner {
         let mut parser = SseParser::default();
         let mut bytes = response.bytes_stream();
         while let Some(chunk) = bytes.next().await {
-            let chunk = chunk.map_err(|error| lost(&error))?;
+            let chunk = chunk.map_err(|error| interrupted_response(&error))?;
             let mut events = parser.push(&chunk).into_iter();
             while let Some(event) = events.next() {
                 cursor.update(&event);
@@ -385,7 +385,7 @@ pub(super) async fn read_body(response: Response, limit: usize) -> Result<Vec<u8
     let mut body = Vec::new();
     let mut bytes = response.bytes_stream();
     while let Some(chunk) = bytes.next().await {
-        body.extend_from_slice(&chunk.map_err(|error| lost(&error))?);
+        body.extend_from_slice(&chunk.map_err(|error| interrupted_response(&error))?);
         if body.len() > limit {
             return Err(too_large(limit));
         }

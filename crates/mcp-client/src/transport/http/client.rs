@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use reqwest::Client;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolhub_core::lang::LocalizedText;
-use toolhub_oauth::http_client::{build, root_cause};
+use toolhub_oauth::http_client::{build_client, root_cause};
 use url::{Origin, Url};
 
 use toolhub_mcp_wire::McpError;
@@ -15,9 +15,9 @@ use toolhub_mcp_wire::McpError;
 use super::connect::{is_refused, refused_text};
 
 /// Returns the client; built on first use.
-pub(crate) fn client() -> Result<Client, McpError> {
+pub(crate) fn http_client() -> Result<Client, McpError> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    let client = CLIENT.get_or_init(|| build(|builder| builder));
+    let client = CLIENT.get_or_init(|| build_client(|builder| builder));
     client.clone().map_err(McpError::permanent)
 }
 
@@ -27,9 +27,9 @@ pub(super) fn client_for(url: &Url) -> Result<Client, McpError> {
     if !MISMATCHED_ORIGINS.any.load(Ordering::Acquire)
         || !MISMATCHED_ORIGINS.origins().contains(&url.origin())
     {
-        return client();
+        return http_client();
     }
-    let client = WITHOUT_POOL.get_or_init(|| build(|builder| builder.pool_max_idle_per_host(0)));
+    let client = WITHOUT_POOL.get_or_init(|| build_client(|builder| builder.pool_max_idle_per_host(0)));
     client.clone().map_err(McpError::permanent)
 }
 
@@ -114,6 +114,6 @@ pub(crate) fn send_error(error: &reqwest::Error, url: &Url) -> McpError {
 }
 
 /// The error for an interrupted response.
-pub(crate) fn lost(error: &reqwest::Error) -> McpError {
+pub(crate) fn interrupted_response(error: &reqwest::Error) -> McpError {
     McpError::Lost { cause: root_cause(error).into(), stderr: Vec::new(), exit: None }
 }

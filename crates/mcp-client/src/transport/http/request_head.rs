@@ -8,7 +8,9 @@ use reqwest::header::{
 use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::write_header;
 use toolhub_mcp_wire::era::MODERN;
-use toolhub_mcp_wire::headers::{METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION, SESSION_ID, encode, is_plain};
+use toolhub_mcp_wire::headers::{
+    METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION, SESSION_ID, encode_header_value, is_plain,
+};
 
 use super::direct::DirectClient;
 use crate::transport::OutgoingRequest;
@@ -77,7 +79,7 @@ impl RequestHead {
             write_header(METHOD_HEADER, request.method.as_bytes(), &mut head);
         }
         if let Some(name) = request.name {
-            write_header(NAME_HEADER, encode(name).as_bytes(), &mut head);
+            write_header(NAME_HEADER, encode_header_value(name).as_bytes(), &mut head);
         }
         for (name, value) in request.headers {
             if is_header_name(name) && is_plain(value) {
@@ -91,7 +93,7 @@ impl RequestHead {
     pub(super) fn extra_headers(&self, outgoing: Option<&OutgoingRequest<'_>>) -> HeaderMap {
         let mut map = HeaderMap::new();
         let Some(request) = outgoing.filter(|_| self.is_modern()) else { return map };
-        let name = request.name.map(|name| (NAME_HEADER, encode(name)));
+        let name = request.name.map(|name| (NAME_HEADER, encode_header_value(name)));
         let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.into()));
         for (name, value) in [(METHOD_HEADER, request.method.into())].into_iter().chain(name).chain(headers) {
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {

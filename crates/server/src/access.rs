@@ -9,7 +9,7 @@ use http::StatusCode;
 use toolhub_core::Secret;
 use toolhub_mcp_gateway::{HeaderLookup, PrincipalHandle, printable_text};
 
-use crate::authenticator::{AuthenticatedToken, Authenticator, KeyTable, TokenRefusal, same};
+use crate::authenticator::{AuthenticatedToken, Authenticator, KeyTable, TokenRefusal, constant_time_eq};
 use crate::authority::{Authority, of_origin};
 use crate::revocation::{Recheck, StreamCredential};
 
@@ -160,7 +160,7 @@ impl VerifiedCredentials {
             && !host.is_empty()
             && self.host == host
             && self.profile.as_deref() == request.profile
-            && same(&self.authorization, authorization)
+            && constant_time_eq(&self.authorization, authorization)
     }
 
     /// When the token must be verified again.

@@ -136,7 +136,7 @@ impl KeyTable {
         // Compares every key, so that the duration does not reveal which one matched.
         let mut found = None;
         for key in &self.0 {
-            if same(key.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes()) {
+            if constant_time_eq(key.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes()) {
                 found = Some(key);
             }
         }
@@ -147,7 +147,8 @@ impl KeyTable {
     /// Whether this is the text of a key that has expired.
     pub fn has_expired(&self, token: &str) -> bool {
         let hash = hash_of(token);
-        let is_it = |key: &StaticKey| same(key.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes());
+        let is_it =
+            |key: &StaticKey| constant_time_eq(key.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes());
         // Compares every key, like `find`.
         self.0.iter().filter(|key| is_it(key)).any(StaticKey::is_expired)
     }
@@ -214,7 +215,7 @@ pub fn hash_of(token: &str) -> String {
 }
 
 /// Compares in a time that depends on the lengths only.
-pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
+pub(crate) fn constant_time_eq(one: &[u8], other: &[u8]) -> bool {
     let differing = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
     one.len() == other.len() && differing == 0
 }

@@ -46,7 +46,7 @@ impl AsRef<[u8]> for CountedBytes {
 }
 
 /// Returns bytes that count towards a budget until the last slice of them is dropped.
-pub(crate) fn counted(bytes: Bytes, permit: BudgetPermit) -> Bytes {
+pub(crate) fn budgeted_bytes(bytes: Bytes, permit: BudgetPermit) -> Bytes {
     Bytes::from_owner(CountedBytes { bytes, _permit: permit })
 }
 
@@ -85,7 +85,7 @@ pub(crate) async fn receive(
     }
     let full_body = if all.is_empty() { first } else { all.freeze() };
     Ok(match budget.permit {
-        Some(permit) => counted(full_body, permit),
+        Some(permit) => budgeted_bytes(full_body, permit),
         None => full_body,
     })
 }

@@ -6,7 +6,7 @@ use http::header::{CONNECTION, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use toolhub_mcp_gateway::HeaderLookup;
 
-use crate::responses::text;
+use crate::responses::text_response;
 
 /// What a client does instead.
 pub(crate) const ENCODED: &str = "compressed bodies are not accepted: send the body uncompressed, without the header `Content-Encoding` \
@@ -21,14 +21,14 @@ pub(crate) fn reject_encoding(request: &Request<Body>) -> Option<Response<Body>>
     let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
     let is_plain = codings.next().is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
     if !is_plain || codings.next().is_some() {
-        let mut response = text(StatusCode::NOT_IMPLEMENTED, CODED);
+        let mut response = text_response(StatusCode::NOT_IMPLEMENTED, CODED);
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return Some(response);
     }
     let has_body =
         !request.body().is_end_stream() || !matches!(*request.method(), Method::GET | Method::HEAD);
     let is_refused = has_body && is_encoded(request.headers());
-    is_refused.then(|| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED))
+    is_refused.then(|| text_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED))
 }
 
 /// Returns whether a body is compressed or otherwise encoded. No encoding is supported.

@@ -15,7 +15,7 @@ use toolhub_mcp_gateway::{
     SseEvents,
 };
 
-use crate::responses::empty;
+use crate::responses::empty_response;
 
 /// Interval between comments on an idle stream, which keep it alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -61,10 +61,10 @@ impl LegacyClients {
     pub(crate) async fn take(&self, name: &str, principal: &PrincipalHandle, body: &[u8]) -> Response<Body> {
         let client =
             self.all().get(name).filter(|(owner, _)| owner == principal).map(|(_, one)| Arc::clone(one));
-        let Some(client) = client else { return empty(StatusCode::NOT_FOUND) };
-        let Ok(text) = std::str::from_utf8(body) else { return empty(StatusCode::BAD_REQUEST) };
+        let Some(client) = client else { return empty_response(StatusCode::NOT_FOUND) };
+        let Ok(text) = std::str::from_utf8(body) else { return empty_response(StatusCode::BAD_REQUEST) };
         client.receive(text).await;
-        empty(StatusCode::ACCEPTED)
+        empty_response(StatusCode::ACCEPTED)
     }
 }
 

@@ -11,11 +11,11 @@ use crate::access::AccessRefusal;
 use crate::api_app::PLAIN_TEXT;
 
 /// A plain-text response of one line.
-pub(crate) fn text(status: StatusCode, text: &str) -> Response<Body> {
-    typed(status, PLAIN_TEXT, format!("{text}\n"))
+pub(crate) fn text_response(status: StatusCode, text: &str) -> Response<Body> {
+    typed_response(status, PLAIN_TEXT, format!("{text}\n"))
 }
 
-pub(crate) fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+pub(crate) fn typed_response(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
     let mut response = Response::new(Body::from(Bytes::from(body)));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -40,7 +40,7 @@ pub(crate) fn rate_limited(RateLimitExceeded { setting, wait }: RateLimitExceede
             "this batch has more messages than may be sent in a second (`{setting}` in `[serve]`): send smaller ones"
         ),
     };
-    let mut response = text(StatusCode::TOO_MANY_REQUESTS, &why);
+    let mut response = text_response(StatusCode::TOO_MANY_REQUESTS, &why);
     let seconds = wait.unwrap_or(Duration::from_secs(1)).as_millis().div_ceil(1_000).max(1);
     let seconds = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
     response.headers_mut().insert(header::RETRY_AFTER, seconds);
@@ -49,7 +49,7 @@ pub(crate) fn rate_limited(RateLimitExceeded { setting, wait }: RateLimitExceede
 
 /// A refusal that may be retried after one second.
 pub(crate) fn retry_later(status: StatusCode, why: &str) -> Response<Body> {
-    let mut response = text(status, why);
+    let mut response = text_response(status, why);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
@@ -61,7 +61,7 @@ pub(crate) fn close_connection(response: &mut Response<Body>) {
 
 /// The response to a refused request, with the challenge if a token was refused.
 pub(crate) fn access_denied(refusal: AccessRefusal, challenge: Option<&str>) -> Response<Body> {
-    let mut response = text(refusal.status(), refusal.why());
+    let mut response = text_response(refusal.status(), refusal.why());
     if let Some(challenge) = challenge {
         set_challenge(&mut response, challenge);
     }
@@ -98,13 +98,13 @@ pub(crate) fn allow_origin(request_headers: &HeaderMap, headers: &mut HeaderMap)
 
 /// A 405 response with the allowed methods and a hint.
 pub(crate) fn method_not_allowed(allowed: &'static str, hint: &str) -> Response<Body> {
-    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, hint);
+    let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, hint);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
 /// A response without a body.
-pub(crate) fn empty(status: StatusCode) -> Response<Body> {
+pub(crate) fn empty_response(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response

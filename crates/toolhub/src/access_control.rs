@@ -20,7 +20,7 @@ use toolhub_oauth::resource_server::{
 use toolhub_server::{AuthenticatedToken, Authenticator, KeyTable, StaticKey, TokenRefusal};
 use url::Url;
 
-use crate::audit_trail::{PendingEvents, login};
+use crate::audit_trail::{PendingEvents, login_event};
 use crate::daily_budgets::{DailyBudgetExceeded, DailyBudgets};
 use crate::hub::Hub;
 use crate::key_changes::{DeletedKeys, KeyChange, KeySettings, key_changes};
@@ -183,7 +183,7 @@ impl AccessControl {
         let Some(verified) = self.snapshot.load().keys.find(key) else {
             let unknown: Arc<str> = Arc::from("unknown");
             let reason = Some("unknown or expired key");
-            self.pending_events.push_refused_login(login(&unknown, "key", reason));
+            self.pending_events.push_refused_login(login_event(&unknown, "key", reason));
             return None;
         };
         self.note_login(&verified, "key");
@@ -287,7 +287,7 @@ impl AccessControl {
         let finished = issuers.verifier.finish_login(issuer, begun, response).await;
         if let Some(Err(error)) = &finished {
             let unknown: Arc<str> = Arc::from("unknown");
-            self.pending_events.push_refused_login(login(&unknown, "oidc", Some(error.description())));
+            self.pending_events.push_refused_login(login_event(&unknown, "oidc", Some(error.description())));
         }
         finished
     }
@@ -361,7 +361,7 @@ impl AccessControl {
                 logged_in.clear();
             }
             logged_in.insert(Arc::clone(id));
-            self.pending_events.push(login(id, method, None));
+            self.pending_events.push(login_event(id, method, None));
         }
     }
 }
@@ -403,7 +403,7 @@ impl Authenticator for AccessControl {
             };
             let Some(issuers) = issuers.filter(|_| !is_expired) else {
                 let reason = Some("unknown or expired key");
-                self.pending_events.push_refused_login(login(&unknown, "key", reason));
+                self.pending_events.push_refused_login(login_event(&unknown, "key", reason));
                 return Err(if is_expired { TokenRefusal::Expired } else { TokenRefusal::Invalid });
             };
             let audience = issuers.resource.audience(profile);
@@ -420,7 +420,7 @@ impl Authenticator for AccessControl {
                     None => TokenRefusal::Unavailable,
                 }),
                 Err(error) => {
-                    self.pending_events.push_refused_login(login(
+                    self.pending_events.push_refused_login(login_event(
                         &unknown,
                         "token",
                         Some(error.description()),

@@ -169,7 +169,7 @@ impl Pending {
         let mut summaries = Vec::new();
         if refused_logins > 0 {
             let reason = format!("{refused_logins} further refused logins");
-            summaries.push(login(&Arc::from("unknown"), "token", Some(&reason)));
+            summaries.push(login_event(&Arc::from("unknown"), "token", Some(&reason)));
         }
         for (principal, events) in &mut self.principals {
             let omitted = std::mem::take(&mut events.omitted);
@@ -192,7 +192,7 @@ impl Pending {
 }
 
 /// A login, accepted or refused.
-pub(crate) fn login(principal: &Arc<str>, method: &str, refused_because: Option<&str>) -> AuditEvent {
+pub(crate) fn login_event(principal: &Arc<str>, method: &str, refused_because: Option<&str>) -> AuditEvent {
     let login = LoginEvent {
         method: method.to_owned(),
         accepted: refused_because.is_none(),
@@ -214,7 +214,7 @@ pub(crate) enum RefusalReason {
 }
 
 /// A refused use of a tool, prompt, resource or skill.
-pub(crate) fn refusal(
+pub(crate) fn refusal_event(
     principal: &Arc<str>,
     item: &str,
     reason: &RefusalReason,
@@ -364,7 +364,7 @@ mod tests {
         let (pending, log) = (Arc::new(PendingEvents::default()), Arc::new(FakeLog::default()));
         for number in 0..200 {
             let principal = if number == 70 { "bad".to_owned() } else { number.to_string() };
-            pending.push(login(&Arc::from(principal), "key", None));
+            pending.push(login_event(&Arc::from(principal), "key", None));
         }
         pending.drain(&log).await;
         assert_eq!(log.appended.lock().unwrap().len(), 199);
@@ -372,7 +372,7 @@ mod tests {
         // A log that fails as a whole keeps everything until it works again.
         let log = Arc::new(FakeLog { failures: AtomicUsize::new(1_000), ..FakeLog::default() });
         for number in 0..200 {
-            pending.push(login(&Arc::from(number.to_string()), "key", None));
+            pending.push(login_event(&Arc::from(number.to_string()), "key", None));
         }
         pending.drain(&log).await;
         assert_eq!(pending.lock().events.len(), 201);
@@ -388,7 +388,7 @@ mod tests {
         let (pending, log) = (Arc::new(PendingEvents::default()), Arc::new(FakeLog::default()));
         let refused = |principal: &str| {
             let principal = Arc::from(principal);
-            pending.push(refusal(&principal, "tool", &RefusalReason::Rule(None), ""));
+            pending.push(refusal_event(&principal, "tool", &RefusalReason::Rule(None), ""));
         };
         for _ in 0..50_000 {
             refused("key:cara");
@@ -417,7 +417,7 @@ mod tests {
         let (pending, log) =
             (Arc::new(PendingEvents::default()), Arc::new(FakeLog { is_slow: true, ..FakeLog::default() }));
         for number in 0..100 {
-            pending.push(login(&Arc::from(number.to_string()), "key", None));
+            pending.push(login_event(&Arc::from(number.to_string()), "key", None));
         }
         for _ in 0..5 {
             // Polled once, then dropped.
@@ -435,7 +435,7 @@ mod tests {
     async fn summaries_count_what_found_no_room() {
         let (pending, log) = (Arc::new(PendingEvents::default()), Arc::new(FakeLog::default()));
         for _ in 0..MAX_LISTED_LOGINS + 5 {
-            pending.push_refused_login(login(&Arc::from("unknown"), "key", Some("unknown key")));
+            pending.push_refused_login(login_event(&Arc::from("unknown"), "key", Some("unknown key")));
         }
         pending.drain(&log).await;
         assert_eq!(log.appended.lock().unwrap().len(), MAX_LISTED_LOGINS + 1);

@@ -67,7 +67,7 @@ pub struct NewHeldCall<'a> {
 
 /// The beginning of the ids of all calls of a principal.
 fn principal_prefix(principal: &str) -> String {
-    digest(&[principal], PRINCIPAL_DIGITS)
+    short_digest(&[principal], PRINCIPAL_DIGITS)
 }
 
 /// Which calls of a principal must be removed before another one of this length is stored: the oldest that have ended. An error
@@ -107,7 +107,7 @@ impl NewHeldCall<'_> {
     fn prefix(&self) -> String {
         let (sources, arguments) = (self.sources.join("\u{1f}"), canonical_text(self.arguments));
         let parts = [self.profile, self.tool, &sources, &arguments];
-        format!("{}{}", self.principal_prefix(), digest(&parts, CALL_DIGITS))
+        format!("{}{}", self.principal_prefix(), short_digest(&parts, CALL_DIGITS))
     }
 
     /// The call as it is stored first.
@@ -156,7 +156,7 @@ fn canonical_text(arguments: &RawJson) -> String {
 }
 
 /// The first hexadecimal digits of the SHA-256 of these parts.
-fn digest(parts: &[&str], digits: usize) -> String {
+fn short_digest(parts: &[&str], digits: usize) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(part.len().to_le_bytes());

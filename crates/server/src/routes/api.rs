@@ -5,16 +5,19 @@ use http::{Response, StatusCode};
 
 use super::exchange::RouteExchange;
 use crate::api_app::ApiRequest;
-use crate::responses::{empty, text};
+use crate::responses::{empty_response, text_response};
 
 /// The path of the API.
 pub(super) const PATH: &str = "/v1";
 
 pub(super) async fn handle(mut exchange: RouteExchange<'_>) -> Response<Body> {
     let Some(app) = exchange.shared.api_app.clone() else {
-        return text(StatusCode::NOT_FOUND, "this hub has no OpenAI-compatible endpoint: see `[openai]`");
+        return text_response(
+            StatusCode::NOT_FOUND,
+            "this hub has no OpenAI-compatible endpoint: see `[openai]`",
+        );
     };
-    let Some(principal) = exchange.principal.clone() else { return empty(StatusCode::UNAUTHORIZED) };
+    let Some(principal) = exchange.principal.clone() else { return empty_response(StatusCode::UNAUTHORIZED) };
     let body = match exchange.read_body(&principal).await {
         Ok(body) => body,
         Err(response) => return *response,

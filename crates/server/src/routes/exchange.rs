@@ -15,7 +15,7 @@ use crate::body::{self, BodyError};
 use crate::connection::ActiveRequest;
 use crate::envelope::is_batch;
 use crate::request_record::RequestRecord;
-use crate::responses::{empty, rate_limited, retry_later, text};
+use crate::responses::{empty_response, rate_limited, retry_later, text_response};
 use crate::revocation::StreamCredential;
 use crate::shared::HttpServerState;
 
@@ -63,14 +63,14 @@ impl RouteExchange<'_> {
             names.retain(|name| principal.is_some_and(|one| one.identity().may_use_profile(name)));
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             let hint = format!("there is no such profile here; there are {}", names.join(", "));
-            Box::new(text(StatusCode::NOT_FOUND, &hint))
+            Box::new(text_response(StatusCode::NOT_FOUND, &hint))
         })
     }
 
     /// Reads the whole body as a message to the gateway, and records its envelope. Each message of a batch counts towards the rate limit.
     pub(super) async fn message(&mut self) -> Result<GatewayMessage, EarlyResponse> {
         let Some(principal) = self.principal.clone() else {
-            return Err(Box::new(empty(StatusCode::UNAUTHORIZED)));
+            return Err(Box::new(empty_response(StatusCode::UNAUTHORIZED)));
         };
         let gateway = self.gateway()?;
         let body = self.read_body(&principal).await?;
@@ -89,7 +89,7 @@ impl RouteExchange<'_> {
         let max_bytes = self.shared.body_bytes;
         let too_large = || {
             let hint = format!("a message has at most {} KiB", max_bytes >> 10);
-            Box::new(text(StatusCode::PAYLOAD_TOO_LARGE, &hint))
+            Box::new(text_response(StatusCode::PAYLOAD_TOO_LARGE, &hint))
         };
         let Some(body) = self.body.as_mut() else { return Ok(Bytes::new()) };
         if body.size_hint().lower() > max_bytes as u64 {
@@ -105,10 +105,10 @@ impl RouteExchange<'_> {
             Err(BodyError::OverBudget(exceeded)) => {
                 return Err(Box::new(retry_later(StatusCode::SERVICE_UNAVAILABLE, &exceeded.to_string())));
             }
-            Err(BodyError::Broken) => text(StatusCode::BAD_REQUEST, "the message broke off"),
+            Err(BodyError::Broken) => text_response(StatusCode::BAD_REQUEST, "the message broke off"),
             // The connection is closed after this response.
             Err(BodyError::TimedOut) => {
-                text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time")
+                text_response(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time")
             }
         };
         *self.body = None;

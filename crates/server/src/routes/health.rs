@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 
 use super::exchange::RouteExchange;
-use crate::responses::{close_connection, typed};
+use crate::responses::{close_connection, typed_response};
 
 /// Answers as long as the process serves.
 pub(super) fn alive(exchange: &RouteExchange<'_>) -> Response<Body> {
@@ -34,7 +34,7 @@ fn respond(exchange: &RouteExchange<'_>, only_alive: bool) -> Response<Body> {
     if let Some(principal) = &exchange.principal {
         body["degraded"] = exchange.shared.service.visible_problems(principal.identity()).into();
     }
-    let mut response = typed(status, "application/json", body.to_string());
+    let mut response = typed_response(status, "application/json", body.to_string());
     if draining {
         close_connection(&mut response);
     }

@@ -10,7 +10,7 @@ use toolhub_core::Secret;
 use url::form_urlencoded;
 
 use super::exchange::RouteExchange;
-use crate::responses::{access_denied, empty, shutting_down, text, typed};
+use crate::responses::{access_denied, empty_response, shutting_down, text_response, typed_response};
 use crate::service::{LoginPage, LoginPageRequest, LoginStep};
 
 /// The beginning of the names of the cookies that bind logins to the browsers that began them. Over HTTPS the prefix `__Host-`
@@ -24,11 +24,11 @@ const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; for
 /// Shows a link (GET), or begins its login with the credential of the caller (POST).
 pub(super) async fn link(mut exchange: RouteExchange<'_>) -> Response<Body> {
     let Some(link) = exchange.profile.map(str::to_owned) else {
-        return text(StatusCode::NOT_FOUND, "there is nothing here: a link to log in has an id");
+        return text_response(StatusCode::NOT_FOUND, "there is nothing here: a link to log in has an id");
     };
     let step = if exchange.parts.method == Method::POST {
         let Some(credential) = read_credential(&mut exchange).await else {
-            return text(StatusCode::BAD_REQUEST, "this form has one field, `credential`");
+            return text_response(StatusCode::BAD_REQUEST, "this form has one field, `credential`");
         };
         let origin = exchange.parts.headers.get(header::ORIGIN);
         let origin = origin.and_then(|origin| origin.to_str().ok()).map(str::to_owned);
@@ -57,13 +57,13 @@ async fn respond(exchange: RouteExchange<'_>, step: LoginStep) -> Response<Body>
     let request = LoginPageRequest { step, cookies: cookies(headers) };
     match shared.service.login_page(request).await {
         Some(page) => render(page),
-        None => empty(StatusCode::NOT_FOUND),
+        None => empty_response(StatusCode::NOT_FOUND),
     }
 }
 
 fn render(page: LoginPage) -> Response<Body> {
     let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = typed(status, "text/html; charset=utf-8", page.html);
+    let mut response = typed_response(status, "text/html; charset=utf-8", page.html);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));

@@ -16,10 +16,10 @@ use toolhub_mcp_gateway::{
 use toolhub_mcp_wire::headers::{METHOD_HEADER, NAME_HEADER};
 
 use super::exchange::{GatewayMessage, RouteExchange};
-use crate::body::{MAX_UNCOUNTED, counted};
+use crate::body::{MAX_UNCOUNTED, budgeted_bytes};
 use crate::content_encoding::{ENCODED, is_encoded};
 use crate::request_record::RequestRecord;
-use crate::responses::{method_not_allowed, set_challenge, text};
+use crate::responses::{method_not_allowed, set_challenge, text_response};
 use crate::revocation::{StreamCredential, until_revoked};
 
 /// Handles one request to the endpoint.
@@ -58,7 +58,7 @@ async fn respond(
     let reply = match parts.method {
         Method::POST => {
             if let Err((status, hint)) = valid_headers(headers) {
-                return text(status, hint);
+                return text_response(status, hint);
             }
             gateway.post(headers, body, principal).await
         }
@@ -91,7 +91,7 @@ async fn respond(
             // A long body has one long piece, which holds the permit until it is written completely.
             let longest = pieces.iter_mut().max_by_key(|piece| piece.len());
             if let (Some(longest), Some(permit)) = (longest, permit) {
-                *longest = counted(std::mem::take(longest), permit);
+                *longest = budgeted_bytes(std::mem::take(longest), permit);
             }
             let mut response = Response::new(crate::body_pieces::body(pieces));
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
@@ -114,13 +114,13 @@ async fn respond(
             }
             response
         }
-        HttpReply::Events(events) => stream(until_revoked(events, credential), principal),
+        HttpReply::Events(events) => stream_response(until_revoked(events, credential), principal),
     }
 }
 
 /// Returns a stream of events as a response. The stream ends before an event that would exceed the budget of unread
 /// bytes.
-pub(crate) fn stream(events: SseEvents, principal: &PrincipalHandle) -> Response<Body> {
+pub(crate) fn stream_response(events: SseEvents, principal: &PrincipalHandle) -> Response<Body> {
     let principal = principal.clone();
     let written = move |event: String| {
         let event = Bytes::from(event);
@@ -128,7 +128,7 @@ pub(crate) fn stream(events: SseEvents, principal: &PrincipalHandle) -> Response
             ..=MAX_UNCOUNTED => return std::future::ready(Some(Ok::<_, Infallible>(event))),
             length => principal.take(BudgetedResource::Unread, length),
         };
-        std::future::ready(permit.ok().map(|permit| Ok(counted(event, permit))))
+        std::future::ready(permit.ok().map(|permit| Ok(budgeted_bytes(event, permit))))
     };
     let events = events.scan((), move |(), event| written(event));
     let body = Body::from_stream(events);

@@ -7,14 +7,14 @@ use http::{Response, StatusCode};
 
 use super::exchange::RouteExchange;
 use crate::metrics_text::{MetricKind, MetricsText};
-use crate::responses::{text, typed};
+use crate::responses::{text_response, typed_response};
 
 pub(super) fn render(exchange: &RouteExchange<'_>) -> Response<Body> {
     let shared = exchange.shared;
     let authenticator = &shared.access.authenticator;
     let principal = exchange.principal.as_ref().map(|principal| principal.identity());
     let Some(principal) = principal.filter(|principal| authenticator.may_read_metrics(principal)) else {
-        return text(
+        return text_response(
             StatusCode::FORBIDDEN,
             "metrics need one of the roles `viewer`, `operator`, `auditor` and `owner`",
         );
@@ -43,5 +43,5 @@ pub(super) fn render(exchange: &RouteExchange<'_>) -> Response<Body> {
             .value(count.load(Ordering::Relaxed));
     }
     shared.service.write_metrics(principal, &mut out);
-    typed(StatusCode::OK, "text/plain; version=0.0.4", out.into_text())
+    typed_response(StatusCode::OK, "text/plain; version=0.0.4", out.into_text())
 }

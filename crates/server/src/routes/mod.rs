@@ -27,7 +27,8 @@ use crate::connection::ActiveRequest;
 use crate::content_encoding::reject_encoding;
 use crate::request_record::{RecordedBody, RequestRecord};
 use crate::responses::{
-    access_denied, allow_origin, empty, method_not_allowed, rate_limited, shutting_down, text,
+    access_denied, allow_origin, empty_response, method_not_allowed, rate_limited, shutting_down,
+    text_response,
 };
 use crate::shared::HttpServerState;
 use crate::web_app::{WebApp, WebContext};
@@ -292,7 +293,7 @@ impl HttpServerState {
         let mut response = match admitted {
             _ if self.draining.load(Ordering::Acquire) => shutting_down(),
             Err(refusal) => self.refuse(refusal, profile),
-            Ok(None) => empty(StatusCode::NO_CONTENT),
+            Ok(None) => empty_response(StatusCode::NO_CONTENT),
             Ok(Some((principal, recheck))) => {
                 let exchange = RouteExchange {
                     shared: self,
@@ -373,7 +374,7 @@ async fn dispatch(route: Option<&Route>, mut exchange: RouteExchange<'_>) -> Res
         Err(too_fast) => return rate_limited(too_fast),
     };
     let Some(route) = route else {
-        return text(
+        return text_response(
             StatusCode::NOT_FOUND,
             "there is nothing here: MCP clients use /mcp, OpenAI clients a base URL that ends with /v1",
         );

@@ -5,8 +5,8 @@ use http::{Response, StatusCode};
 use toolhub_mcp_gateway::random_token;
 
 use super::exchange::{GatewayMessage, RouteExchange};
-use super::mcp::stream as events;
-use crate::responses::{empty, retry_later};
+use super::mcp::stream_response as events;
+use crate::responses::{empty_response, retry_later};
 use crate::revocation::until_revoked;
 
 /// Opens the event stream of a client.
@@ -17,7 +17,7 @@ pub(super) async fn open(mut exchange: RouteExchange<'_>) -> Response<Body> {
     };
     let (shared, credential) = (exchange.shared, exchange.stream_credential(&principal));
     let opening = async {
-        let Some(name) = random_token() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
+        let Some(name) = random_token() else { return empty_response(StatusCode::INTERNAL_SERVER_ERROR) };
         let endpoint = match exchange.profile {
             Some(profile) => format!("/messages/{profile}?sessionId={name}"),
             None => format!("/messages?sessionId={name}"),

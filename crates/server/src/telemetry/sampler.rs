@@ -22,13 +22,13 @@ impl Sampler {
     /// Returns the trace context of a request whose client sent `parent`.
     pub fn join(&self, parent: Option<&TraceContext>) -> TraceContext {
         if let Some(parent) = parent {
-            return parent.with_span(number());
+            return parent.with_span(random_span_id());
         }
         loop {
             let trace = fastrand::u128(1..);
             // Other samplers also decide by the lower half of the trace id, so that the decisions agree.
             let sampled = trace & u128::from(u64::MAX) < self.bound;
-            if let Some(context) = TraceContext::new(trace, number(), sampled) {
+            if let Some(context) = TraceContext::new(trace, random_span_id(), sampled) {
                 return context;
             }
         }
@@ -36,7 +36,7 @@ impl Sampler {
 }
 
 /// Returns a random span id.
-pub(super) fn number() -> u64 {
+pub(super) fn random_span_id() -> u64 {
     fastrand::u64(1..)
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Sender;
 use toolhub_core::trace::TraceContext;
 use toolhub_core::{AccessRecord, CallId, Event, EventKind, EventSink, RequestTransport, Source};
 
-use super::sampler::number;
+use super::sampler::random_span_id;
 use super::span::{Span, SpanKind};
 
 /// Maximum number of calls tracked at a time.
@@ -42,7 +42,7 @@ impl OpenSpans {
     /// Places the span of a call below that of its parent, if the parent has one.
     fn nest(&mut self, call: &CallId, at: SystemTime, parent: &CallId) {
         let Some(outer) = self.calls.get(parent) else { return };
-        let (place, above) = (outer.place.with_span(number()), Some(outer.span.number));
+        let (place, above) = (outer.place.with_span(random_span_id()), Some(outer.span.number));
         let has_room = self.calls.len() < MAX_TRACKED_CALLS;
         match self.calls.get_mut(call) {
             Some(open) => (open.span.parent, open.request) = (above, None),
@@ -154,7 +154,7 @@ impl Spans {
         match kind {
             EventKind::Traced { source: None, trace } => {
                 if trace.is_sampled() && state.calls.len() < MAX_TRACKED_CALLS {
-                    let place = trace.with_span(number());
+                    let place = trace.with_span(random_span_id());
                     let request = Some(trace.span());
                     let span = Span::at(&place, request, at);
                     let open = OpenCall { place, span, request, attempts: Vec::new(), failure: None };
@@ -182,7 +182,7 @@ impl Spans {
                 open.span.set_attribute("toolhub.route.candidates", candidates);
             }
             EventKind::AttemptStarted { source } => {
-                let mut span = Span::at(&open.place.with_span(number()), Some(open.span.number), at);
+                let mut span = Span::at(&open.place.with_span(random_span_id()), Some(open.span.number), at);
                 span.name = format!("attempt {source}");
                 span.kind =
                     if matches!(source, Source::Server(_)) { SpanKind::Client } else { SpanKind::Internal };

@@ -26,7 +26,7 @@ impl CallRefusal {
 
 /// Converts an outcome to a response: a result is forwarded unchanged; a failure becomes a tool error (`isError`), which a model
 /// can read, unless the server itself returned a JSON-RPC error.
-pub(super) fn answered(result: Result<ToolOutput, ToolError>, lang: Lang) -> Result<RawJson, RpcError> {
+pub(super) fn call_response(result: Result<ToolOutput, ToolError>, lang: Lang) -> Result<RawJson, RpcError> {
     match result {
         Ok(output) => Ok(output.into_raw()),
         Err(ToolError::Failed { output: Some(output), .. }) => Ok(output.into_raw()),

@@ -19,7 +19,7 @@ use super::service::CallOutcome;
 use super::target_kind::TargetKind;
 use super::tool_lookup::{ToolLookup, ToolUse};
 use super::view::{ToolTarget, View};
-use crate::audit_trail::{RefusalReason, refusal};
+use crate::audit_trail::{RefusalReason, refusal_event};
 use crate::daily_budgets::DailyBudgetExceeded;
 
 /// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
@@ -163,7 +163,7 @@ impl HubBackend {
     /// the record is written later.
     pub(super) fn note_hidden(&self, access: &ProfileAccess, operation: &'static str, item: &str) {
         let (reference, reason) = (RecordId::generate(), RefusalReason::Hidden(operation));
-        self.access.pending_events.push(refusal(access.principal(), item, &reason, reference.as_str()));
+        self.access.pending_events.push(refusal_event(access.principal(), item, &reason, reference.as_str()));
     }
 
     /// The tool that a principal names, in its view. Records the use of one that exists and is hidden from it.
@@ -222,7 +222,7 @@ impl HubBackend {
     async fn record_refusal(&self, principal: &Principal, tool: &str, reason: &RefusalReason) -> RecordId {
         self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
         let reference = RecordId::generate();
-        let event = refusal(principal.id(), tool, reason, reference.as_str());
+        let event = refusal_event(principal.id(), tool, reason, reference.as_str());
         let _ = self.hub.record_audit(event).await;
         reference
     }

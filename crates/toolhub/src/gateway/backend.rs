@@ -18,7 +18,7 @@ use toolhub_mcp_gateway::{
 };
 use toolhub_mcp_wire::Offer;
 
-use super::answers::{CallRefusal, answered, tool_error};
+use super::answers::{CallRefusal, call_response, tool_error};
 use super::approved_caller::ApprovedCaller;
 use super::ended_scripts::EndedScripts;
 use super::login_links::{CallerLogin, LoginLinks};
@@ -286,7 +286,7 @@ impl HubBackend {
         match self.run_for_outcome(view, target, prepared).await {
             Ok(outcome) => {
                 caller.report_outcome(&|lang| outcome.to_json(lang));
-                answered(outcome.result, self.lang)
+                call_response(outcome.result, self.lang)
             }
             Err(refusal) => refusal.into_response(),
         }

@@ -17,7 +17,7 @@ use super::answers::tool_error;
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
 use super::prepared_call::{PreparedCall, ScriptRole};
-use super::script_tools::{declaration, search_signature};
+use super::script_tools::{search_signature, tool_declaration};
 use super::target_kind::TargetKind;
 use super::tool_lookup::{ToolLookup, ToolUse};
 use super::view::{ToolTarget, View};
@@ -178,7 +178,7 @@ impl HubBackend {
     /// The answer of `describe_tool`: the definition, or its declaration in TypeScript if scripts call it.
     fn described(&self, name: &str, target: &ToolTarget) -> RawJson {
         let definition = &target.definition;
-        let declaration = declaration(name, target).filter(|_| self.is_code_mode());
+        let declaration = tool_declaration(name, target).filter(|_| self.is_code_mode());
         let text = declaration.unwrap_or_else(|| toolhub_core::json::pretty_json(definition.get()));
         let block = RawObject::default().with("type", "text").with("text", text);
         let structured = RawObject::default().with("tools", RawJson::of(&[definition]));

@@ -10,7 +10,7 @@ use toolhub_mcp_client::Server;
 
 use super::backend::HubBackend;
 use super::profile_access::ProfileAccess;
-use super::resource_uri::{UriReadings, canonical, has_one_reading, is_within};
+use super::resource_uri::{UriReadings, canonicalize_uri, has_one_reading, is_within};
 
 /// The scheme of skills that servers need not list.
 const SKILL_SCHEME: &str = "skill://";
@@ -41,7 +41,7 @@ impl HiddenSkills {
     /// Whether a URI of a server is in the folder of a listed skill that the principal may use; `None` if it is in none. The
     /// innermost folder decides. Skills whose folders differ in spelling only are used by their exact spelling.
     fn is_visible(&self, server: &ServerId, uri: &str) -> Option<bool> {
-        let wanted = canonical(uri);
+        let wanted = canonicalize_uri(uri);
         let is_around =
             |folder: &&SkillFolder| folder.server == *server && is_within(&wanted, &folder.canonical);
         let around: Vec<&SkillFolder> = self.folders.iter().filter(is_around).collect();
@@ -78,7 +78,7 @@ impl HubBackend {
             skills.folders.extend(list.iter().map(|entry| SkillFolder {
                 server: server.clone(),
                 root: entry.root().to_owned(),
-                canonical: canonical(entry.root()).trim_end_matches('/').to_owned(),
+                canonical: canonicalize_uri(entry.root()).trim_end_matches('/').to_owned(),
                 is_visible: self.admits_skill(&format!("{server}:{}", entry.name), access),
             }));
         }
@@ -105,7 +105,7 @@ impl HubBackend {
         }
         // A server may have skills that it does not list. The name of a skill is that of its folder.
         let is_hidden = |uri: &str| {
-            let uri = canonical(uri);
+            let uri = canonicalize_uri(uri);
             let Some(path) = uri.strip_prefix(SKILL_SCHEME) else { return false };
             let path = path.split(['?', '#']).next().unwrap_or_default();
             let mut folders: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::OnceLock;
 
-use super::resource_uri::canonical;
+use super::resource_uri::canonicalize_uri;
 
 /// The names or URIs of the items of a list, in its order.
 #[derive(Debug, Default)]
@@ -36,10 +36,10 @@ impl ListKeys {
     /// The listed URIs that are spellings of a canonical URI.
     pub(super) fn spellings(&self, canonical_uri: &str) -> impl Iterator<Item = &str> {
         let digests =
-            self.digests.get_or_init(|| self.keys.iter().map(|key| digest(&canonical(key))).collect());
+            self.digests.get_or_init(|| self.keys.iter().map(|key| digest(&canonicalize_uri(key))).collect());
         let wanted = digest(canonical_uri);
         let may_be = self.keys.iter().zip(digests).filter(move |(_, digest)| **digest == wanted);
-        may_be.map(|(key, _)| key.as_str()).filter(move |key| canonical(key) == canonical_uri)
+        may_be.map(|(key, _)| key.as_str()).filter(move |key| canonicalize_uri(key) == canonical_uri)
     }
 }
 
@@ -63,10 +63,10 @@ mod tests {
             uris in proptest::collection::vec(URI, 0..12),
             uri in URI,
         ) {
-            let wanted = canonical(&uri);
+            let wanted = canonicalize_uri(&uri);
             let keys: ListKeys = uris.iter().cloned().collect();
             let expected: Vec<&str> =
-                uris.iter().map(String::as_str).filter(|one| canonical(one) == wanted).collect();
+                uris.iter().map(String::as_str).filter(|one| canonicalize_uri(one) == wanted).collect();
             prop_assert_eq!(keys.spellings(&wanted).collect::<Vec<_>>(), expected);
         }
     }

@@ -9,7 +9,7 @@ use toolhub_mcp_wire::Offer;
 use super::backend::HubBackend;
 use super::list_keys::ListKeys;
 use super::profile_access::ProfileAccess;
-use super::resource_uri::canonical;
+use super::resource_uri::canonicalize_uri;
 use super::uri_template::{TemplateMatch, has_scheme, match_template, scheme_of};
 
 /// The resources and resource templates of one server.
@@ -50,7 +50,7 @@ fn claiming(offered: &[OfferedUris], uri: &str) -> Vec<usize> {
 /// The servers that list another spelling of a URI, which they may read as the same resource. Queries and fragments are compared as they
 /// are.
 fn listing_other_spelling(offered: &[OfferedUris], uri: &str) -> Vec<usize> {
-    let (wanted, wanted_rest) = (canonical(uri), query_of(uri));
+    let (wanted, wanted_rest) = (canonicalize_uri(uri), query_of(uri));
     let lists = |offered_uris: &OfferedUris| {
         offered_uris.listed.spellings(&wanted).any(|listed| query_of(listed) == wanted_rest)
     };

@@ -84,7 +84,7 @@ fn is_dot_dot(segment: &[u8]) -> bool {
 
 /// The URI in the spelling in which resources are compared: parsed by the URL Standard, without encoded letters, dot segments
 /// and repeated slashes.
-pub(super) fn canonical(uri: &str) -> String {
+pub(super) fn canonicalize_uri(uri: &str) -> String {
     let parsed = Url::parse(&uri.replace('\\', "/")).map_or_else(|_| uri.trim().to_owned(), String::from);
     let plain = plain_uri(&parsed).unwrap_or(parsed);
     let decoded = decode(&plain);
@@ -420,7 +420,7 @@ mod tests {
             }
             same += 1;
             assert!(is_forbidden(&uri, "file:///secret/"), "{uri:?}, seed {}", random.get_seed());
-            assert!(is_within(&canonical(&uri), &canonical("file:///secret")), "{uri:?}");
+            assert!(is_within(&canonicalize_uri(&uri), &canonicalize_uri("file:///secret")), "{uri:?}");
         }
         assert!(same > 5_000, "only {same} spellings had the same URL");
         // The control: spellings of another resource that a parser reads unambiguously are not forbidden.
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn canonical_uris_of_skills_are_equal() {
-        let folder = canonical("skill://vault");
+        let folder = canonicalize_uri("skill://vault");
         for uri in [
             "SKILL://vault/SKILL.md",
             "skill://va\tult/SKILL.md",
@@ -452,9 +452,9 @@ mod tests {
             "skill://vault#x",
             "skill://vault",
         ] {
-            assert!(is_within(&canonical(uri), &folder), "{uri:?}: {}", canonical(uri));
+            assert!(is_within(&canonicalize_uri(uri), &folder), "{uri:?}: {}", canonicalize_uri(uri));
         }
-        assert!(!is_within(&canonical("skill://vaults/SKILL.md"), &folder));
-        assert!(!is_within(&canonical("docs://vault/SKILL.md"), &folder));
+        assert!(!is_within(&canonicalize_uri("skill://vaults/SKILL.md"), &folder));
+        assert!(!is_within(&canonicalize_uri("docs://vault/SKILL.md"), &folder));
     }
 }

@@ -72,6 +72,6 @@ pub(super) fn search_signature(name: &str, target: &ToolTarget) -> Option<String
 }
 
 /// The declaration of one tool.
-pub(super) fn declaration(name: &str, target: &ToolTarget) -> Option<String> {
+pub(super) fn tool_declaration(name: &str, target: &ToolTarget) -> Option<String> {
     is_in_scripts(target).then(|| declaration_of(&[script_tool(name, target)]))
 }

@@ -15,8 +15,8 @@ use toolhub_skills::resource;
 use super::backend::HubBackend;
 use super::item_use::{ResultSource, SourcedResult};
 use super::profile_access::ProfileAccess;
-use super::resource_uri::{canonical, has_one_reading, is_within};
-use crate::skills::{ServedSkill, encoded, is_manifest};
+use super::resource_uri::{canonicalize_uri, has_one_reading, is_within};
+use crate::skills::{ServedSkill, encode_path, is_manifest};
 
 /// Page size of `skills/list`.
 const PAGE_SIZE: usize = 100;
@@ -86,7 +86,7 @@ impl HubBackend {
             let taken = listed.iter().any(|listed_skill| listed_skill.uri == entry.uri)
                 || self.belongs_to_other_server(&server, &entry.uri);
             let taken_path = entry.uri.strip_prefix("skill://").filter(|_| taken);
-            let uri = taken_path.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
+            let uri = taken_path.map(|path| format!("skill://{}/{path}", encode_path(server.id().as_str())));
             let entry_shown = uri.as_ref().map(|uri| moved(&entry, uri));
             let shown_skill = ListedSkill {
                 uri: uri.unwrap_or_else(|| entry.uri.clone()),
@@ -104,7 +104,7 @@ impl HubBackend {
     /// Whether the URI of a skill begins with the name of a server other than `server`.
     fn belongs_to_other_server(&self, server: &Server, uri: &str) -> bool {
         let first = uri.strip_prefix("skill://").and_then(|path| path.split('/').next());
-        let named = |other: &&Arc<Server>| first == Some(encoded(other.id().as_str()).as_str());
+        let named = |other: &&Arc<Server>| first == Some(encode_path(other.id().as_str()).as_str());
         self.hub.servers.load().iter().any(|other| other.id() != server.id() && named(&other))
     }
 
@@ -176,8 +176,8 @@ impl HubBackend {
 
     /// Whether a URI is, in any spelling, in the folder of a skill that a server listed.
     pub(super) fn belongs_to_skill(&self, uri: &str) -> bool {
-        let uri = canonical(uri);
-        self.hub.server_skills.contains_uri(|folder| is_within(&uri, &canonical(folder)))
+        let uri = canonicalize_uri(uri);
+        self.hub.server_skills.contains_uri(|folder| is_within(&uri, &canonicalize_uri(folder)))
     }
 
     /// Reads a file of a skill. Returns `None` if the URI belongs to no skill.
@@ -191,7 +191,7 @@ impl HubBackend {
             return None;
         }
         // Most URIs belong to no skill: skips listing the skills for them.
-        let wanted = canonical(uri);
+        let wanted = canonicalize_uri(uri);
         let servers = self.servers();
         let serve = |server: &&Arc<Server>| server.supports_skills() == Some(true);
         self.hub.server_skills.all(&servers.iter().filter(serve).cloned().collect::<Vec<_>>()).await;
@@ -212,9 +212,9 @@ impl HubBackend {
             None => {
                 let matching_skill = listed
                     .iter()
-                    .find(|matching_skill| is_within(&wanted, &canonical(matching_skill.root())))?;
+                    .find(|matching_skill| is_within(&wanted, &canonicalize_uri(matching_skill.root())))?;
                 let mut files = matching_skill.files().into_iter().map(|(file, _)| file);
-                match files.find(|file| canonical(file) == wanted) {
+                match files.find(|file| canonicalize_uri(file) == wanted) {
                     Some(file) => (matching_skill, file),
                     None => return Some(Err(not_found())),
                 }
@@ -261,9 +261,9 @@ impl HubBackend {
         let mut folder = requested.to_owned();
         // Another spelling of a folder gets the folder as it was listed, and nothing else.
         if !files.iter().any(|(file, _)| is_below(file, requested)) {
-            let wanted = canonical(requested);
+            let wanted = canonicalize_uri(requested);
             let wanted = wanted.trim_end_matches('/');
-            let is_in_skill = |skill: &ListedSkill| is_within(wanted, &canonical(skill.root()));
+            let is_in_skill = |skill: &ListedSkill| is_within(wanted, &canonicalize_uri(skill.root()));
             if !listed.iter().any(is_in_skill) {
                 return None;
             }
@@ -271,7 +271,10 @@ impl HubBackend {
                 let ends = file.match_indices('/').map(|(at, _)| at).chain([file.len()]);
                 ends.map(|end| &file[..end])
             });
-            match folders.into_iter().find(|existing| canonical(existing).trim_end_matches('/') == wanted) {
+            match folders
+                .into_iter()
+                .find(|existing| canonicalize_uri(existing).trim_end_matches('/') == wanted)
+            {
                 Some(existing) => existing.clone_into(&mut folder),
                 None if has_one_reading(uri) => return None,
                 None => return Some(Err(not_a_folder())),

@@ -10,7 +10,7 @@ use toolhub_mcp_wire::Offer;
 use super::backend::HubBackend;
 use super::list_keys::ListKeys;
 use super::profile_access::ProfileAccess;
-use super::resource_uri::canonical;
+use super::resource_uri::canonicalize_uri;
 
 impl HubBackend {
     /// Those of these servers at which the principal may do this with a URI: with everything that the server could read in it, and
@@ -25,7 +25,7 @@ impl HubBackend {
         servers.retain(|server| access.reads_resource(server.id(), uri, action));
         // A rule may name a listed resource in another spelling than the canonical one.
         if access.permissions().is_some() && !servers.is_empty() {
-            let requested = canonical(uri);
+            let requested = canonicalize_uri(uri);
             let listed = self.offers.keys(&servers, Offer::Resources).await;
             let is_forbidden = |server: &Arc<Server>, listed: &ListKeys| {
                 let mut others = listed.spellings(&requested).filter(|spelling| *spelling != uri);

@@ -13,8 +13,8 @@ use toolhub_core::shared_state::{
 use toolhub_core::{CallId, RawJson};
 
 use super::{
-    HeldCall, HeldState, MAX_HELD, NewHeldCall, RETENTION, StoredDecision, canonical_text, digest,
-    ended_to_remove,
+    HeldCall, HeldState, MAX_HELD, NewHeldCall, RETENTION, StoredDecision, canonical_text, ended_to_remove,
+    short_digest,
 };
 
 const KIND: StateKind = StateKind::HeldCall;
@@ -288,7 +288,7 @@ fn slot_of(new: &NewHeldCall<'_>) -> String {
     let mut parts = vec![&**new.principal.id(), new.profile, new.tool, &sources, &arguments];
     // Calls of other runs have slots of their own.
     parts.extend(new.script.map(CallId::as_str));
-    digest(&parts, SLOT_DIGITS)
+    short_digest(&parts, SLOT_DIGITS)
 }
 
 fn kept_until(call: &HeldCall) -> SystemTime {

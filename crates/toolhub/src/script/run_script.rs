@@ -11,7 +11,7 @@ use toolhub_core::{
 use toolhub_native::localized_block;
 use toolhub_script::{Script, ScriptLimits, ScriptOutcome, ScriptReport};
 
-use super::script_runs::{ScriptAuthor, ScriptRuns, details, failed, notes};
+use super::script_runs::{ScriptAuthor, ScriptRuns, report_details, report_error, report_notes};
 use crate::settings::Settings;
 
 const DEFINITION: &str = r#"{
@@ -87,15 +87,15 @@ impl NativeTool for RunScript {
 
 /// The report as the result of a call: the value, and what else there is to say.
 fn output(report: &ScriptReport) -> Result<ToolOutput, ToolError> {
-    let ScriptOutcome::Value(value) = &report.outcome else { return Err(failed(report)) };
+    let ScriptOutcome::Value(value) = &report.outcome else { return Err(report_error(report)) };
     let text = value.text().map_or_else(|| value.get().to_owned(), std::borrow::Cow::into_owned);
     let mut blocks = vec![RawObject::default().with("type", "text").with("text", text)];
     if !report.notes(Lang::En).is_empty() {
-        blocks.push(localized_block(&notes(report)));
+        blocks.push(localized_block(&report_notes(report)));
     }
     let members = RawObject::default()
         .with("content", RawJson::of(&blocks))
-        .with("_meta", RawObject::default().with(meta_keys::SCRIPT, details(report)));
+        .with("_meta", RawObject::default().with(meta_keys::SCRIPT, report_details(report)));
     ToolOutput::from_raw(members.into_raw()).ok_or(ToolError::Internal)
 }
 

@@ -215,23 +215,23 @@ fn share_used_up() -> ToolError {
 }
 
 /// The report of a script that failed as the error of its call. It is the text of the script, and reaches clients unchanged.
-pub(super) fn failed(report: &ScriptReport) -> ToolError {
-    let block = localized_block(&notes(report));
+pub(super) fn report_error(report: &ScriptReport) -> ToolError {
+    let block = localized_block(&report_notes(report));
     let members = RawObject::default()
         .with("content", RawJson::of(&[block]))
         .with("isError", true)
-        .with("_meta", RawObject::default().with(meta_keys::SCRIPT, details(report)));
+        .with("_meta", RawObject::default().with(meta_keys::SCRIPT, report_details(report)));
     let output = ToolOutput::from_raw(members.into_raw()).map(Box::new);
-    ToolError::Failed { message: notes(report), output }
+    ToolError::Failed { message: report_notes(report), output }
 }
 
 /// What there is to say beside the value; empty if there is nothing.
-pub(super) fn notes(report: &ScriptReport) -> LocalizedText {
+pub(super) fn report_notes(report: &ScriptReport) -> LocalizedText {
     LocalizedText::new(report.notes(Lang::En), report.notes(Lang::Zh))
 }
 
 /// The log and the calls, for people and programs. Models get the texts.
-pub(super) fn details(report: &ScriptReport) -> RawObject {
+pub(super) fn report_details(report: &ScriptReport) -> RawObject {
     let calls: Vec<RawObject> = report
         .calls
         .iter()

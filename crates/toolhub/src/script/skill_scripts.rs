@@ -8,7 +8,7 @@ use toolhub_script::{Script, ScriptOutcome, ScriptReport};
 use toolhub_skills::{CallingScript, CallingScripts};
 
 use super::output_meta::VALUE_KEY;
-use super::script_runs::{ScriptAuthor, ScriptRuns, details, failed, notes};
+use super::script_runs::{ScriptAuthor, ScriptRuns, report_details, report_error, report_notes};
 
 /// Runs the scripts of skills.
 pub(crate) struct SkillScripts(pub(crate) Arc<ScriptRuns>);
@@ -31,7 +31,7 @@ impl CallingScripts for SkillScripts {
 /// The report as the result of a tool: the value alone, with the log in `_meta`. Calls that the script did not await are
 /// named, since they may have run.
 fn output(report: &ScriptReport) -> Result<ToolOutput, ToolError> {
-    let ScriptOutcome::Value(value) = &report.outcome else { return Err(failed(report)) };
+    let ScriptOutcome::Value(value) = &report.outcome else { return Err(report_error(report)) };
     let output = match value.text() {
         Some(text) => ToolOutput::text(text.into_owned()),
         None => ToolOutput::json(value.clone()),
@@ -39,10 +39,10 @@ fn output(report: &ScriptReport) -> Result<ToolOutput, ToolError> {
     let mut members = output.raw().object().unwrap_or_default();
     if report.unfinished_calls().next().is_some() {
         let mut blocks = output.blocks();
-        blocks.push(localized_block(&notes(report)).into_raw());
+        blocks.push(localized_block(&report_notes(report)).into_raw());
         members.set("content", toolhub_core::RawJson::of(&blocks));
     }
-    let mut details = details(report);
+    let mut details = report_details(report);
     if value.text().is_none() && !value.is_object() {
         // Structured content is an object; a script that calls this one gets the value itself.
         details.set(VALUE_KEY, value.clone());

@@ -15,9 +15,9 @@ use toolhub_skills::{ApprovalState, FileKind, FileSet, Skill, SkillApprovals, Sk
 
 use crate::hub::Hub;
 
-pub(crate) use served::{ServedSkill, encoded};
+pub(crate) use served::{ServedSkill, encode_path};
 pub(crate) use servers::is_manifest;
-pub(crate) use skill_scan::{chunks, scan_text};
+pub(crate) use skill_scan::{scan_text, split_text};
 
 /// The changes of a skill since its approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -67,7 +67,7 @@ pub(crate) fn served(registry: &SkillRegistry) -> Vec<ServedSkill> {
         let mut files = Vec::new();
         let mut listed: Vec<Value> = Vec::new();
         for (path, file) in plain {
-            let uri = format!("{root}/{}", encoded(path));
+            let uri = format!("{root}/{}", encode_path(path));
             listed.push(json!({"uri": uri, "digest": format!("sha256:{}", file.digest), "size": file.size}));
             files.push(ServedFile { uri, path: path.clone(), size: file.size, digest: file.digest.clone() });
         }
@@ -90,7 +90,7 @@ pub(crate) fn served(registry: &SkillRegistry) -> Vec<ServedSkill> {
 }
 
 /// Percent-encodes a path for a URI.
-pub(crate) fn encoded(path: &str) -> String {
+pub(crate) fn encode_path(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {
         match byte {

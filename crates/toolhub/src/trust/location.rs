@@ -25,7 +25,7 @@ impl FolderLocation {
 
 /// The folders of the project: the current one, and its parents up to the root of its repository. The user's home and its parents
 /// belong to no project. A repository that another user created in a world-writable folder does not count.
-pub(super) fn project(here: &Path, home_dir: Option<&Path>) -> Vec<PathBuf> {
+pub(super) fn project_folders(here: &Path, home_dir: Option<&Path>) -> Vec<PathBuf> {
     let inside = |folder: &&Path| Some(*folder) != home_dir;
     let above: Vec<&Path> = here.ancestors().take_while(inside).collect();
     if above.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn project(here: &Path, home_dir: Option<&Path>) -> Vec<PathBuf> {
 
 /// Whether the data folder is inside a project, which could then contain its own list of trusted folders. The user's home is not
 /// a project.
-pub(super) fn holds(folder: &Path, data: &Path, home_dir: Option<&Path>) -> bool {
+pub(super) fn contains_data_folder(folder: &Path, data: &Path, home_dir: Option<&Path>) -> bool {
     let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
     let data = data.ancestors().find_map(|part| part.canonicalize().ok()).unwrap_or(data);
     data.starts_with(folder) && !home_dir.is_some_and(|home_dir| home_dir.starts_with(folder))

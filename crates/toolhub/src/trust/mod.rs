@@ -36,9 +36,9 @@ pub(crate) use user_servers::entry::Restriction;
 
 use config_state::ConfigState;
 use files::FileState;
-use location::{FolderLocation, holds, project};
+use location::{FolderLocation, contains_data_folder, project_folders};
 use record::changes;
-use record::consent_binding::{ConsentBinding, Launch, same};
+use record::consent_binding::{ConsentBinding, Launch, starts_same_process};
 use review::folder_review;
 use scan::{CONFIG, FolderScan, SERVERS, SHARED_SERVERS, ScanDepth};
 use user_servers::binding::{self, UserServerBinding, UserServerLaunch};
@@ -134,7 +134,7 @@ impl Workspace {
         let Ok(here) = search.here.canonicalize() else { return Self::default() };
         let real = |path: Option<&Path>| path.and_then(|path| path.canonicalize().ok());
         let (home_dir, user_config) = (real(search.home_dir), real(search.user_config));
-        let project_folders = project(&here, home_dir.as_deref());
+        let project_folders = project_folders(&here, home_dir.as_deref());
         let top = project_folders.last().cloned().unwrap_or_else(|| here.clone());
         let list = TrustList::read(search.data);
         let mut folders = Vec::new();
@@ -147,7 +147,7 @@ impl Workspace {
         for folder in project_folders.into_iter().filter(|folder| Some(folder) != user_config.as_ref()) {
             let is_here = folder == here;
             let is_home = Some(&folder) == home_dir.as_ref();
-            let known = match holds(&folder, search.data, home_dir.as_deref()) {
+            let known = match contains_data_folder(&folder, search.data, home_dir.as_deref()) {
                 true => None,
                 false => known(&list, &folder),
             };
@@ -355,7 +355,7 @@ impl Workspace {
             // Trusted for this run, including later changes of the files that it loads.
             (TransportSpec::Stdio(_), TrustStatus::TrustedForRun) => None,
             (TransportSpec::Stdio(stdio), _) => {
-                let known = folder.scan.launches.iter().find(|known| same(&known.spec, stdio));
+                let known = folder.scan.launches.iter().find(|known| starts_same_process(&known.spec, stdio));
                 let Some(known) = known else { return Consent::default() };
                 let (location, data) = (folder.scan.location.clone(), self.data.clone());
                 Some(Launch { location, data, spec: known.spec.clone(), files: known.loaded.files.clone() })
@@ -440,7 +440,7 @@ impl Workspace {
                 return Err(foreign(uid));
             }
             let folder_path = &folder.scan.location.folder;
-            if holds(folder_path, &self.data, home_dir.as_deref()) {
+            if contains_data_folder(folder_path, &self.data, home_dir.as_deref()) {
                 let data = self.data.display();
                 return Err(LocalizedText::new(
                     format!(
@@ -477,7 +477,7 @@ impl Workspace {
     /// Keeps the current folder trusted after a command of the owner changed `edited`, if nothing else changed.
     pub fn keep_trust(&self, edited: &[&Path]) -> Result<(), LocalizedText> {
         if let Some(state) = self.config_state.as_ref().filter(|state| state.is_run_trusted) {
-            if holds(&state.folder, &self.data, self.home_dir.as_deref()) {
+            if contains_data_folder(&state.folder, &self.data, self.home_dir.as_deref()) {
                 return Err(LocalizedText::new(
                     "a running `toolhub serve` that trusts this folder for its run only does not use this change, since the data folder lies in it: restart `toolhub serve`",
                     "正在运行的 `toolhub serve` 只在本次运行中信任此文件夹，而数据文件夹位于其中，因此不会采用此改动：请重新启动 `toolhub serve`",
@@ -533,7 +533,7 @@ impl TrustList {
     pub fn is_current(&self, folder: &str) -> bool {
         let home_dir = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         let path = Path::new(folder);
-        let top = project(path, home_dir.as_deref()).pop().unwrap_or_else(|| path.to_owned());
+        let top = project_folders(path, home_dir.as_deref()).pop().unwrap_or_else(|| path.to_owned());
         let location = FolderLocation {
             folder: path.to_owned(),
             project: top,
@@ -552,7 +552,10 @@ impl TrustList {
         let scan = FolderScan::of(location.clone(), ScanDepth::Full);
         let status = decide(&scan, &scan.digest(), known(self, &location.folder), false);
         let launches = Some(scan.launches).filter(|_| status == TrustStatus::Trusted)?;
-        launches.into_iter().find(|known| same(&known.spec, spec)).map(|known| known.loaded.files)
+        launches
+            .into_iter()
+            .find(|known| starts_same_process(&known.spec, spec))
+            .map(|known| known.loaded.files)
     }
 }
 

@@ -4,7 +4,7 @@
 use toolhub_core::lang::LocalizedText;
 
 use super::Workspace;
-use super::location::holds;
+use super::location::contains_data_folder;
 use super::record::own_edits::{OwnEdit, config_files};
 use super::record::trust_list::TrustList;
 
@@ -24,7 +24,7 @@ impl Workspace {
     /// scanned one. Not if the data folder lies in the project, which could then bring its own records.
     pub fn has_own_edits_since(&self, before: &str) -> bool {
         self.config_state.as_ref().is_some_and(|state| {
-            !holds(&state.folder, &self.data, self.home_dir.as_deref())
+            !contains_data_folder(&state.folder, &self.data, self.home_dir.as_deref())
                 && TrustList::read(&self.data).has_own_edits(&state.folder, before, &state.digest)
         })
     }

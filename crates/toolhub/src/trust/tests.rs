@@ -68,9 +68,9 @@ fn project_extends_to_repository_root_but_not_to_home() {
     workspace.write("work/app/src/a", "");
     let home = &workspace.root;
     let inner = home.join("work/app/src");
-    assert_eq!(project(&inner, Some(home)), [inner.clone(), home.join("work/app")]);
-    assert_eq!(project(&home.join("work"), Some(home)), [home.join("work")]);
-    assert_eq!(project(home, Some(home)), std::slice::from_ref(home));
+    assert_eq!(project_folders(&inner, Some(home)), [inner.clone(), home.join("work/app")]);
+    assert_eq!(project_folders(&home.join("work"), Some(home)), [home.join("work")]);
+    assert_eq!(project_folders(home, Some(home)), std::slice::from_ref(home));
 }
 
 #[test]

@@ -18,8 +18,8 @@ use toolhub_mcp_client::config::find_executable;
 use self::python_files::Folders;
 use self::tree::{Omitted, TreeError};
 use crate::trust::files::{self, FileState};
-use crate::trust::launch_form::assignments::{Assignment, assignments, path_of, search_paths};
-use crate::trust::launch_form::entry_text::{filled, plain, without_folder_variable};
+use crate::trust::launch_form::assignments::{Assignment, launch_assignments, path_of, search_paths};
+use crate::trust::launch_form::entry_text::{expand_if_set, normalize_path, without_folder_variable};
 use crate::trust::launch_form::programs::{VERSION_FILES, is_known, name_of};
 use crate::trust::launch_form::words::{LaunchContext, MAX_WORD_BYTES};
 use crate::trust::launch_form::{LaunchScope, is_narrow_first_line, scope_of};
@@ -203,7 +203,7 @@ impl LaunchSite {
             }
         }
         let Bases { folders: bases, complete } = self.bases(&work, &words, &texts)?;
-        let mut assigned = assignments(spec, &[]);
+        let mut assigned = launch_assignments(spec, &[]);
         let search_paths = search_paths(spec, &assigned);
         let path_folders = path_folders(&search_paths, &bases);
         let mut candidates: BTreeSet<Candidate> = BTreeSet::new();
@@ -237,7 +237,7 @@ impl LaunchSite {
         tree::add(named, Omitted::Nothing, &mut found)?;
         let first_lines = self.add_interpreters(&bases, &mut found)?;
         let of_entry = assigned.len();
-        assigned = assignments(spec, &first_lines.lines);
+        assigned = launch_assignments(spec, &first_lines.lines);
         if assigned.len() > of_entry {
             let named = named_folders::of_variables(&assigned, &bases, &self.project);
             tree::add(named, Omitted::Nothing, &mut found)?;
@@ -302,7 +302,7 @@ impl LaunchSite {
     /// The program that a command resolves to, if it is found.
     pub(crate) fn program(&self, spec: &StdioSpec) -> Option<PathBuf> {
         let work = self.work(spec);
-        let command = filled(&spec.command);
+        let command = expand_if_set(&spec.command);
         let found = match Path::new(&command).components().count() {
             0 | 1 => {
                 let path: Vec<OsString> = path_of(spec).into_iter().collect();
@@ -315,7 +315,7 @@ impl LaunchSite {
 
     /// The working directory of an entry.
     fn work(&self, spec: &StdioSpec) -> PathBuf {
-        let cwd = spec.cwd.as_ref().map(|cwd| self.folder.join(filled(&cwd.to_string_lossy())));
+        let cwd = spec.cwd.as_ref().map(|cwd| self.folder.join(expand_if_set(&cwd.to_string_lossy())));
         cwd.unwrap_or_else(|| self.folder.clone())
     }
 
@@ -382,7 +382,7 @@ impl LaunchSite {
         for Candidate { path, relative } in candidates {
             let real = path.canonicalize().ok();
             // The file that is opened: `..` after a symbolic link resolves differently from the text.
-            let named = plain(&path);
+            let named = normalize_path(&path);
             let named = if named.canonicalize().ok() == real { named } else { path };
             // A symbolic link inside the project is included, wherever it leads: the project can change it.
             if !relative && !inside(&named) && !real.as_deref().is_some_and(inside) {
@@ -411,7 +411,7 @@ impl LaunchSite {
 /// Command, arguments and values of variables, after variable expansion.
 fn texts_of(spec: &StdioSpec) -> Vec<String> {
     let values = spec.env.iter().map(|(_, value)| value);
-    [&spec.command].into_iter().chain(&spec.args).chain(values).map(|text| filled(text)).collect()
+    [&spec.command].into_iter().chain(&spec.args).chain(values).map(|text| expand_if_set(text)).collect()
 }
 
 /// The folders that an entry changes to one after another, as in `cd a && cd b`.

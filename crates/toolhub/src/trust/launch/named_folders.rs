@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toolhub_client_config::StdioSpec;
 
 use crate::trust::launch_form::assignments::Assignment;
-use crate::trust::launch_form::entry_text::{filled, plain};
+use crate::trust::launch_form::entry_text::{expand_if_set, normalize_path};
 use crate::trust::launch_form::programs::CONTAINERS;
 
 /// Names of variables and options, without dashes, whose value is data or the folder that the program works on.
@@ -94,10 +94,10 @@ pub(super) fn of_variables(
 /// The folders that options name. Installed packages and build output in them need not be bound: an option often names a whole
 /// project, such as `--from .`.
 pub(super) fn of_options(spec: &StdioSpec, work: &Path, project: &Path) -> BTreeSet<PathBuf> {
-    let command = filled(&spec.command);
+    let command = expand_if_set(&spec.command);
     let name = Path::new(&command).file_name().unwrap_or_default();
     let is_container = CONTAINERS.iter().any(|known| name == *known);
-    let args: Vec<String> = spec.args.iter().map(|arg| filled(arg)).collect();
+    let args: Vec<String> = spec.args.iter().map(|arg| expand_if_set(arg)).collect();
     let mut values: Vec<&str> = Vec::new();
     let mut option: Option<&str> = None;
     // Of a container runner only the options before its command: what follows applies inside of the container.
@@ -137,7 +137,7 @@ fn folders_of(value: &str, work: &Path, project: &Path) -> BTreeSet<PathBuf> {
     let paths = texts.iter().map(|text| (work.join(text), Path::new(text).is_relative()));
     let is_of_project = |(path, is_relative): &(PathBuf, bool)| {
         let inside = |path: &Path| path.starts_with(project);
-        *is_relative || inside(&plain(path)) || path.canonicalize().is_ok_and(|real| inside(&real))
+        *is_relative || inside(&normalize_path(path)) || path.canonicalize().is_ok_and(|real| inside(&real))
     };
     paths.filter(is_of_project).map(|(path, _)| path).filter(|path| path.is_dir()).collect()
 }
@@ -145,7 +145,7 @@ fn folders_of(value: &str, work: &Path, project: &Path) -> BTreeSet<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::launch_form::assignments::assignments;
+    use crate::trust::launch_form::assignments::launch_assignments;
 
     #[test]
     fn binds_folders_of_variables_and_options_but_not_data() {
@@ -160,7 +160,7 @@ mod tests {
                 ..StdioSpec::default()
             };
             let bases = [root.clone()];
-            !of_variables(&assignments(&spec, &[]), &bases, &root).is_empty()
+            !of_variables(&launch_assignments(&spec, &[]), &bases, &root).is_empty()
                 || !of_options(&spec, &root, &root).is_empty()
         };
         for name in [

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use toolhub_client_config::StdioSpec;
 
-use super::entry_text::{filled, without_folder_variable};
+use super::entry_text::{expand_if_set, without_folder_variable};
 use super::loader_variables::is_loader;
 use super::programs::{CONTAINERS, SHELLS, name_of};
 
@@ -32,16 +32,16 @@ pub(in crate::trust) struct Assignment {
 }
 
 /// Every assignment of a launch. `first_lines` are the words after `#!` of its scripts.
-pub(in crate::trust) fn assignments(spec: &StdioSpec, first_lines: &[Vec<String>]) -> Vec<Assignment> {
+pub(in crate::trust) fn launch_assignments(spec: &StdioSpec, first_lines: &[Vec<String>]) -> Vec<Assignment> {
     let of_entry = spec.env.iter().map(|(name, value)| Assignment {
         name: name.clone(),
-        value: filled(value),
+        value: expand_if_set(value),
         written: value.clone(),
         is_shown: true,
     });
     let mut found: Vec<Assignment> = of_entry.collect();
     let sets_variables = [&spec.command].into_iter().chain(&spec.args).any(|text| {
-        filled(text).split(is_separator).map(name_of).any(|name| name == "env" || is_shell(&name))
+        expand_if_set(text).split(is_separator).map(name_of).any(|name| name == "env" || is_shell(&name))
     });
     for text in command_line(spec) {
         add_assignments(text, sets_variables, &mut found);
@@ -70,7 +70,7 @@ pub(in crate::trust) fn search_paths(spec: &StdioSpec, assignments: &[Assignment
 /// The `PATH` that the command of an entry is started with.
 pub(in crate::trust) fn path_of(spec: &StdioSpec) -> Option<OsString> {
     let own = spec.env.iter().rev().find(|(name, _)| is_path(name));
-    own.map(|(_, value)| OsString::from(filled(value))).or_else(|| std::env::var_os("PATH"))
+    own.map(|(_, value)| OsString::from(expand_if_set(value))).or_else(|| std::env::var_os("PATH"))
 }
 
 /// The name and the value of an assignment: `NAME=value`, or `NAME+=value` of a shell.
@@ -87,7 +87,7 @@ pub(super) fn is_assignment(word: &str) -> bool {
 
 /// Command and arguments; of a container runner only what precedes its command, as the rest applies inside of the container.
 fn command_line(spec: &StdioSpec) -> impl Iterator<Item = &String> {
-    let command = filled(&spec.command);
+    let command = expand_if_set(&spec.command);
     let name = Path::new(&command).file_name().unwrap_or_default();
     let is_container = CONTAINERS.iter().any(|known| name == *known);
     let args = spec.args.iter().take_while(move |arg| !is_container || arg.starts_with('-'));
@@ -97,7 +97,7 @@ fn command_line(spec: &StdioSpec) -> impl Iterator<Item = &String> {
 /// Adds the assignments of a text, as it is written and with its variables expanded: a default may contain a whole assignment.
 fn add_assignments(text: &str, sets_variables: bool, found: &mut Vec<Assignment>) {
     let written = assignments_in(text);
-    for (name, value) in assignments_in(&without_folder_variable(&filled(text))) {
+    for (name, value) in assignments_in(&without_folder_variable(&expand_if_set(text))) {
         let known = written.iter().find(|(written, _)| *written == name).map(|(_, value)| value.clone());
         // A name that comes from a value of the user is shown only if it matters: the value may be a secret.
         let is_shown = is_loader(&name) || (sets_variables && known.is_some());
@@ -140,7 +140,7 @@ mod tests {
     fn found(command: &str, args: &[&str]) -> Vec<(String, String, bool)> {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let spec = StdioSpec { command: command.to_owned(), args, ..StdioSpec::default() };
-        let all = assignments(&spec, &[]).into_iter();
+        let all = launch_assignments(&spec, &[]).into_iter();
         all.map(|one| (one.name, one.value, one.is_shown)).collect()
     }
 
@@ -182,7 +182,7 @@ mod tests {
             env: vec![("PATH".to_owned(), "/bin".to_owned())],
             ..StdioSpec::default()
         };
-        let paths = search_paths(&spec, &assignments(&spec, &[]));
+        let paths = search_paths(&spec, &launch_assignments(&spec, &[]));
         assert_eq!(paths, ["/bin", "/bin", "./bin:/usr/bin"]);
         assert_eq!(path_of(&spec), Some(OsString::from("/bin")));
     }

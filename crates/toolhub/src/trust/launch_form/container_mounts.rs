@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path};
 
-use super::entry_text::plain;
+use super::entry_text::normalize_path;
 use super::words::LaunchContext;
 
 /// Options of a volume (`-v SOURCE:TARGET:OPTIONS`) that name no other folder.
@@ -94,7 +94,7 @@ fn is_source_outside(source: &str, context: &LaunchContext<'_>) -> bool {
     }
     let overlaps = |path: &Path| path.starts_with(context.project) || context.project.starts_with(path);
     let is_of_system = |path: &Path| SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder));
-    let named = plain(path);
+    let named = normalize_path(path);
     if overlaps(&named) || is_of_system(&named) {
         return false;
     }

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use toolhub_client_config::expand_variables;
 
 /// Expands the variables of a text. Returns the text unchanged if one of them is not set.
-pub(in crate::trust) fn filled(text: &str) -> String {
+pub(in crate::trust) fn expand_if_set(text: &str) -> String {
     expand_variables(text, &|name| std::env::var(name).ok()).unwrap_or_else(|_| text.to_owned())
 }
 
@@ -15,7 +15,7 @@ pub(in crate::trust) fn without_folder_variable(text: &str) -> String {
 }
 
 /// Removes `.` and `..` lexically, without following links.
-pub(in crate::trust) fn plain(path: &Path) -> PathBuf {
+pub(in crate::trust) fn normalize_path(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

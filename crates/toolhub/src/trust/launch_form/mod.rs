@@ -15,7 +15,7 @@ pub(super) mod words;
 use toolhub_client_config::{StdioSpec, expand_variables, variable_references};
 
 use self::assignments::{assignment_of, is_assignment};
-use self::entry_text::{filled, without_folder_variable};
+use self::entry_text::{expand_if_set, without_folder_variable};
 use self::interpreters::form_of;
 use self::loader_variables::{is_loader, is_plain_variable};
 use self::package_runners::{is_bun, is_container_run, is_deno, is_npx, is_pipx, is_uv, is_uvx};
@@ -98,7 +98,7 @@ fn runs_tasks(words: &[String], context: &LaunchContext<'_>) -> bool {
 
 /// The text with the values of its variables, as long as these are plain words or options; otherwise with `unknown` for each.
 fn expanded(text: &str, unknown: &str) -> String {
-    let value = filled(text);
+    let value = expand_if_set(text);
     let is_plain = value.chars().all(|c| c.is_alphanumeric() || PLAIN.contains(c));
     // Other values cannot be options, programs or code of a known form; they may be secrets.
     match !variable_references(text).is_empty() && (is_plain || value.starts_with('-')) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::entry_text::plain;
+use super::entry_text::normalize_path;
 use super::programs::{VERSION_FILES, VERSION_MANAGERS, is_known, name_of};
 use crate::trust::files;
 
@@ -58,7 +58,7 @@ impl LaunchContext<'_> {
     /// Whether a path lies in the project, or leads into it.
     pub(super) fn is_in_project(&self, path: &Path) -> bool {
         self.folders.iter().map(|folder| folder.join(path)).any(|path| {
-            plain(&path).starts_with(self.project)
+            normalize_path(&path).starts_with(self.project)
                 || path.canonicalize().is_ok_and(|real| real.starts_with(self.project))
         })
     }
@@ -84,7 +84,7 @@ impl LaunchContext<'_> {
                 continue;
             }
             let behind = name_of(&real.file_name().unwrap_or_default().to_string_lossy());
-            let is_link_of_project = plain(&file).starts_with(self.project);
+            let is_link_of_project = normalize_path(&file).starts_with(self.project);
             let is_managed = VERSION_MANAGERS.contains(&behind.as_str()) && self.has_any(&VERSION_FILES);
             match (is_known(&own), is_known(&behind)) {
                 (true, true) if is_link_of_project => names.extend([own.clone(), behind]),

@@ -13,7 +13,7 @@ use crate::trust::launch::LaunchSite;
 use crate::trust::location::FolderLocation;
 
 /// Whether two entries start the same process.
-pub(in crate::trust) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
+pub(in crate::trust) fn starts_same_process(one: &StdioSpec, other: &StdioSpec) -> bool {
     (&one.command, &one.args, &one.env, &one.cwd) == (&other.command, &other.args, &other.env, &other.cwd)
 }
 

@@ -12,8 +12,8 @@ use super::{FolderReview, ReviewedAddress, ReviewedProgram, ReviewedSkill, calli
 use crate::settings::Settings;
 use crate::trust::TrustStatus;
 use crate::trust::launch_form::LaunchScope;
-use crate::trust::launch_form::assignments::{Assignment, assignments};
-use crate::trust::record::consent_binding::same;
+use crate::trust::launch_form::assignments::{Assignment, launch_assignments};
+use crate::trust::record::consent_binding::starts_same_process;
 use crate::trust::scan::{CONFIG, FolderScan, SERVERS, SHARED_SERVERS, WorkspacePart};
 use crate::trust::user_servers::binding::UserServerLaunch;
 use crate::trust::user_servers::steering;
@@ -102,14 +102,16 @@ fn program(purpose: &str, spec: &StdioSpec, scan: &FolderScan, settings: &Settin
     reads.extend(extras.iter().flat_map(|extras| extras.env_pass.clone()));
     reads.sort();
     reads.dedup();
-    let launch = scan.launches.iter().find(|known| same(&known.spec, spec)).map(|known| &known.loaded);
+    let launch =
+        scan.launches.iter().find(|known| starts_same_process(&known.spec, spec)).map(|known| &known.loaded);
     ReviewedProgram {
         purpose: purpose.to_owned(),
         command: [&spec.command].into_iter().chain(&spec.args).cloned().collect(),
         resolved: scan.site().program(spec),
         folder: cwd.map_or_else(|| scan.location.folder.clone(), |cwd| scan.location.folder.join(cwd)),
         reads,
-        sets: launch.map_or_else(|| shown(&assignments(spec, &[])), |launch| shown(&launch.assignments)),
+        sets: launch
+            .map_or_else(|| shown(&launch_assignments(spec, &[])), |launch| shown(&launch.assignments)),
         files: launch.map(|launch| launch.files.keys().cloned().collect()).unwrap_or_default(),
         scope: launch.map_or(LaunchScope::Project, |launch| launch.scope),
         sandboxed: extras.is_some_and(|extras| extras.sandbox.policy(Path::new(CONFIG)).is_some()),

@@ -8,7 +8,7 @@ use toolhub_engine::definition_scan::{FindingKind, escape_invisible};
 use url::{Host, Url};
 
 use super::{FolderReview, ReviewedAddress, ReviewedProgram};
-use crate::skills::{chunks, scan_text};
+use crate::skills::{scan_text, split_text};
 use crate::trust::files;
 use crate::trust::launch::tree::INSTALLED;
 use crate::trust::launch_form::LaunchScope;
@@ -209,7 +209,7 @@ fn check_skill_text(path: &str, file: &Path, sha256: &[u8; 32], found: &mut Vec<
         return;
     }
     let text = String::from_utf8_lossy(&bytes);
-    for finding in chunks(text.trim_start_matches('\u{feff}')).into_iter().flat_map(scan_text) {
+    for finding in split_text(text.trim_start_matches('\u{feff}')).into_iter().flat_map(scan_text) {
         if matches!(
             finding.kind,
             FindingKind::Invisible | FindingKind::Control | FindingKind::Instruction | FindingKind::Secret

@@ -13,7 +13,7 @@ use toolhub_core::lang::LocalizedText;
 
 use super::binding::UserServerBinding;
 use super::steering;
-use crate::trust::launch_form::entry_text::filled;
+use crate::trust::launch_form::entry_text::expand_if_set;
 
 /// Variables that contain the current folder, or the one before it.
 const FOLDER_VARIABLES: [&str; 3] = ["PWD", "OLDPWD", "INIT_CWD"];
@@ -117,7 +117,7 @@ impl UserServerEntry {
         let words = self.dependences();
         // The folder above one with nothing but data was not checked.
         let leads_up = |text: &&String| {
-            let filled = filled(text);
+            let filled = expand_if_set(text);
             pieces(&filled)
                 .any(|piece| Path::new(piece).components().any(|part| part == Component::ParentDir))
         };
@@ -139,13 +139,13 @@ impl UserServerEntry {
         let stdio = &self.stdio;
         let mut found = Vec::new();
         if let Some(cwd) = stdio.cwd.as_ref().map(|cwd| cwd.to_string_lossy())
-            && (self.refers_to_folder(&cwd) || Path::new(&filled(&cwd)).is_relative())
+            && (self.refers_to_folder(&cwd) || Path::new(&expand_if_set(&cwd)).is_relative())
         {
             found.push(cwd.into_owned());
         }
         // Relative paths count from the configured folder, if there is one.
         let counts_from_here = stdio.cwd.is_none();
-        let command = filled(&stdio.command);
+        let command = expand_if_set(&stdio.command);
         let is_path = Path::new(&command).components().count() > 1;
         if counts_from_here && is_path && Path::new(&command).is_relative() {
             found.push(stdio.command.clone());
@@ -153,7 +153,8 @@ impl UserServerEntry {
         let values = stdio.env.iter().map(|(_, value)| value);
         let texts = [&stdio.command].into_iter().chain(&stdio.args).chain(values);
         let depends = |text: &&String| {
-            self.refers_to_folder(text) || (counts_from_here && pieces(&filled(text)).any(is_relative_path))
+            self.refers_to_folder(text)
+                || (counts_from_here && pieces(&expand_if_set(text)).any(is_relative_path))
         };
         found.extend(texts.filter(depends).cloned());
         let is_folder = |name: &&String| FOLDER_VARIABLES.contains(&name.as_str());

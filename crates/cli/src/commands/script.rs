@@ -10,7 +10,7 @@ use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::script::{ScriptArgs, ScriptCommand};
-use crate::commands::tools::call::{failed, show};
+use crate::commands::tools::call::{failed_outcome, show_outcome};
 use crate::exit::{Exit, UsageError};
 
 /// The subcommands, for a misspelled one: it looks like a file.
@@ -39,14 +39,14 @@ pub(crate) async fn run(app: &App, args: ScriptArgs) -> anyhow::Result<Exit> {
 async fn run_call(app: &App, hub: &Hub, call: ToolCall) -> anyhow::Result<Exit> {
     let (started, id, tool) = (Instant::now(), call.id.clone(), call.tool.clone());
     let Ok(outcome) = app.interruptible(hub.call(call)).await else {
-        let outcome = failed(tool.as_str(), ToolError::Cancelled, started);
+        let outcome = failed_outcome(tool.as_str(), ToolError::Cancelled, started);
         match hub.interrupted_script(&id) {
             Some(calls) => show_interruption(app, &outcome, &calls.localize(app.lang())),
-            None => show(app, &outcome),
+            None => show_outcome(app, &outcome),
         }
         return Ok(Exit::Interrupted);
     };
-    show(app, &outcome);
+    show_outcome(app, &outcome);
     Ok(outcome.result.as_ref().err().map_or(Exit::Done, exit_of))
 }
 

@@ -7,7 +7,7 @@ use toolhub_engine::definition_scan::{Finding, escape_invisible};
 
 use crate::app::App;
 use crate::render::screen::{BAD, ODD};
-use crate::render::table::{Cell, fold};
+use crate::render::table::{Cell, wrap_text};
 
 /// A short status of a tool for a list; empty if there is none.
 pub(crate) fn mark(entry: &CatalogEntry, lang: Lang) -> Cell {
@@ -41,7 +41,7 @@ pub(crate) fn show(app: &App, findings: &[Finding], indent: &str) {
     let width = app.screen.width().map(|width| width.saturating_sub(indent.len() + 2));
     for finding in findings {
         let mut sign = "!";
-        for line in fold(&finding.localize(app.lang()), width) {
+        for line in wrap_text(&finding.localize(app.lang()), width) {
             app.screen.line(&format!("{indent}{ODD}{sign}{ODD:#} {line}"));
             sign = " ";
         }

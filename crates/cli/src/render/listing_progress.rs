@@ -18,7 +18,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_LISTED_SERVERS: usize = 3;
 
 /// Waits for servers to be listed, and shows the progress: as a status line on a terminal, otherwise as occasional log lines.
-pub(crate) async fn listing<T>(
+pub(crate) async fn show_listing_progress<T>(
     app: &App,
     hub: &Hub,
     work: impl Future<Output = T>,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::render::sanitize::Style;
 use crate::render::screen::BOLD;
-use crate::render::table::{Cell, fit, lines};
+use crate::render::table::{Cell, table_lines, truncate_to_width};
 
 /// The maximum number of columns; records with more are shown as JSON.
 const MAX_COLUMNS: usize = 12;
@@ -25,14 +25,18 @@ pub(crate) fn record_table(text: &str, width: usize) -> Option<Vec<String>> {
     }
     let mut out: Vec<String> = Vec::new();
     for (name, value) in scalars {
-        out.extend(lines(&[vec![Cell::from(format!("{name}: {}", plain(Some(value))))]], "", Some(width)));
+        out.extend(table_lines(
+            &[vec![Cell::from(format!("{name}: {}", plain(Some(value))))]],
+            "",
+            Some(width),
+        ));
     }
     let style = |number: usize| if number == 0 { BOLD } else { Style::Plain };
     let cells = |(number, row): (usize, &Vec<String>)| {
-        row.iter().map(|text| Cell::new(fit(text, MAX_CELL_WIDTH), style(number))).collect()
+        row.iter().map(|text| Cell::new(truncate_to_width(text, MAX_CELL_WIDTH), style(number))).collect()
     };
     let rows: Vec<Vec<Cell>> = rows.iter().enumerate().map(cells).collect();
-    out.extend(lines(&rows, "", Some(width)));
+    out.extend(table_lines(&rows, "", Some(width)));
     Some(out)
 }
 

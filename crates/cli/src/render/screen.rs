@@ -9,7 +9,7 @@ use toolhub_core::{Lang, RawJson, json};
 
 use crate::args::{Color, Global};
 use crate::render::sanitize::{Breaks, Style, one_line, sanitized, sanitized_json, with_styles};
-use crate::render::table::fit;
+use crate::render::table::truncate_to_width;
 
 pub(crate) const BOLD: Style = Style::Bold;
 pub(crate) const DIM: Style = Style::Dim;
@@ -55,7 +55,7 @@ impl Screen {
         }
         let width = terminal_width().unwrap_or(80).saturating_sub(1);
         self.status.store(true, Ordering::Relaxed);
-        let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{}", fit(&one_line(text), width));
+        let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{}", truncate_to_width(&one_line(text), width));
     }
 
     /// Removes the status line.

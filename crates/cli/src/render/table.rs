@@ -54,11 +54,11 @@ const CONTINUED_INDENT: usize = 4;
 
 /// Aligns rows; the last column gets the rest of `width` and is truncated there. Columns that do not fit are moved to further
 /// lines.
-pub(crate) fn lines(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> Vec<String> {
+pub(crate) fn table_lines(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> Vec<String> {
     row_lines(rows, indent, width, Overflow::Cut).into_iter().flatten().collect()
 }
 
-/// Like [`lines`], with the lines of each row separate. No line is wider than `width`.
+/// Like [`table_lines`], with the lines of each row separate. No line is wider than `width`.
 pub(crate) fn row_lines(
     rows: &[Vec<Cell>],
     indent: &str,
@@ -81,10 +81,11 @@ pub(crate) fn row_lines(
             }
             let available = width.map_or(usize::MAX, |width| width.saturating_sub(used).max(1));
             let pieces = match (last, overflow) {
-                (true, Overflow::Cut) => vec![fit(&cell.text, available)],
-                (true, Overflow::Fold) => {
-                    fold(&cell.text, Some(available)).iter().flat_map(|line| chop(line, available)).collect()
-                }
+                (true, Overflow::Cut) => vec![truncate_to_width(&cell.text, available)],
+                (true, Overflow::Fold) => wrap_text(&cell.text, Some(available))
+                    .iter()
+                    .flat_map(|line| chop(line, available))
+                    .collect(),
                 (false, _) => chop(&cell.text, available),
             };
             let style = cell.style;
@@ -144,9 +145,9 @@ fn chop(text: &str, width: usize) -> Vec<String> {
     out
 }
 
-/// Like [`lines`], but wraps the last column instead of truncating it.
-pub(crate) fn wrapped(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> Vec<String> {
-    let Some(width) = width else { return lines(rows, indent, None) };
+/// Like [`table_lines`], but wraps the last column instead of truncating it.
+pub(crate) fn wrapped_table_lines(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width else { return table_lines(rows, indent, None) };
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max();
@@ -159,7 +160,7 @@ pub(crate) fn wrapped(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) ->
     let mut out = Vec::new();
     for row in rows {
         let Some((last, first)) = row.split_last() else { continue };
-        let mut folded = fold(&last.text, Some(width.saturating_sub(start).max(10))).into_iter();
+        let mut folded = wrap_text(&last.text, Some(width.saturating_sub(start).max(10))).into_iter();
         let head = if below { None } else { folded.next() };
         let mut cells = first.to_vec();
         cells.push(Cell::new(head.unwrap_or_default(), last.style));
@@ -172,14 +173,14 @@ pub(crate) fn wrapped(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) ->
                 Cell::new(format!("{}{}", cell.text, " ".repeat(pad)), cell.style)
             })
             .collect();
-        out.extend(lines(&[padded], indent, None));
+        out.extend(table_lines(&[padded], indent, None));
         out.extend(folded.filter(|line| !line.is_empty()).map(|line| format!("{}{line}", " ".repeat(start))));
     }
     out
 }
 
 /// Wraps a text at word boundaries, and between any Chinese characters.
-pub(crate) fn fold(text: &str, width: Option<usize>) -> Vec<String> {
+pub(crate) fn wrap_text(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else { return vec![text.to_owned()] };
     let mut out = vec![String::new()];
     let mut used = 0;
@@ -217,7 +218,7 @@ fn pieces(text: &str) -> Vec<&str> {
 }
 
 /// Truncates a text to a width; `…` marks the truncation.
-pub(crate) fn fit(text: &str, width: usize) -> String {
+pub(crate) fn truncate_to_width(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -241,14 +242,14 @@ mod tests {
     #[test]
     fn aligns_columns_in_both_languages() {
         let rows = [vec!["名称".into(), "x".into()], vec!["abc".into(), "说明文字".into()]];
-        assert_eq!(lines(&rows, " ", None), [" 名称  x", " abc   说明文字"]);
-        assert_eq!(fit("说明文字", 5), "说明…");
-        assert_eq!(fit("abc", 3), "abc");
-        assert_eq!(fold("one two three", Some(8)), ["one two", "three"]);
-        assert_eq!(fold("说明 文字很长", Some(6)), ["说明", "文字很", "长"]);
+        assert_eq!(table_lines(&rows, " ", None), [" 名称  x", " abc   说明文字"]);
+        assert_eq!(truncate_to_width("说明文字", 5), "说明…");
+        assert_eq!(truncate_to_width("abc", 3), "abc");
+        assert_eq!(wrap_text("one two three", Some(8)), ["one two", "three"]);
+        assert_eq!(wrap_text("说明 文字很长", Some(6)), ["说明", "文字很", "长"]);
         let rows = [vec!["a".into(), "b".repeat(30).into(), "c".repeat(30).into(), "d".repeat(90).into()]];
         for width in [20, 40, 60, 80] {
-            let rendered = lines(&rows, "", Some(width));
+            let rendered = table_lines(&rows, "", Some(width));
             assert!(rendered.iter().all(|line| line.width() <= width), "{rendered:#?}");
             let folded = row_lines(&rows, "", Some(width), Overflow::Fold).concat();
             assert!(folded.iter().all(|line| line.width() <= width), "{folded:#?}");
@@ -256,6 +257,9 @@ mod tests {
             assert_eq!((all.matches('b').count(), all.matches('d').count()), (30, 90), "{folded:#?}");
         }
         let rows = [vec!["a".into(), "wordy words that go on and on and on".into()]];
-        assert_eq!(wrapped(&rows, " ", Some(32)), [" a  wordy words that go on and", "    on and on"]);
+        assert_eq!(
+            wrapped_table_lines(&rows, " ", Some(32)),
+            [" a  wordy words that go on and", "    on and on"]
+        );
     }
 }

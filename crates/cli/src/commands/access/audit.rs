@@ -16,10 +16,10 @@ use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::access::{AuditArgs, AuditCommand, AuditExportArgs, AuditShowArgs};
-use crate::commands::history::{local, principal_id};
+use crate::commands::history::{local_time, principal_id};
 use crate::exit::{Exit, UsageError};
 use crate::render::screen::{DIM, NAME};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 /// The default number of records.
 pub(crate) const DEFAULT_RECORDS: usize = 20;
@@ -100,7 +100,7 @@ pub(crate) fn print(app: &App, records: &[ShownRecord]) {
         return;
     }
     let rows: Vec<Vec<Cell>> = records.iter().map(ShownRecord::row).collect();
-    for line in lines(&rows, "", app.screen.width()) {
+    for line in table_lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
     if records.is_empty() {
@@ -152,7 +152,7 @@ impl ShownRecord {
     fn row(&self) -> Vec<Cell> {
         vec![
             Cell::new(self.sequence.to_string(), DIM),
-            Cell::new(local(self.at), DIM),
+            Cell::new(local_time(self.at), DIM),
             Cell::from(self.principal.as_str()),
             Cell::from(self.kind.as_str()),
             Cell::new(self.object.as_str(), NAME),

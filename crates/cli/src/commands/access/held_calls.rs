@@ -10,10 +10,10 @@ use toolhub_core::{Localize as _, Principal, RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::access::{HeldCallsArgs, HeldCallsCommand};
-use crate::commands::history::local as local_time;
+use crate::commands::history::local_time;
 use crate::exit::{Exit, UsageError};
 use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 /// The number of characters of the arguments in a list.
 const MAX_ARGUMENTS: usize = 200;
@@ -54,7 +54,7 @@ pub(crate) fn print(app: &App, calls: &[HeldCall]) {
         return;
     }
     let rows: Vec<Vec<Cell>> = calls.iter().map(|call| row(app, call)).collect();
-    for line in lines(&rows, "", app.screen.width()) {
+    for line in table_lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
     app.screen.note(app.lang().choose(

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::args::access::{KeysArgs, KeysCommand, NewKeyArgs};
 use crate::exit::{Exit, UsageError};
 use crate::render::screen::{BAD, DIM, NAME};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 pub(crate) async fn run(app: &App, args: &KeysArgs) -> anyhow::Result<Exit> {
     match &args.command {
@@ -204,7 +204,7 @@ pub(crate) fn print(app: &App, tokens: &[TokenSettings], revoked: &[RevokedKey])
     }
     let revoked = revoked.iter().map(|key| revoked_row(app, key));
     let rows: Vec<Vec<Cell>> = tokens.iter().map(|token| row(app, token)).chain(revoked).collect();
-    for line in lines(&rows, "", app.screen.width()) {
+    for line in table_lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
 }
@@ -257,7 +257,7 @@ pub(crate) fn print_one(app: &App, token: &TokenSettings) {
         app.screen.json(&as_json(token).into_raw());
         return;
     }
-    for line in lines(&[row(app, token)], "", app.screen.width()) {
+    for line in table_lines(&[row(app, token)], "", app.screen.width()) {
         app.screen.line(&line);
     }
 }

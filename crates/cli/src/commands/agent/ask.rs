@@ -35,10 +35,10 @@ pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
         return Err(UsageError(text.to_owned()).into());
     }
     let conversation = args.conversation.clone().unwrap_or_else(Hub::new_conversation);
-    let options = options(app, &args.agent, &conversation);
+    let options = ask_options(app, &args.agent, &conversation);
     let started_at = SystemTime::now();
-    match answer(app, &request, &args.agent, &options).await {
-        Ok(answer) => Ok(show(app, &answer, &conversation)),
+    match answer_request(app, &request, &args.agent, &options).await {
+        Ok(answer) => Ok(show_answer(app, &answer, &conversation)),
         Err(error) => {
             if error.is::<Interrupted>() && app.screen.json {
                 interrupted::show(app, &conversation, started_at).await;
@@ -69,7 +69,7 @@ fn from_stdin(app: &App) -> anyhow::Result<String> {
 }
 
 /// The options from the command line.
-pub(crate) fn options(app: &App, args: &AgentArgs, conversation: &str) -> AskOptions {
+pub(crate) fn ask_options(app: &App, args: &AgentArgs, conversation: &str) -> AskOptions {
     AskOptions {
         agent: args.agent.clone(),
         model: match (&args.model, args.no_llm) {
@@ -93,7 +93,7 @@ pub(crate) struct StreamedAnswer {
     streamed: String,
 }
 
-pub(crate) async fn answer(
+pub(crate) async fn answer_request(
     app: &App,
     request: &str,
     args: &AgentArgs,
@@ -219,7 +219,7 @@ impl Confirmation for TerminalConfirmation<'_> {
 }
 
 /// Prints an answer. Returns the exit code.
-pub(crate) fn show(app: &App, outcome: &StreamedAnswer, conversation: &str) -> Exit {
+pub(crate) fn show_answer(app: &App, outcome: &StreamedAnswer, conversation: &str) -> Exit {
     let (lang, answer) = (app.lang(), &outcome.answer);
     if app.screen.json {
         let json = answer.to_json(lang).with("conversation", conversation);

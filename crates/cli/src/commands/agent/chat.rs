@@ -8,10 +8,10 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::ask::ChatArgs;
-use crate::commands::agent::ask::{answer, options, show};
+use crate::commands::agent::ask::{answer_request, ask_options, show_answer};
 use crate::exit::{Exit, Interrupted, UsageError};
 use crate::render::screen::{BOLD, DIM, NAME};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 use crate::terminal::input::read_line;
 use crate::terminal::line_editor::LineEditor;
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
         None => Hub::new_conversation(),
         Some(id) => resumed(app, hub, id).await?,
     };
-    let options = options(app, &args.agent, &conversation);
+    let options = ask_options(app, &args.agent, &conversation);
     let talks = std::io::stdin().is_terminal() && !app.screen.json;
     if talks {
         let lang = app.lang();
@@ -64,8 +64,8 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
             }
             _ => {}
         }
-        match answer(app, request, &args.agent, &options).await {
-            Ok(outcome) => last = show(app, &outcome, &conversation),
+        match answer_request(app, request, &args.agent, &options).await {
+            Ok(outcome) => last = show_answer(app, &outcome, &conversation),
             // Ctrl-C cancels the current answer; at the prompt it ends the conversation.
             Err(error) if error.is::<Interrupted>() && talks => {
                 app.screen.warn(app.lang().choose("interrupted", "已中断"));
@@ -125,7 +125,7 @@ async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
         ]
     };
     let rows: Vec<Vec<Cell>> = known.iter().map(row).collect();
-    for line in lines(&rows, "  ", Some(app.screen.width().unwrap_or(MAX_LINE_WIDTH))) {
+    for line in table_lines(&rows, "  ", Some(app.screen.width().unwrap_or(MAX_LINE_WIDTH))) {
         app.screen.line(&line);
     }
     if known.is_empty() {

@@ -3,15 +3,15 @@
 use toolhub::{ClusterStatus, Localize as _, cluster_status};
 use toolhub_core::cluster::{ClusterMember, MemberKind};
 
-use super::settings;
+use super::user_settings;
 use crate::app::App;
 use crate::exit::{Exit, UsageError};
 use crate::render::screen::{BAD, BOLD, DIM, NAME, ODD};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let (paths, settings) = settings(app)?;
+    let (paths, settings) = user_settings(app)?;
     let status = cluster_status(&settings, &paths).await;
     let status = status.map_err(|error| UsageError(error.localize(lang)))?;
     if app.screen.json {
@@ -41,7 +41,7 @@ fn section(app: &App, title: &str, rows: &[Vec<Cell>]) {
         let none = app.lang().choose("none", "无");
         app.screen.line(&format!("  {DIM}{none}{DIM:#}"));
     }
-    for line in lines(rows, "  ", app.screen.width()) {
+    for line in table_lines(rows, "  ", app.screen.width()) {
         app.screen.line(&line);
     }
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use toolhub::{ClusterWorker, EventSink, Localize as _, ScriptHost, WorkerOverrides};
 use toolhub_core::{RawJson, RawObject};
 
-use super::settings;
+use super::user_settings;
 use crate::app::{App, StopSignal};
 use crate::args::cluster::WorkArgs;
 use crate::exit::{Exit, UsageError};
@@ -16,7 +16,7 @@ use crate::render::trace::TracePrinter;
 
 pub(crate) async fn run(app: &App, args: WorkArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let (paths, settings) = settings(app)?;
+    let (paths, settings) = user_settings(app)?;
     let mut listeners: Vec<Arc<dyn EventSink>> = Vec::new();
     if app.global.trace || app.global.verbose > 0 {
         listeners.push(Arc::new(TracePrinter::new(Arc::clone(&app.screen), app.global.trace)));

@@ -6,7 +6,7 @@ use toolhub_skills::fatal_diagnostics;
 
 use crate::app::App;
 use crate::commands::doctor::{CheckResult, DoctorReport};
-use crate::commands::skills::shadows;
+use crate::commands::skills::shadowing_note;
 
 pub(crate) fn check(app: &App, hub: &Hub, report: &mut DoctorReport<'_>) {
     let (lang, snapshot) = (app.lang(), hub.skills());
@@ -42,8 +42,8 @@ pub(crate) fn check(app: &App, hub: &Hub, report: &mut DoctorReport<'_>) {
         for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
             let name = &known.skill.name;
             let text = lang.choose(
-                format!("skill `{name}`: {}", shadows(&tool, lang)),
-                format!("技能 `{name}`：{}", shadows(&tool, lang)),
+                format!("skill `{name}`: {}", shadowing_note(&tool, lang)),
+                format!("技能 `{name}`：{}", shadowing_note(&tool, lang)),
             );
             report.add("skills", CheckResult::Warning, &text);
         }

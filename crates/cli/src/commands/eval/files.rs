@@ -8,7 +8,7 @@ use toolhub_core::{Lang, RawJson, Source, Tool, ToolDefinition};
 use crate::exit::UsageError;
 
 /// A progress bar.
-pub(crate) fn bar(done: usize, all: usize) -> String {
+pub(crate) fn progress_bar(done: usize, all: usize) -> String {
     let full = done * 30 / all.max(1);
     format!("{}{} {done}/{all}", "█".repeat(full), "░".repeat(30 - full))
 }

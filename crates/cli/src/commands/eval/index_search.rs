@@ -4,7 +4,7 @@ use toolhub_core::finder::{SearchHit, SearchResult};
 use toolhub_search::{SearchRequest, ToolIndex};
 
 /// Searches the tools for a request or a part of one.
-pub(crate) fn search(index: &ToolIndex, part: &str, limit: usize) -> SearchResult {
+pub(crate) fn search_index(index: &ToolIndex, part: &str, limit: usize) -> SearchResult {
     let ranking = index.rank(&SearchRequest::new(part).limit(limit));
     let found = |hit: &toolhub_search::RankedTool<'_>| SearchHit {
         tool: hit.tool.clone(),

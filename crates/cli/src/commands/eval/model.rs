@@ -16,7 +16,7 @@ use toolhub_core::{BoxFuture, Lang, Outcome, RawObject, Tool, ToolCall, ToolErro
 use toolhub_engine::{Catalog, OutputLimits};
 use toolhub_search::ToolIndex;
 
-use crate::commands::eval::index_search::search;
+use crate::commands::eval::index_search::search_index;
 
 /// A model, and the tools for its plans.
 pub(crate) struct ModelPlanner {
@@ -66,7 +66,7 @@ struct IndexFinder(ToolIndex);
 
 impl ToolFinder for IndexFinder {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
-        Box::pin(async move { search(&self.0, request, limit) })
+        Box::pin(async move { search_index(&self.0, request, limit) })
     }
 
     fn describe(&self, _: &str) -> Vec<RawObject> {

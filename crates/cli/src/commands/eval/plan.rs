@@ -16,11 +16,11 @@ use toolhub_search::{RankingSettings, ToolIndex};
 
 use crate::app::App;
 use crate::args::eval::EvalPlanArgs;
-use crate::commands::eval::files::{bar, percent, read_lines, read_tool, wrong_line};
-use crate::commands::eval::index_search::search;
+use crate::commands::eval::files::{percent, progress_bar, read_lines, read_tool, wrong_line};
+use crate::commands::eval::index_search::search_index;
 use crate::commands::eval::model::ModelPlanner;
 use crate::exit::{Exit, UsageError};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 /// The number of tools that are searched for each part of a request.
 const SEARCH_LIMIT: usize = 10;
@@ -97,7 +97,7 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
     let mut last_redraw = Instant::now();
     for (done, case) in case.iter().enumerate() {
         if last_redraw.elapsed() >= REDRAW_INTERVAL {
-            app.screen.status(&bar(done, case_count));
+            app.screen.status(&progress_bar(done, case_count));
             last_redraw = Instant::now();
         }
         let started = Instant::now();
@@ -146,7 +146,7 @@ fn read_tools(args: &EvalPlanArgs, lang: Lang) -> Result<Vec<Tool>, UsageError> 
 fn plan(request: &str, index: &ToolIndex, today: Date) -> Plan {
     let mut candidates = Candidates::default();
     for part in toolhub_planner::sub_requests(request) {
-        let search = search(index, &part, SEARCH_LIMIT);
+        let search = search_index(index, &part, SEARCH_LIMIT);
         candidates.add(part, search);
     }
     toolhub_planner::plan(request, &candidates, today)
@@ -252,7 +252,7 @@ impl Report {
             Cell::from("slowest"),
             Cell::from(format!("{:.2} ms", self.slowest.as_secs_f64() * 1000.0)),
         ]);
-        for line in lines(&rows, "", None) {
+        for line in table_lines(&rows, "", None) {
             app.screen.line(&line);
         }
         if self.all {

@@ -12,10 +12,10 @@ use toolhub_search::{RankingSettings, SearchRequest, ToolIndex};
 
 use crate::app::App;
 use crate::args::eval::EvalSearchArgs;
-use crate::commands::eval::files::{bar, percent, read_lines, read_tool, wrong_line};
+use crate::commands::eval::files::{percent, progress_bar, read_lines, read_tool, wrong_line};
 use crate::exit::{Exit, UsageError};
 use crate::render::screen::BOLD;
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 /// The number of ranked tools per query.
 const MAX_RANK: usize = 10;
@@ -142,7 +142,7 @@ impl QuerySet {
         let mut last_redraw = Instant::now();
         for (done, query) in self.queries.iter().enumerate() {
             if last_redraw.elapsed() >= REDRAW_INTERVAL {
-                app.screen.status(&bar(done, self.queries.len()));
+                app.screen.status(&progress_bar(done, self.queries.len()));
                 last_redraw = Instant::now();
             }
             let query_started = Instant::now();
@@ -195,7 +195,7 @@ fn print(app: &App, columns: &[(String, SearchReport)]) {
         let values = columns.iter().map(|(_, report)| Cell::from(figure(report)));
         rows.push(std::iter::once(Cell::from(name)).chain(values).collect());
     }
-    for line in lines(&rows, "", None) {
+    for line in table_lines(&rows, "", None) {
         app.screen.line(&line);
     }
 }

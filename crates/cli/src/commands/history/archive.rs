@@ -14,7 +14,7 @@ use toolhub_core::principal::Authorization;
 use toolhub_core::statistics::{CallTally, Day, LatencyHistogram, ToolStatistics};
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 
-use crate::commands::through_hub::servers::time;
+use crate::commands::through_hub::servers::parse_time;
 use crate::hub_api::{ApiPath, HubApi};
 
 /// The maximum number of calls on a page of the API.
@@ -156,7 +156,7 @@ impl From<RemoteCall> for CallRecord {
             strategy: call.strategy,
             candidates: sources(&call.candidates),
             may_change: call.may_change,
-            at: time(&call.started_at).unwrap_or(SystemTime::UNIX_EPOCH),
+            at: parse_time(&call.started_at).unwrap_or(SystemTime::UNIX_EPOCH),
             authorization,
             parent: call.parent.map(CallId::new),
         };
@@ -208,8 +208,8 @@ impl From<RemoteStatistics> for ToolStatistics {
         Self {
             days: remote.days.iter().map(day).collect(),
             latency,
-            last_success: remote.last_success.as_deref().and_then(time),
-            last_failure: remote.last_failure.as_deref().and_then(time),
+            last_success: remote.last_success.as_deref().and_then(parse_time),
+            last_failure: remote.last_failure.as_deref().and_then(parse_time),
             ..Self::new(Source::from_name(&remote.source), ToolName::new(remote.tool))
         }
     }

@@ -26,7 +26,7 @@ use crate::commands::history::archive::CallArchive;
 use crate::exit::Exit;
 use crate::render::plural::plural;
 use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 /// Polling interval of `--follow`.
 const POLL_INTERVAL: Duration = Duration::from_millis(400);
@@ -94,14 +94,14 @@ pub(crate) fn principal_id(name: &str) -> String {
 
 fn print(app: &App, calls: &[CallRecord]) {
     let rows: Vec<Vec<Cell>> = calls.iter().map(|call| row(app, call)).collect();
-    for line in lines(&rows, "", app.screen.width()) {
+    for line in table_lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
 }
 
 pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
     let lang = app.lang();
-    let places = sources(call).iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+    let places = answering_sources(call).iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
     let summary = match &call.error {
         Some((_, error)) => error.localize(lang).lines().next().unwrap_or_default().to_owned(),
         None => call.start.arguments.get().to_owned(),
@@ -112,7 +112,7 @@ pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
     let tool = &call.start.tool;
     let tool = if call.start.parent.is_some() { format!("{NESTED_MARK}{tool}") } else { tool.to_string() };
     vec![
-        Cell::new(local(call.start.at), DIM),
+        Cell::new(local_time(call.start.at), DIM),
         Cell::new(principal, DIM),
         status_cell(app, call.status),
         Cell::new(tool, NAME),
@@ -139,12 +139,12 @@ fn milliseconds(took: Option<Duration>) -> String {
 }
 
 /// The sources that answered a call; for a failed call, the last one that was tried.
-fn sources(call: &CallRecord) -> Vec<toolhub_core::Source> {
+fn answering_sources(call: &CallRecord) -> Vec<toolhub_core::Source> {
     let tried = || call.attempts.last().map(|attempt| attempt.source.clone());
     if call.sources.is_empty() { tried().into_iter().collect() } else { call.sources.clone() }
 }
 
-pub(crate) fn local(at: SystemTime) -> String {
+pub(crate) fn local_time(at: SystemTime) -> String {
     let zone = TimeZone::system();
     Timestamp::try_from(at)
         .map(|at| at.to_zoned(zone).strftime("%m-%d %H:%M:%S").to_string())
@@ -180,7 +180,7 @@ pub(crate) fn as_json(app: &App, call: &CallRecord) -> RawObject {
         .with("tool", start.tool.as_str())
         .with("arguments", start.arguments.clone())
         .with("status", call.status.name())
-        .with("source", RawJson::of(&sources(call).first().map(ToString::to_string)))
+        .with("source", RawJson::of(&answering_sources(call).first().map(ToString::to_string)))
         .with("sources", names(&call.sources))
         .with("candidates", names(&start.candidates))
         .with("strategy", start.strategy.as_str())

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::args::history::RecommendArgs;
 use crate::exit::Exit;
 use crate::render::screen::{DIM, NAME};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 pub(crate) async fn run(app: &App, args: RecommendArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
@@ -51,7 +51,7 @@ pub(crate) async fn run(app: &App, args: RecommendArgs) -> anyhow::Result<Exit> 
             ]
         })
         .collect();
-    for line in lines(&rows, "", app.screen.width()) {
+    for line in table_lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
     Ok(Exit::Done)

@@ -9,10 +9,10 @@ use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
 use crate::commands::history::archive::{ArchivedCall, CallArchive, NestedCall};
-use crate::commands::history::{as_json, local, milliseconds, sources, status_cell};
+use crate::commands::history::{answering_sources, as_json, local_time, milliseconds, status_cell};
 use crate::exit::Exit;
 use crate::render::screen::{BAD, BOLD, DIM, NAME};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 /// Indentation of what belongs to a heading.
 const INDENT: &str = "  ";
@@ -84,7 +84,7 @@ fn print(app: &App, found: &ArchivedCall) {
 }
 
 fn table(app: &App, indent: &str, rows: &[Vec<Cell>]) {
-    for line in lines(rows, indent, app.screen.width()) {
+    for line in table_lines(rows, indent, app.screen.width()) {
         app.screen.line(&line);
     }
 }
@@ -94,7 +94,7 @@ fn heading(app: &App, text: &str) {
 }
 
 fn summary(app: &App, call: &CallRecord) -> Vec<Cell> {
-    let places = sources(call).iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+    let places = answering_sources(call).iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
     vec![
         Cell::new(call.start.tool.as_str(), NAME),
         status_cell(app, call.status),
@@ -119,7 +119,7 @@ fn facts(app: &App, found: &ArchivedCall) -> Vec<Vec<Cell>> {
         (lang.choose("request", "请求"), start.request.as_deref()),
     ];
     let fact = |name: &str, cell: Cell| vec![Cell::new(name, DIM), cell];
-    let mut rows = vec![fact(lang.choose("started", "开始"), Cell::from(local(start.at)))];
+    let mut rows = vec![fact(lang.choose("started", "开始"), Cell::from(local_time(start.at)))];
     rows.extend(facts.into_iter().filter_map(|(name, value)| Some(fact(name, Cell::from(value?)))));
     if let Some((_, error)) = &found.call.error {
         rows.push(fact(lang.choose("error", "错误"), Cell::new(error.localize(lang), BAD)));

@@ -12,7 +12,7 @@ use crate::commands::history::archive::CallArchive;
 use crate::exit::Exit;
 use crate::render::plural::plural;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 /// Days in a chart.
 const DAYS: i64 = 14;
@@ -61,7 +61,7 @@ fn table(app: &App, all: &[ToolStatistics]) {
     };
     let mut rows = vec![rendered(heading.iter().map(|text| Cell::new(*text, BOLD)).collect())];
     rows.extend(all.iter().map(|entry| rendered(row(entry))));
-    for line in lines(&rows, "", width) {
+    for line in table_lines(&rows, "", width) {
         app.screen.line(&line);
     }
     let total: u64 = all.iter().map(|entry| entry.tally().total()).sum();
@@ -89,7 +89,7 @@ fn row(entry: &ToolStatistics) -> Vec<Cell> {
         _ => BAD,
     };
     let time = |share: f64| entry.latency.percentile(share).map(rendered).unwrap_or_default();
-    let used = entry.last_used().map(crate::commands::history::local).unwrap_or_default();
+    let used = entry.last_used().map(crate::commands::history::local_time).unwrap_or_default();
     vec![
         Cell::new(entry.tool.as_str(), NAME),
         Cell::from(entry.source.to_string()),

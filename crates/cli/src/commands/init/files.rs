@@ -31,7 +31,7 @@ pub(crate) fn user_locations(client: Client, environment: &ClientEnvironment) ->
 }
 
 /// The installed clients: those with a config file, or with a folder for it.
-pub(crate) fn find(environment: &ClientEnvironment) -> Vec<InstalledClient> {
+pub(crate) fn installed_clients(environment: &ClientEnvironment) -> Vec<InstalledClient> {
     let found = |client: Client| {
         let locations = user_locations(client, environment);
         let location = locations
@@ -51,7 +51,7 @@ fn has_folder(location: &ConfigLocation, environment: &ClientEnvironment) -> boo
 
 /// The canonical path of a file. Refuses links to outside of the home folder, files that are not regular, and files of another
 /// user, whose owner would change when they are replaced.
-pub(crate) fn checked(file: &Path, home: Option<&Path>) -> Result<PathBuf, ConfigError> {
+pub(crate) fn checked_path(file: &Path, home: Option<&Path>) -> Result<PathBuf, ConfigError> {
     let wrong = |en: String, zh: String| ConfigError::whole(file, LocalizedText::new(en, zh));
     let failed = |error: std::io::Error| ConfigError::io(file, &error);
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

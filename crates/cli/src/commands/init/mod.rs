@@ -21,7 +21,7 @@ use toolhub_core::lang::LocalizedText;
 use crate::app::App;
 use crate::args::init::InitArgs;
 use crate::commands::init::files::{
-    InstalledClient, checked, client_environment, find, text_of, user_locations,
+    InstalledClient, checked_path, client_environment, installed_clients, text_of, user_locations,
 };
 use crate::commands::init::plan::{ClientPlan, InitPlanner, NEW_SETTINGS, same_decisions};
 use crate::commands::init::record::{FileChange, FileRole, InitRecord, InitRun};
@@ -38,7 +38,7 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
     // An invalid configuration must not be written to.
     load_servers(&paths, &Settings::read(&paths)?)?;
     let environment = client_environment();
-    let found = find(&environment);
+    let found = installed_clients(&environment);
     let chosen = match choose(app, args, &environment, &found).await? {
         Choice::Clients(chosen) => chosen,
         Choice::NoClients => return Ok(report::no_clients(app, &environment)),
@@ -228,7 +228,7 @@ impl Setup<'_> {
         let mut clients = Vec::new();
         for found in chosen {
             let before = (planner.servers.clone(), planner.settings.clone());
-            let plan = checked(&found.location.file, self.environment.home.as_deref())
+            let plan = checked_path(&found.location.file, self.environment.home.as_deref())
                 .and_then(|_| text_of(&found.location.file))
                 .and_then(|text| planner.client(&found.location, &text));
             if plan.is_err() {
@@ -334,7 +334,7 @@ impl Setup<'_> {
             return Ok(());
         }
         let real = match role {
-            FileRole::Client => checked(file, self.environment.home.as_deref())?,
+            FileRole::Client => checked_path(file, self.environment.home.as_deref())?,
             _ => {
                 file.canonicalize().or_else(|_| std::path::absolute(file)).unwrap_or_else(|_| file.to_owned())
             }

@@ -14,7 +14,7 @@ use toolhub_core::{Lang, Localize as _, ServerId};
 
 use crate::commands::servers::extras::{self, ExtraSettings};
 use crate::commands::servers::import::is_toolhub;
-use crate::commands::servers::transfer::summary;
+use crate::commands::servers::transfer::server_summary;
 
 /// The name of the hub in a client's file.
 pub(crate) const HUB: &str = "toolhub";
@@ -213,7 +213,7 @@ impl InitPlanner<'_> {
             Ok(server) => server,
             Err(unusable) => return Ok(stays(unusable.why, String::new())),
         };
-        let summary = summary(&server, self.lang);
+        let summary = server_summary(&server, self.lang);
         if ServerId::RESERVED.contains(&id.as_str()) || id.trim().is_empty() {
             let why = LocalizedText::new(
                 "this cannot be a server's name in toolhub",

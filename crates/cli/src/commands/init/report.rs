@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::render::plural::plural;
 use crate::render::sanitize::Style;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
-use crate::render::table::{Cell, Overflow, lines, row_lines};
+use crate::render::table::{Cell, Overflow, row_lines, table_lines};
 
 /// The plans of all clients, or why a client is skipped.
 pub(crate) struct InitPlan {
@@ -99,7 +99,7 @@ pub(crate) fn list(app: &App, found: &[InstalledClient]) {
         ]
     };
     let rows: Vec<Vec<Cell>> = found.iter().enumerate().map(row).collect();
-    lines(&rows, "  ", None).iter().for_each(|line| app.screen.note(line));
+    table_lines(&rows, "  ", None).iter().for_each(|line| app.screen.note(line));
 }
 
 /// Prints the next steps if no client is installed.
@@ -133,7 +133,7 @@ pub(crate) fn no_clients(app: &App, environment: &ClientEnvironment) -> Exit {
         Some(vec![Cell::new(client.title(), NAME), Cell::new(location.file.display().to_string(), DIM)])
     };
     let rows: Vec<Vec<Cell>> = Client::all().filter_map(row).collect();
-    lines(&rows, "  ", None).iter().for_each(|line| app.screen.line(line));
+    table_lines(&rows, "  ", None).iter().for_each(|line| app.screen.line(line));
     show_next(app, next.iter().map(|step| (*step).to_owned()));
     Exit::Done
 }

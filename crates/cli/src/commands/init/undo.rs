@@ -16,7 +16,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 
 use crate::app::App;
-use crate::commands::init::files::{checked, text_of};
+use crate::commands::init::files::{checked_path, text_of};
 use crate::commands::init::plan::NEW_SETTINGS;
 use crate::commands::init::record::{FileChange, FileRole, InitRecord};
 use crate::commands::init::report::show_undo;
@@ -88,7 +88,7 @@ impl Undo<'_> {
 
     fn try_file(&self, change: &FileChange, keep: &BTreeSet<String>) -> Result<UndoneFile, ConfigError> {
         let file = &change.file;
-        if change.role == FileRole::Client && checked(file, self.user)? != change.real {
+        if change.role == FileRole::Client && checked_path(file, self.user)? != change.real {
             return Err(ConfigError::whole(
                 file,
                 LocalizedText::new(

@@ -28,7 +28,7 @@ use crate::app::{App, StopSignal, script_hosted};
 use crate::args::serve::ServeArgs;
 use crate::commands::serve::event_sinks::EventSinks;
 use crate::commands::serve::reload::{ConfigWatcher, ReloadScope};
-use crate::commands::serve::stdio::stdio;
+use crate::commands::serve::stdio::serve_stdio;
 use crate::exit::{Exit, UsageError};
 use crate::render::plural::plural;
 use crate::render::screen::{BOLD, DIM, NAME, Screen};
@@ -89,7 +89,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     background_tasks.spawn(report_problems(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     // Background work of requests may continue until the hub has shut down.
     let ended = match args.stdio {
-        true => stdio(&gateways, &sinks, &mut stopped).await.map(|exit| (exit, None)),
+        true => serve_stdio(&gateways, &sinks, &mut stopped).await.map(|exit| (exit, None)),
         false => {
             http(app, &gateways, &args, &sinks, &mut stopped).await.map(|unfinished| (Exit::Done, unfinished))
         }

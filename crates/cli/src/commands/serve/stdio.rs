@@ -21,7 +21,7 @@ const QUEUE_CAPACITY: usize = 256;
 
 /// Serves one client on stdin and stdout. Two dedicated threads do the blocking reads and writes, which avoids `spawn_blocking`
 /// for each line.
-pub(crate) async fn stdio(
+pub(crate) async fn serve_stdio(
     gateways: &Arc<Gateways>,
     sinks: &EventSinks,
     stopped: &mut StopSignal,

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::args::{AddArgs, ServerIdArgs};
 use crate::commands::servers::show::show_tools;
 use crate::commands::servers::trial::{exit_of, test_all};
-use crate::commands::servers::unknown;
+use crate::commands::servers::unknown_server;
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
 
@@ -50,7 +50,7 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     app.keep_trust(&paths, &[&paths.servers]);
     for (action, entry) in actions.iter().zip(&entries) {
         let change = if *action == "added" { ChangeKind::Created } else { ChangeKind::Updated };
-        record(app, &entry.id, change, action).await;
+        audit_change(app, &entry.id, change, action).await;
     }
     let added = || actions.iter().zip(entries.iter().map(|entry| entry.id.as_str()));
     if args.no_test || !app.screen.json {
@@ -157,7 +157,7 @@ fn entries_from_stdin(app: &App, name: Option<&str>) -> anyhow::Result<Vec<Serve
 pub(crate) async fn remove(app: &App, args: ServerIdArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let Some(server) = hub.servers().into_iter().find(|server| server.spec.id.as_str() == args.id) else {
-        return Err(unknown(app, hub, &args.id).into());
+        return Err(unknown_server(app, hub, &args.id).into());
     };
     remove_server(&server.spec.origin, &args.id)?;
     app.keep_trust(hub.paths(), &[&server.spec.origin]);
@@ -173,7 +173,7 @@ pub(crate) async fn remove(app: &App, args: ServerIdArgs) -> anyhow::Result<Exit
 pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let Some(server) = hub.servers().into_iter().find(|server| server.spec.id.as_str() == id) else {
-        return Err(unknown(app, hub, id).into());
+        return Err(unknown_server(app, hub, id).into());
     };
     let action = if on { "enabled" } else { "disabled" };
     let is_changed = set_enabled(&server.spec.origin, id, on)?;
@@ -194,7 +194,7 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
 
 /// Appends a change of a server by the local user to the audit log, if it is on. The change is already made: a failure is reported
 /// and does not undo it.
-pub(crate) async fn record(app: &App, id: &str, change: ChangeKind, action: &str) {
+pub(crate) async fn audit_change(app: &App, id: &str, change: ChangeKind, action: &str) {
     let is_on = || -> anyhow::Result<bool> {
         let paths = app.paths()?;
         let settings = Settings::read(&paths)?;
@@ -210,7 +210,7 @@ pub(crate) async fn record(app: &App, id: &str, change: ChangeKind, action: &str
     }
 }
 
-/// Like [`record`], with a hub that was built before the change.
+/// Like [`audit_change`], with a hub that was built before the change.
 async fn record_in(app: &App, hub: &Hub, id: &str, change: ChangeKind, action: &str) {
     if let Err(error) = hub.record_server_change(&Arc::from(LOCAL), id, change, action).await {
         app.screen.warn(&error.localize(app.lang()));

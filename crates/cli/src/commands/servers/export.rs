@@ -15,7 +15,7 @@ use toolhub_mcp_client::config::ServerSpec;
 use crate::app::App;
 use crate::args::ExportArgs;
 use crate::commands::serve::known_profile;
-use crate::commands::servers::transfer::{TransferReport, TransferRow, summary};
+use crate::commands::servers::transfer::{TransferReport, TransferRow, server_summary};
 use crate::exit::{Exit, UsageError};
 
 pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
@@ -57,7 +57,7 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
     }
     let row = |(outcome, server): (ServerOutcome, &ClientServer)| TransferRow {
         outcome,
-        summary: summary(server, lang),
+        summary: server_summary(server, lang),
         file: file.clone(),
         settings: Vec::new(),
     };

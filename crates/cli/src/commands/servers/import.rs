@@ -15,10 +15,10 @@ use toolhub_core::{Localize as _, RawJson, RawObject, ServerId};
 
 use crate::app::App;
 use crate::args::ImportArgs;
-use crate::commands::servers::edit::record;
+use crate::commands::servers::edit::audit_change;
 use crate::commands::servers::extras::{self, ExtraSettings};
 use crate::commands::servers::import_files;
-use crate::commands::servers::transfer::{TransferReport, TransferRow, summary};
+use crate::commands::servers::transfer::{TransferReport, TransferRow, server_summary};
 use crate::exit::Exit;
 
 pub(crate) async fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
@@ -54,7 +54,7 @@ pub(crate) async fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     drop((own, settings));
     let written = reports.iter().flat_map(|report| &report.rows).filter(|row| row.is_written());
     for row in written.filter(|_| !import.dry_run) {
-        record(app, &row.outcome.id, ChangeKind::Updated, "imported").await;
+        audit_change(app, &row.outcome.id, ChangeKind::Updated, "imported").await;
     }
     Ok(reports.iter().map(TransferReport::exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
 }
@@ -129,7 +129,7 @@ impl Import<'_> {
         };
         self.text = edited.text;
         let mut row = match edited.outcomes.pop() {
-            Some(outcome) => row(outcome, summary(&server, self.app.lang())),
+            Some(outcome) => row(outcome, server_summary(&server, self.app.lang())),
             None => row(
                 ServerOutcome::not_written(&server.id, ServerAction::Skipped, LocalizedText::new("", "")),
                 String::new(),

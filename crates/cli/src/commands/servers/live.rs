@@ -5,7 +5,7 @@ use toolhub::{Hub, ServerView};
 
 use crate::app::App;
 use crate::commands::servers::trial::{ServerTest, exit_of};
-use crate::commands::servers::unknown;
+use crate::commands::servers::unknown_server;
 use crate::exit::{Exit, UsageError};
 
 /// Replaces the states of servers by those at a running hub that has them. The others keep the state that earlier runs stored.
@@ -57,7 +57,7 @@ pub(crate) async fn restart(app: &App, id: &str) -> anyhow::Result<Exit> {
     }
     let hub = app.hub().await?;
     let view = hub.servers().into_iter().find(|view| view.spec.id.as_str() == id);
-    let view = view.ok_or_else(|| unknown(app, hub, id))?;
+    let view = view.ok_or_else(|| unknown_server(app, hub, id))?;
     let Some(test) = app.interruptible(restart_at_hub(app, hub, &view)).await?? else {
         return Err(UsageError(lang.choose(
             format!("no running hub of this data folder has the server `{id}` with this configuration: there is nothing to restart. Commands start servers themselves; `--hub URL` restarts one at another hub"),

@@ -8,7 +8,7 @@ use toolhub_oauth::OAuthError;
 
 use crate::app::App;
 use crate::args::{LoginArgs, LogoutArgs};
-use crate::commands::servers::unknown;
+use crate::commands::servers::unknown_server;
 use crate::exit::{Exit, UsageError};
 use crate::render::plural::plural;
 use crate::render::screen::{BOLD, GOOD, NAME};
@@ -116,7 +116,7 @@ fn logged_in_as(app: &App, id: &str, principal: &str) {
 
 async fn fail(app: &App, id: &str, error: &LoginError) -> anyhow::Result<Exit> {
     let (kind, exit) = match error {
-        LoginError::UnknownServer => return Err(unknown(app, app.hub().await?, id).into()),
+        LoginError::UnknownServer => return Err(unknown_server(app, app.hub().await?, id).into()),
         LoginError::Failed { error: OAuthError::TimedOut(_), .. } => ("timed_out", Exit::TimedOut),
         LoginError::Failed { error: OAuthError::Unreachable { .. }, .. } => {
             ("login_failed", Exit::Unreachable)

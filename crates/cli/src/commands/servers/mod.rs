@@ -50,7 +50,7 @@ pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
 }
 
 /// The error for a server that is not configured.
-pub(crate) fn unknown(app: &App, hub: &Hub, id: &str) -> UsageError {
+pub(crate) fn unknown_server(app: &App, hub: &Hub, id: &str) -> UsageError {
     let servers = hub.servers();
     unknown_among(app, id, servers.iter().map(|server| server.spec.id.as_str()))
 }
@@ -75,7 +75,7 @@ pub(crate) fn unknown_among<'a>(app: &App, id: &str, names: impl Iterator<Item =
 fn chosen(app: &App, hub: &Hub, named: Vec<String>) -> Result<Vec<String>, UsageError> {
     let servers = hub.servers();
     if let Some(id) = named.iter().find(|id| !servers.iter().any(|server| server.spec.id.as_str() == **id)) {
-        return Err(unknown(app, hub, id));
+        return Err(unknown_server(app, hub, id));
     }
     if !named.is_empty() {
         return Ok(named);

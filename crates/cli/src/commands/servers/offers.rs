@@ -4,15 +4,15 @@ use toolhub::{Hub, Offer, ToolError};
 use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
-use crate::commands::servers::unknown;
+use crate::commands::servers::unknown_server;
 use crate::exit::Exit;
 use crate::render::screen::{BOLD, DIM, NAME};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 pub(crate) async fn run(app: &App, id: &str) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     if !hub.servers().iter().any(|server| server.spec.id.as_str() == id) {
-        return Err(unknown(app, hub, id).into());
+        return Err(unknown_server(app, hub, id).into());
     }
     match app.interruptible(gather(hub, id)).await? {
         Ok(offers) if app.screen.json => {
@@ -55,7 +55,7 @@ fn show(app: &App, offer: Offer, items: &[RawJson]) {
         vec![Cell::new(name, NAME), Cell::from(description.lines().next().unwrap_or_default())]
     };
     let rows: Vec<Vec<Cell>> = items.iter().map(row).collect();
-    for line in lines(&rows, "  ", app.screen.width()) {
+    for line in table_lines(&rows, "  ", app.screen.width()) {
         app.screen.line(&line);
     }
 }

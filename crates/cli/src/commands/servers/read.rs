@@ -8,14 +8,14 @@ use toolhub_core::{Localize as _, RawJson, RawObject, json};
 
 use crate::app::App;
 use crate::args::{PromptGetArgs, ReadArgs};
-use crate::commands::servers::unknown;
+use crate::commands::servers::unknown_server;
 use crate::exit::{Exit, UsageError};
 use crate::render::screen::{BOLD, DIM};
 
 pub(crate) async fn read(app: &App, args: &ReadArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let result = app.interruptible(hub.read_resource(&args.id, &args.uri)).await?;
-    let result = result.ok_or_else(|| unknown(app, hub, &args.id))?;
+    let result = result.ok_or_else(|| unknown_server(app, hub, &args.id))?;
     show(app, result, "contents", args.output.as_deref())
 }
 
@@ -32,7 +32,7 @@ pub(crate) async fn prompt(app: &App, args: &PromptGetArgs) -> anyhow::Result<Ex
         arguments.set(key.to_owned(), value);
     }
     let result = app.interruptible(hub.get_prompt(&args.id, &args.name, arguments)).await?;
-    let result = result.ok_or_else(|| unknown(app, hub, &args.id))?;
+    let result = result.ok_or_else(|| unknown_server(app, hub, &args.id))?;
     show(app, result, "messages", args.output.as_deref())
 }
 

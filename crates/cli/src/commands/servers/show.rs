@@ -8,17 +8,17 @@ use toolhub_engine::CatalogEntry;
 
 use crate::app::App;
 use crate::commands::servers::report::ServerReport;
-use crate::commands::servers::{live, unknown};
+use crate::commands::servers::{live, unknown_server};
 use crate::exit::Exit;
 use crate::render::findings;
 use crate::render::screen::{BOLD, DIM, NAME};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 pub(crate) async fn run(app: &App, id: &str) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let hub = app.hub().await?;
     let view = hub.servers().into_iter().find(|server| server.spec.id.as_str() == id);
-    let mut view = view.ok_or_else(|| unknown(app, hub, id))?;
+    let mut view = view.ok_or_else(|| unknown_server(app, hub, id))?;
     live::add_live_states(app, hub, std::slice::from_mut(&mut view)).await;
     let catalog = hub.catalog();
     let tools: Vec<Arc<CatalogEntry>> =
@@ -62,7 +62,7 @@ impl DescribedServer {
         ];
         let rows: Vec<Vec<Cell>> =
             facts.iter().map(|(name, value)| vec![Cell::new(*name, DIM), Cell::from(*value)]).collect();
-        for line in lines(&rows, "  ", app.screen.width()) {
+        for line in table_lines(&rows, "  ", app.screen.width()) {
             app.screen.line(&line);
         }
         for detail in report.details(lang) {
@@ -92,7 +92,7 @@ pub(crate) fn show_tools<'a>(app: &App, entries: impl Iterator<Item = &'a Catalo
             Cell::from(description.lines().next().unwrap_or_default()),
         ];
         let row: Vec<Cell> = row.into_iter().filter(|cell| !cell.is_empty()).collect();
-        for line in lines(&[row], "  ", app.screen.width()) {
+        for line in table_lines(&[row], "  ", app.screen.width()) {
             app.screen.line(&line);
         }
         findings::show(app, entry.findings(), "    ");

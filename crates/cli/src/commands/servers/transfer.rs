@@ -34,7 +34,7 @@ pub(crate) struct TransferRow {
 }
 
 /// A short description of a server, without anything that may be a secret.
-pub(crate) fn summary(server: &ClientServer, lang: Lang) -> String {
+pub(crate) fn server_summary(server: &ClientServer, lang: Lang) -> String {
     let names = |pairs: &[(String, String)]| {
         let names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
         names.join(", ")
@@ -194,10 +194,13 @@ mod tests {
         let args = vec!["--token=s3cret".to_owned(), "s3cret".to_owned()];
         let spec = StdioSpec { command: "uvx".to_owned(), args, env: pairs.clone(), ..StdioSpec::default() };
         let stdio = server(TransportSpec::Stdio(spec), true);
-        assert_eq!(summary(&stdio, Lang::En), "uvx, 2 arguments; env: API_KEY");
-        assert_eq!(summary(&stdio, Lang::Zh), "uvx，2 个参数；环境变量：API_KEY");
+        assert_eq!(server_summary(&stdio, Lang::En), "uvx, 2 arguments; env: API_KEY");
+        assert_eq!(server_summary(&stdio, Lang::Zh), "uvx，2 个参数；环境变量：API_KEY");
         let url = "https://me:s3cret@mcp.example.com:8080/s3cret?key=s3cret".to_owned();
         let http = server(TransportSpec::Http(HttpSpec { url, headers: pairs }), false);
-        assert_eq!(summary(&http, Lang::En), "https://mcp.example.com:8080; headers: API_KEY; disabled");
+        assert_eq!(
+            server_summary(&http, Lang::En),
+            "https://mcp.example.com:8080; headers: API_KEY; disabled"
+        );
     }
 }

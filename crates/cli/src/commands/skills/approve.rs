@@ -10,7 +10,7 @@ use toolhub_skills::{ApprovalState, FileSet, RegisteredSkill, SkillShape, SkillS
 
 use crate::app::App;
 use crate::args::skills::SkillApproveArgs;
-use crate::commands::skills::{at_path, named, present};
+use crate::commands::skills::{at_path, find_skill, print_skill};
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
 use crate::render::screen::GOOD;
@@ -65,7 +65,7 @@ fn matching_skill<'a>(
         [one] => Ok(one),
         [] => match of_name().find(|known| known.approval != ApprovalState::NotRequired) {
             Some(known) => Ok(known),
-            None => named(app, snapshot, word),
+            None => find_skill(app, snapshot, word),
         },
         several => {
             let places = several.iter().map(|known| format!("`{}`", location(known).display()));
@@ -120,7 +120,7 @@ async fn approve(
         }
     };
     if !app.screen.json {
-        present(app, hub, known).await;
+        print_skill(app, hub, known).await;
     }
     let suspicious = Hub::suspicious_in_skill(&known.skill, &files);
     let json = |approved: bool| {

@@ -13,7 +13,7 @@ use toolhub_skills::{
 
 use crate::app::App;
 use crate::args::skills::{NewArgs, ValidateArgs};
-use crate::commands::skills::{at_path, diagnostics_json, expanded, shadows};
+use crate::commands::skills::{at_path, diagnostics_json, expand_home, shadowing_note};
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
 use crate::render::screen::{BAD, GOOD, ODD};
@@ -22,7 +22,7 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let before = app.paths();
     let place = match (&args.place, &before) {
-        (Some(place), _) => expanded(place),
+        (Some(place), _) => expand_home(place),
         (None, Ok(paths)) => paths.config.with_file_name("skills"),
         (None, Err(_)) => app.paths()?.config.with_file_name("skills"),
     };
@@ -124,7 +124,7 @@ pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<E
             findings::show(app, &warnings.suspicious, "");
             for tool in &warnings.shadows {
                 let (displayed, name) =
-                    (shadows(tool, lang), one.skill.as_ref().map_or("", |skill| &skill.name));
+                    (shadowing_note(tool, lang), one.skill.as_ref().map_or("", |skill| &skill.name));
                 let elsewhere = lang.choose(
                     format!("in a project's skill it is called `{name}__{tool}` instead"),
                     format!("若在项目的技能中，则称为 `{name}__{tool}`"),
@@ -186,7 +186,7 @@ impl Warnings {
 
 /// Resolves a path: relative to the current folder, otherwise to the folder of the config file, where skills are created.
 fn place_of(app: &App, path: &Path) -> Option<PathBuf> {
-    let expanded_path = expanded(path);
+    let expanded_path = expand_home(path);
     if expanded_path.exists() {
         return Some(expanded_path);
     }

@@ -20,7 +20,7 @@ use crate::args::skills::{SkillListArgs, SkillShowArgs, SkillsArgs, SkillsComman
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
-use crate::render::table::{Cell, fold, lines};
+use crate::render::table::{Cell, table_lines, wrap_text};
 
 pub(crate) async fn run(app: &App, args: SkillsArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -103,7 +103,7 @@ fn print(app: &App, snapshot: &SkillSnapshot) {
             rows.iter_mut().for_each(|row| drop(row.remove(column)));
         }
     }
-    for line in lines(&rows, "", app.screen.width()) {
+    for line in table_lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
 }
@@ -171,7 +171,7 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &SkillSnapshot) {
             }
         }
         for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
-            app.screen.warn(&format!("`{name}`: {}", shadows(&tool, lang)));
+            app.screen.warn(&format!("`{name}`: {}", shadowing_note(&tool, lang)));
         }
         for diagnostic in
             known.skill.diagnostics.iter().filter(|diagnostic| diagnostic.severity > Severity::Advice)
@@ -250,7 +250,7 @@ fn described(known: &RegisteredSkill, lang: Lang) -> RawObject {
 }
 
 /// The note for a tool with the name of a native tool.
-pub(crate) fn shadows(tool: &str, lang: Lang) -> String {
+pub(crate) fn shadowing_note(tool: &str, lang: Lang) -> String {
     lang.choose(
         format!("its tool `{tool}` shadows the native tool `{tool}`, and is called in its place"),
         format!("其工具 `{tool}` 覆盖了同名的内置工具 `{tool}`，会代替它被调用"),
@@ -258,14 +258,14 @@ pub(crate) fn shadows(tool: &str, lang: Lang) -> String {
 }
 
 /// Expands `~`, if the shell did not.
-pub(crate) fn expanded(path: &Path) -> PathBuf {
+pub(crate) fn expand_home(path: &Path) -> PathBuf {
     let home = || Some(std::env::home_dir()?.join(path.strip_prefix("~").ok()?));
     home().unwrap_or_else(|| path.to_owned())
 }
 
 /// The skill at a path: its folder, its `SKILL.md` or its single file.
 pub(crate) fn at_path<'a>(snapshot: &'a SkillSnapshot, word: &str) -> Option<&'a RegisteredSkill> {
-    let place = expanded(Path::new(word)).canonicalize().ok()?;
+    let place = expand_home(Path::new(word)).canonicalize().ok()?;
     let is = |path: &Path| path.canonicalize().is_ok_and(|path| path == place);
     snapshot.skills.iter().find(|known| {
         is(&known.skill.file) || known.skill.shape == SkillShape::Folder && is(&known.skill.folder)
@@ -273,7 +273,7 @@ pub(crate) fn at_path<'a>(snapshot: &'a SkillSnapshot, word: &str) -> Option<&'a
 }
 
 /// The skill with that name, path, or tool.
-pub(crate) fn named<'a>(
+pub(crate) fn find_skill<'a>(
     app: &App,
     snapshot: &'a SkillSnapshot,
     name: &str,
@@ -306,7 +306,7 @@ pub(crate) fn named<'a>(
 async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let snapshot = hub.skills();
-    let known = named(app, &snapshot, &args.name)?;
+    let known = find_skill(app, &snapshot, &args.name)?;
     if let Some(file) = &args.file {
         return Ok(show_file(app, known, file));
     }
@@ -340,7 +340,7 @@ async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
         app.screen.json(&shown.into_raw());
         return Ok(Exit::Done);
     }
-    present(app, hub, known).await;
+    print_skill(app, hub, known).await;
     let others = snapshot.skills.iter().filter(|other| other.skill.name == known.skill.name);
     for other in others.filter(|other| other.skill.file != known.skill.file) {
         let place = other.skill.file.display().to_string();
@@ -383,14 +383,14 @@ fn show_file(app: &App, known: &RegisteredSkill, file: &str) -> Exit {
 }
 
 /// Prints a skill and its permissions, without its text.
-pub(crate) async fn present(app: &App, hub: &Hub, known: &RegisteredSkill) {
+pub(crate) async fn print_skill(app: &App, hub: &Hub, known: &RegisteredSkill) {
     let (lang, skill) = (app.lang(), &known.skill);
     let approval = known.approval.localize(lang);
     let name = escape_invisible(&skill.name);
     let whose = origin(skill.origin.name(), lang);
     app.screen.line(&format!("{NAME}{name}{NAME:#} {DIM}({whose}){DIM:#}  {approval}"));
     let width = app.screen.width().map(|width| width.saturating_sub(2));
-    for line in fold(&one_line(&skill.description), width) {
+    for line in wrap_text(&one_line(&skill.description), width) {
         app.screen.line(&format!("  {line}"));
     }
     let place = skill.file.display();
@@ -409,7 +409,7 @@ pub(crate) async fn present(app: &App, hub: &Hub, known: &RegisteredSkill) {
         }
     }
     for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
-        app.screen.line(&format!("  {ODD}!{ODD:#} {}", shadows(&tool, lang)));
+        app.screen.line(&format!("  {ODD}!{ODD:#} {}", shadowing_note(&tool, lang)));
     }
     if let Ok(files) = hub.skill_registry().files_of(skill) {
         let runs = |path: &&String| path.starts_with("scripts/") || skill.shape == SkillShape::PythonFile;
@@ -454,7 +454,7 @@ pub(crate) async fn present(app: &App, hub: &Hub, known: &RegisteredSkill) {
 fn field(app: &App, name: &str, value: &str) {
     let colon = app.lang().choose(": ", "：");
     let width = app.screen.width().map(|width| width.saturating_sub(4));
-    for (at, line) in fold(&format!("{name}{colon}{value}"), width).into_iter().enumerate() {
+    for (at, line) in wrap_text(&format!("{name}{colon}{value}"), width).into_iter().enumerate() {
         match at {
             0 => app.screen.line(&format!(
                 "  {BOLD}{}{BOLD:#}{}",

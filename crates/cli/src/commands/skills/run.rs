@@ -8,7 +8,7 @@ use toolhub_skills::{RegisteredSkill, Severity};
 use crate::app::App;
 use crate::args::skills::SkillRunArgs;
 use crate::args::tool_arguments::{self, PairError};
-use crate::commands::skills::named;
+use crate::commands::skills::find_skill;
 use crate::commands::tools::call;
 use crate::exit::{Exit, UsageError};
 
@@ -18,7 +18,7 @@ pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> 
         args.args.as_deref().map(|text| tool_arguments::parse_json_arguments(text, lang)).transpose()?;
     let hub = app.hub().await?;
     let snapshot = hub.skills();
-    let known = named(app, &snapshot, &args.name)?;
+    let known = find_skill(app, &snapshot, &args.name)?;
     // For a skill with one tool the name may be omitted; then the first positional argument is a pair.
     let mut pairs = args.pairs.clone();
     let mut tool = args.tool.clone();
@@ -41,7 +41,7 @@ pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> 
     requested.sources = Some([Source::Skill].into());
     requested.timeout = args.timeout.map(|span| span.0);
     let outcome = app.interruptible(hub.call(requested)).await?;
-    call::show(app, &outcome);
+    call::show_outcome(app, &outcome);
     Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
 }
 

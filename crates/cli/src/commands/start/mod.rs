@@ -10,7 +10,7 @@ use toolhub_core::{RawJson, RawObject};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::render::screen::{BOLD, DIM, NAME};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 /// Whether settings or servers exist.
 fn is_configured(paths: &Paths) -> bool {
@@ -66,7 +66,7 @@ pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     ];
     let rows: Vec<Vec<Cell>> =
         examples.iter().map(|(command, what)| vec![Cell::new(*command, NAME), Cell::from(*what)]).collect();
-    for line in lines(&rows, "  ", None) {
+    for line in table_lines(&rows, "  ", None) {
         app.screen.line(&line);
     }
     app.screen.line("");

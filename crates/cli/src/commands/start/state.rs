@@ -14,7 +14,7 @@ use crate::commands::skills;
 use crate::exit::Exit;
 use crate::render::plural::plural;
 use crate::render::screen::{BOLD, DIM, NAME};
-use crate::render::table::{Cell, Overflow, lines, row_lines};
+use crate::render::table::{Cell, Overflow, row_lines, table_lines};
 
 /// The number of recent calls that are shown.
 const LAST_CALLS: usize = 3;
@@ -216,7 +216,7 @@ fn show(app: &App, hub: &Hub, state: &HubOverview) {
     if !state.calls.is_empty() {
         head(lang.choose("last calls".to_owned(), "最近的调用".to_owned()));
         let rows: Vec<Vec<Cell>> = state.calls.iter().map(|call| history::row(app, call)).collect();
-        lines(&rows, "  ", screen.width()).iter().for_each(|line| screen.line(line));
+        table_lines(&rows, "  ", screen.width()).iter().for_each(|line| screen.line(line));
     }
     if let Some(problem) = hub.store_problem() {
         screen.warn(&problem.localize(lang));
@@ -224,7 +224,7 @@ fn show(app: &App, hub: &Hub, state: &HubOverview) {
     head(lang.choose("next".to_owned(), "接下来".to_owned()));
     let rows: Vec<Vec<Cell>> =
         state.next(app).into_iter().map(|step| vec![Cell::from("-"), Cell::new(step, NAME)]).collect();
-    lines(&rows, "  ", screen.width()).iter().for_each(|line| screen.line(line));
+    table_lines(&rows, "  ", screen.width()).iter().for_each(|line| screen.line(line));
     screen.line(&format!(
         "{DIM}{}{DIM:#}",
         lang.choose("All commands: toolhub --help", "全部命令：toolhub --help")

@@ -25,7 +25,7 @@ use crate::commands::access::audit::{self, ShownRecord};
 use crate::commands::access::{held_calls, keys};
 use crate::commands::history::principal_id;
 use crate::commands::through_hub::refuse_options;
-use crate::commands::through_hub::servers::time;
+use crate::commands::through_hub::servers::parse_time;
 use crate::exit::{Exit, UsageError};
 use crate::hub_api::error::HubError;
 use crate::hub_api::{ApiPath, HubApi, ListPage};
@@ -53,7 +53,7 @@ struct RemoteHeldCall {
 
 impl From<RemoteHeldCall> for HeldCall {
     fn from(call: RemoteHeldCall) -> Self {
-        let millis = |text: &str| unix_millis(time(text).unwrap_or(UNIX_EPOCH));
+        let millis = |text: &str| unix_millis(parse_time(text).unwrap_or(UNIX_EPOCH));
         let by = call.decided_by.unwrap_or_default();
         let state = match call.state.as_str() {
             "approved" => HeldState::Approved { by },
@@ -133,7 +133,7 @@ impl From<RemoteRecord> for ShownRecord {
     fn from(record: RemoteRecord) -> Self {
         Self {
             sequence: record.sequence,
-            at: time(&record.at).unwrap_or(SystemTime::UNIX_EPOCH),
+            at: parse_time(&record.at).unwrap_or(SystemTime::UNIX_EPOCH),
             principal: record.principal,
             kind: record.kind,
             object: record.object,

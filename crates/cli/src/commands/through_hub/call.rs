@@ -13,8 +13,8 @@ use crate::app::App;
 use crate::args::CallArgs;
 use crate::args::tool_arguments::{self, PairError};
 use crate::commands::through_hub::refuse_options;
-use crate::commands::through_hub::remote_tool::{chosen_source, find};
-use crate::commands::tools::call::{failed, show, show_output, time_left};
+use crate::commands::through_hub::remote_tool::{chosen_source, find_remote_tool};
+use crate::commands::tools::call::{failed_outcome, show_outcome, show_output, time_left};
 use crate::exit::{Exit, UsageError};
 use crate::hub_api::error::HubError;
 use crate::hub_api::{ApiPath, HubApi};
@@ -68,7 +68,7 @@ pub(crate) async fn run(app: &App, api: &HubApi, args: &CallArgs) -> anyhow::Res
         Ok(response) => Ok(report(app, response)),
         Err(error) => {
             let exit = Exit::from(&error);
-            show(app, &failed(tool, error, started));
+            show_outcome(app, &failed_outcome(tool, error, started));
             Ok(exit)
         }
     }
@@ -104,7 +104,7 @@ async fn call(
     let mut schema = RawJson::empty_object();
     // The type of a value such as `5` depends on the schema.
     if !args.pairs.is_empty() || args.source.is_some() {
-        let tool = match find(api, name).await {
+        let tool = match find_remote_tool(api, name).await {
             Ok(tool) => tool,
             Err(error) if error.is_not_found() => return unknown(),
             Err(error) => return Err(error.into()),

@@ -51,7 +51,7 @@ impl RemoteTool {
 }
 
 /// The tools of a hub.
-pub(crate) async fn catalog(api: &HubApi, source: Option<&str>) -> Result<Catalog, HubError> {
+pub(crate) async fn remote_catalog(api: &HubApi, source: Option<&str>) -> Result<Catalog, HubError> {
     let mut query = vec![("definitions", "true"), ("limit", PAGE_SIZE)];
     query.extend(source.map(|source| ("source", source)));
     let tools: Vec<RemoteTool> = api.get_all(&ApiPath::new("tools"), &query, None).await?;
@@ -59,7 +59,7 @@ pub(crate) async fn catalog(api: &HubApi, source: Option<&str>) -> Result<Catalo
 }
 
 /// One tool by its name.
-pub(crate) async fn find(api: &HubApi, name: &str) -> Result<RemoteTool, HubError> {
+pub(crate) async fn find_remote_tool(api: &HubApi, name: &str) -> Result<RemoteTool, HubError> {
     api.get(&ApiPath::item("tools", name, "")?, &[]).await
 }
 

@@ -13,7 +13,7 @@ use crate::commands::servers::report::{self, ServerReport, known_restarts};
 use crate::commands::servers::show::DescribedServer;
 use crate::commands::servers::trial::{ServerTest, TestedServer, TrialFailure, exit_of};
 use crate::commands::servers::{show_log, unknown_among};
-use crate::commands::through_hub::remote_tool::catalog;
+use crate::commands::through_hub::remote_tool::remote_catalog;
 use crate::exit::Exit;
 use crate::hub_api::error::HubError;
 use crate::hub_api::{ApiPath, HubApi, ListPage};
@@ -59,11 +59,11 @@ impl RemoteServer {
             tools: self.tools,
             error: self.error.clone(),
             failures: self.failures,
-            open_until: self.circuit_open_until.as_deref().and_then(time),
+            open_until: self.circuit_open_until.as_deref().and_then(parse_time),
             peer: self.peer.clone(),
             version: self.protocol_version.clone(),
             origin: self.origin.clone(),
-            listed_at: self.listed_at.as_deref().and_then(time),
+            listed_at: self.listed_at.as_deref().and_then(parse_time),
             restarts: known_restarts(self.state == "connected", self.restarts),
             stderr,
         }
@@ -77,7 +77,7 @@ struct ServerLog {
 }
 
 /// A time as the API writes it.
-pub(crate) fn time(text: &str) -> Option<SystemTime> {
+pub(crate) fn parse_time(text: &str) -> Option<SystemTime> {
     text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
 
@@ -135,7 +135,7 @@ pub(crate) async fn list(app: &App, api: &HubApi) -> anyhow::Result<Exit> {
 
 pub(crate) async fn show(app: &App, api: &HubApi, id: &str) -> anyhow::Result<Exit> {
     let server = find(app, api, id).await?;
-    let tools = catalog(api, Some(id)).await?;
+    let tools = remote_catalog(api, Some(id)).await?;
     let is_own = |entry: &&std::sync::Arc<toolhub_engine::CatalogEntry>| entry.tool.source.to_string() == id;
     let described = DescribedServer {
         report: server.report(stderr(api, id).await?),

@@ -9,11 +9,13 @@ use crate::app::App;
 use crate::args::tool_arguments::parse_json_arguments;
 use crate::args::{ExplainArgs, SearchArgs, ShowArgs, ToolsArgs};
 use crate::commands::through_hub::refuse_options;
-use crate::commands::through_hub::remote_tool::{RemoteTool, catalog, chosen_source, find};
+use crate::commands::through_hub::remote_tool::{
+    RemoteTool, chosen_source, find_remote_tool, remote_catalog,
+};
 use crate::commands::through_hub::servers::RemoteServer;
 use crate::commands::tools::explain::ExplainedRoute;
 use crate::commands::tools::search::{FoundTool, SearchReport};
-use crate::commands::tools::{SourceTools, check_source, describe, print_list};
+use crate::commands::tools::{SourceTools, check_source, print_list, print_tool};
 use crate::exit::Exit;
 use crate::hub_api::error::HubError;
 use crate::hub_api::{ApiPath, HubApi, ListPage};
@@ -23,7 +25,7 @@ const MAX_SEARCH_HITS: usize = 50;
 
 pub(crate) async fn list(app: &App, api: &HubApi, args: &ToolsArgs) -> anyhow::Result<Exit> {
     refuse_options(app, &[("--refresh", args.refresh)])?;
-    let catalog = catalog(api, None).await?;
+    let catalog = remote_catalog(api, None).await?;
     // The order of the servers, and those without tools; not every role may see them.
     let servers: Vec<RemoteServer> =
         match api.get::<ListPage<RemoteServer>>(&ApiPath::new("servers"), &[]).await {
@@ -50,7 +52,7 @@ pub(crate) async fn list(app: &App, api: &HubApi, args: &ToolsArgs) -> anyhow::R
 }
 
 pub(crate) async fn show(app: &App, api: &HubApi, args: &ShowArgs) -> anyhow::Result<Exit> {
-    let remote = match find(api, &args.tool).await {
+    let remote = match find_remote_tool(api, &args.tool).await {
         Ok(remote) => remote,
         Err(error) if error.is_not_found() => return Ok(unknown_tool(app, &args.tool)),
         Err(error) => return Err(error.into()),
@@ -61,7 +63,7 @@ pub(crate) async fn show(app: &App, api: &HubApi, args: &ShowArgs) -> anyhow::Re
     let Some(entry) = catalog.iter().next() else { return Ok(unknown_tool(app, &args.tool)) };
     let own = entry.tool.source.to_string();
     let also: Vec<String> = remote.sources.into_iter().filter(|other| *other != own).collect();
-    describe(app, entry, &also);
+    print_tool(app, entry, &also);
     Ok(Exit::Done)
 }
 

@@ -16,14 +16,14 @@ use toolhub_engine::definition_scan::escape_invisible;
 use crate::app::App;
 use crate::args::{ApproveArgs, ShowArgs};
 use crate::commands::servers::report::ago;
-use crate::commands::servers::unknown;
-use crate::commands::tools::diff::{difference, show_difference};
-use crate::commands::tools::{first_line, named};
+use crate::commands::servers::unknown_server;
+use crate::commands::tools::diff::{show_difference, unified_diff};
+use crate::commands::tools::{find_tools, first_line};
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
-use crate::render::listing_progress::listing;
+use crate::render::listing_progress::show_listing_progress;
 use crate::render::screen::{BOLD, DIM, GOOD, NAME, ODD};
-use crate::render::table::{Cell, fold, lines};
+use crate::render::table::{Cell, table_lines, wrap_text};
 
 pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
@@ -103,7 +103,7 @@ async fn selected(
     let lang = app.lang();
     if let Some(tool) = &args.tool {
         let show_args = ShowArgs { tool: tool.clone(), source: args.source.clone() };
-        let found = match named(app, hub, &show_args).await? {
+        let found = match find_tools(app, hub, &show_args).await? {
             Ok(found) => found,
             Err(error) => {
                 app.screen.error(&error.localize(lang));
@@ -114,7 +114,7 @@ async fn selected(
     }
     if let Some(id) = &args.server {
         let Some(server) = hub.servers().into_iter().find(|server| server.spec.id.as_str() == id) else {
-            return Err(unknown(app, hub, id).into());
+            return Err(unknown_server(app, hub, id).into());
         };
         if server.list.is_none_or(|list| list.listed_at.is_none())
             && let Some(Err(error)) = app.interruptible(hub.list_server(id)).await?
@@ -123,7 +123,7 @@ async fn selected(
             return Ok(Err(Exit::from(&error)));
         }
     } else {
-        listing(app, hub, hub.list_missing()).await?;
+        show_listing_progress(app, hub, hub.list_missing()).await?;
     }
     let meant = |entry: &&Arc<CatalogEntry>| match (&entry.tool.source, &args.server) {
         (Source::Server(id), Some(only)) => id.as_str() == only,
@@ -175,7 +175,7 @@ fn one_of(app: &App, tool: &str, found: &[Arc<CatalogEntry>]) -> Result<Arc<Cata
 /// The changes since the last approval; empty without changes or without an approval.
 fn change(hub: &Hub, entry: &CatalogEntry) -> String {
     let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.approval != ApprovalStatus::Approved);
-    approval.map(|old| difference(&old.definition, entry.tool.definition.raw())).unwrap_or_default()
+    approval.map(|old| unified_diff(&old.definition, entry.tool.definition.raw())).unwrap_or_default()
 }
 
 /// How much of a description is shown.
@@ -197,7 +197,7 @@ fn present(app: &App, entry: &CatalogEntry, change: &str, length: Length) {
         Length::FirstLine => first_line(tool.definition.description()),
     };
     let width = app.screen.width().map(|width| width.saturating_sub(2));
-    for line in escape_invisible(text).lines().flat_map(|line| fold(line.trim_end(), width)) {
+    for line in escape_invisible(text).lines().flat_map(|line| wrap_text(line.trim_end(), width)) {
         app.screen.line(&format!("  {line}"));
     }
     show_difference(app, change, "  ");
@@ -259,7 +259,7 @@ fn list(app: &App, hub: &Hub) {
             ]
         })
         .collect();
-    for line in lines(&rows, "", app.screen.width()) {
+    for line in table_lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
     if all.is_empty() {

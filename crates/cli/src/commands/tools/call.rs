@@ -67,13 +67,13 @@ pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
     let work = app.interruptible(call(app, hub, &args, &target, given)).await;
     let outcome = match work {
         Ok(outcome) => outcome?,
-        Err(_) => failed(target.tool, ToolError::Cancelled, started),
+        Err(_) => failed_outcome(target.tool, ToolError::Cancelled, started),
     };
     if matches!(outcome.result, Err(ToolError::TimedOut { .. })) && args.timeout.is_some() {
         app.overdue.store(true, Ordering::Relaxed);
     }
     warn_of_changes(app, hub, &outcome);
-    show(app, &outcome);
+    show_outcome(app, &outcome);
     Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
 }
 
@@ -107,7 +107,7 @@ async fn call(
         let request = RouteRequest { by: target.by, source, sources, ..RouteRequest::named(target.tool) };
         match hub.explain_within(request, time_left(app, args)).await {
             Ok(route) => schema_for(&route, &target.pairs),
-            Err(error) => return Ok(failed(target.tool, error, started)),
+            Err(error) => return Ok(failed_outcome(target.tool, error, started)),
         }
     };
     let arguments = match tool_arguments::with_pairs(given.as_ref(), &target.pairs, &schema, app.lang()) {
@@ -116,7 +116,7 @@ async fn call(
         Err(PairError::Unknown(problem)) => {
             let tool = ToolName::new(target.tool);
             let error = ToolError::InvalidArguments { tool, problems: vec![problem] };
-            return Ok(failed(target.tool, error, started));
+            return Ok(failed_outcome(target.tool, error, started));
         }
     };
     let mut call = ToolCall::new(target.tool, arguments).with_coercion();
@@ -173,12 +173,12 @@ fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
 }
 
 /// The outcome of a call that failed before a tool was called.
-pub(crate) fn failed(tool: &str, error: ToolError, started: Instant) -> Outcome {
+pub(crate) fn failed_outcome(tool: &str, error: ToolError, started: Instant) -> Outcome {
     let refused = Outcome::refused(CallId::generate(), ToolName::new(tool), error);
     Outcome { took: started.elapsed(), ..refused }
 }
 
-pub(crate) fn show(app: &App, outcome: &Outcome) {
+pub(crate) fn show_outcome(app: &App, outcome: &Outcome) {
     let lang = app.lang();
     if app.screen.json {
         app.screen.json(&outcome.to_json(lang).into_raw());

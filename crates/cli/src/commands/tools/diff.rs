@@ -11,13 +11,13 @@ use toolhub_engine::definition_scan::escape_invisible;
 use crate::app::App;
 use crate::args::ShowArgs;
 use crate::commands::servers::report::ago;
-use crate::commands::tools::named;
+use crate::commands::tools::find_tools;
 use crate::exit::Exit;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD};
 
 pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    let found = match named(app, hub, &args).await? {
+    let found = match find_tools(app, hub, &args).await? {
         Ok(found) => found,
         Err(error) => {
             app.screen.error(&error.localize(app.lang()));
@@ -44,7 +44,7 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
 }
 
 /// The unified diff of two definitions, with three lines of context.
-pub(crate) fn difference(old: &RawJson, new: &RawJson) -> String {
+pub(crate) fn unified_diff(old: &RawJson, new: &RawJson) -> String {
     let (old, new) = (json::pretty_json(old.get()), json::pretty_json(new.get()));
     TextDiff::from_lines(&old, &new).unified_diff().context_radius(3).to_string()
 }
@@ -72,8 +72,8 @@ struct Change<'a> {
 impl Change<'_> {
     fn difference(&self) -> String {
         match (&self.approval, self.history) {
-            (Some(approval), _) => difference(&approval.definition, self.definition.raw()),
-            (None, [new, old, ..]) => difference(&old.definition, &new.definition),
+            (Some(approval), _) => unified_diff(&approval.definition, self.definition.raw()),
+            (None, [new, old, ..]) => unified_diff(&old.definition, &new.definition),
             (None, _) => String::new(),
         }
     }

@@ -22,10 +22,10 @@ use crate::app::App;
 use crate::args::{ShowArgs, ToolsArgs, ToolsCommand};
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
-use crate::render::listing_progress::listing;
+use crate::render::listing_progress::show_listing_progress;
 use crate::render::plural::plural;
 use crate::render::screen::{BOLD, DIM, NAME};
-use crate::render::table::{Cell, fold, lines, wrapped};
+use crate::render::table::{Cell, table_lines, wrap_text, wrapped_table_lines};
 
 pub(crate) async fn run(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -42,9 +42,9 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     let sources = sources(hub);
     check_source(app, args.source.as_deref(), &sources)?;
     if args.refresh {
-        listing(app, hub, hub.list_again_of(args.source.as_deref())).await?;
+        show_listing_progress(app, hub, hub.list_again_of(args.source.as_deref())).await?;
     } else if !args.cached {
-        listing(app, hub, hub.list_missing()).await?;
+        show_listing_progress(app, hub, hub.list_missing()).await?;
     }
     warn_of_failures(app, hub);
     print_list(app, SourceTools { catalog: &hub.catalog(), sources }, &args);
@@ -161,7 +161,7 @@ fn print(app: &App, groups: &[(Source, Vec<Arc<CatalogEntry>>)]) {
                 row
             })
             .collect();
-        for line in lines(&rows, "  ", app.screen.width()) {
+        for line in table_lines(&rows, "  ", app.screen.width()) {
             app.screen.line(&line);
         }
     }
@@ -216,7 +216,7 @@ pub(crate) fn first_line(text: &str) -> &str {
 }
 
 /// The tools with that name, in routing order; followed by quarantined tools, which cannot be called.
-pub(crate) async fn named(
+pub(crate) async fn find_tools(
     app: &App,
     hub: &Hub,
     args: &ShowArgs,
@@ -243,7 +243,7 @@ pub(crate) async fn named(
 
 async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    let found = match named(app, hub, &args).await? {
+    let found = match find_tools(app, hub, &args).await? {
         Ok(found) => found,
         Err(error) => {
             app.screen.error(&error.localize(app.lang()));
@@ -259,12 +259,12 @@ async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
         .filter(|other| **other != tool.source)
         .map(ToString::to_string)
         .collect();
-    describe(app, entry, &also);
+    print_tool(app, entry, &also);
     Ok(Exit::Done)
 }
 
 /// Prints one tool. `also` are the other sources that have it.
-pub(crate) fn describe(app: &App, entry: &CatalogEntry, also: &[String]) {
+pub(crate) fn print_tool(app: &App, entry: &CatalogEntry, also: &[String]) {
     if !app.screen.json {
         return describe_as_text(app, entry, also);
     }
@@ -282,7 +282,7 @@ fn describe_as_text(app: &App, entry: &CatalogEntry, also: &[String]) {
     let name = escape_invisible(tool.name().as_str());
     app.screen.line(&format!("{BOLD}{name}{BOLD:#}  {DIM}({}){DIM:#}{title}", tool.source));
     for line in escape_invisible(definition.description()).trim().lines() {
-        for line in fold(line.trim_end(), app.screen.width().map(|width| width.saturating_sub(2))) {
+        for line in wrap_text(line.trim_end(), app.screen.width().map(|width| width.saturating_sub(2))) {
             app.screen.line(&format!("  {line}"));
         }
     }
@@ -293,7 +293,7 @@ fn describe_as_text(app: &App, entry: &CatalogEntry, also: &[String]) {
         app.screen.line(lang.choose("no arguments", "没有参数"));
     } else {
         app.screen.line(lang.choose("arguments:", "参数："));
-        for line in wrapped(&rows, "  ", app.screen.width()) {
+        for line in wrapped_table_lines(&rows, "  ", app.screen.width()) {
             app.screen.line(&line);
         }
     }

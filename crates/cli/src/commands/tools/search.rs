@@ -7,9 +7,9 @@ use crate::app::App;
 use crate::args::SearchArgs;
 use crate::commands::tools::first_line;
 use crate::exit::{Exit, UsageError};
-use crate::render::listing_progress::listing;
+use crate::render::listing_progress::show_listing_progress;
 use crate::render::screen::{BOLD, DIM, NAME};
-use crate::render::table::{Cell, lines};
+use crate::render::table::{Cell, table_lines};
 
 impl SearchArgs {
     /// The maximum number of results, which must not be 0.
@@ -29,7 +29,7 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> anyhow::Result<Exit> {
     let limit = args.checked_limit(app.lang())?;
     let hub = app.hub().await?;
     if !args.cached {
-        listing(app, hub, hub.list_missing()).await?;
+        show_listing_progress(app, hub, hub.list_missing()).await?;
     }
     let found = app.interruptible(hub.search(&args.query, limit)).await?;
     // `--explain` and `--all` also show hits that are not relevant.
@@ -113,7 +113,7 @@ impl SearchReport {
             ]
         };
         let rows: Vec<Vec<Cell>> = self.hits.iter().map(row).collect();
-        for line in lines(&rows, "", app.screen.width()) {
+        for line in table_lines(&rows, "", app.screen.width()) {
             app.screen.line(&line);
         }
     }

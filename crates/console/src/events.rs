@@ -30,7 +30,7 @@ const LIVE_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) type IsLive = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// Waits until a credential is not valid any more.
-pub(crate) async fn ended(is_live: &IsLive) {
+pub(crate) async fn wait_for_revocation(is_live: &IsLive) {
     while is_live().await {
         tokio::time::sleep(LIVE_INTERVAL).await;
     }

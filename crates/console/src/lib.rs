@@ -428,7 +428,7 @@ async fn read_body(
 }
 
 fn problem_response(problem: &Problem, lang: Lang) -> Response<Body> {
-    let mut response = route::json(problem.status, &problem.body(lang));
+    let mut response = route::json_response(problem.status, &problem.body(lang));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     if problem.status == StatusCode::UNAUTHORIZED {

@@ -43,7 +43,7 @@ const HEADERS: &[Header] = &[
 ];
 
 /// The document of these routes.
-pub(crate) fn document(routes: &[Route]) -> Value {
+pub(crate) fn openapi_document(routes: &[Route]) -> Value {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn headers_are_described_at_their_routes() {
-        let document = document(ROUTES);
+        let document = openapi_document(ROUTES);
         for header in HEADERS {
             let operations = document["paths"][format!("/api/v1/{}", header.path)].as_object().unwrap();
             let parameters =

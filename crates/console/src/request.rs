@@ -61,7 +61,7 @@ impl QueryParameters {
     /// A number within bounds, or the default.
     pub(crate) fn number(&self, name: &str, default: usize, max: usize) -> Result<usize, Problem> {
         let Some(text) = self.values(name).next() else { return Ok(default) };
-        bounded(name, text.parse().unwrap_or_default(), max)
+        bounded_number(name, text.parse().unwrap_or_default(), max)
     }
 
     /// `true` or `false`; `false` if it is missing.
@@ -100,7 +100,7 @@ impl QueryParameters {
 }
 
 /// A number from 1 to a maximum.
-pub(crate) fn bounded<N>(name: &str, number: N, max: N) -> Result<N, Problem>
+pub(crate) fn bounded_number<N>(name: &str, number: N, max: N) -> Result<N, Problem>
 where
     N: Copy + PartialOrd + fmt::Display + From<u8>,
 {

@@ -155,7 +155,7 @@ pub(crate) fn find(
 }
 
 /// Encodes a value for a segment of a path, colons and slashes included.
-pub(crate) fn encode(value: &str) -> String {
+pub(crate) fn encode_segment(value: &str) -> String {
     form_urlencoded::byte_serialize(value.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
@@ -177,7 +177,7 @@ fn decode(segment: &str) -> String {
 }
 
 /// A JSON response.
-pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response<Body> {
+pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> Response<Body> {
     match serde_json::to_string(body) {
         Ok(text) => json_text(status, text),
         Err(_) => json_text(StatusCode::INTERNAL_SERVER_ERROR, "{}".to_owned()),
@@ -233,8 +233,8 @@ mod tests {
     #[test]
     fn segments_round_trip() {
         for value in ["a", "a/b", "a:b", "a b+c&d=e%", "工具", "..", "😀\u{202e}"] {
-            assert_eq!(decode(&encode(value)), value);
-            assert!(!encode(value).contains(['/', ':']), "{value}");
+            assert_eq!(decode(&encode_segment(value)), value);
+            assert!(!encode_segment(value).contains(['/', ':']), "{value}");
         }
     }
 

@@ -127,7 +127,7 @@ impl FolderSessions {
         let now = now_ms();
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.is_valid(now));
-        if let Some(superseded) = superseded(&sessions, person.as_ref()) {
+        if let Some(superseded) = superseded_session(&sessions, person.as_ref()) {
             sessions.remove(&superseded);
         }
         // Later than every other one, also within a millisecond, so that the oldest one is known.
@@ -190,7 +190,7 @@ impl FolderSessions {
 
 /// The session that a new one replaces, if there are too many. A person makes room with sessions of its own first, and never with
 /// one of the local user: otherwise it could log others out.
-pub(crate) fn superseded(
+pub(crate) fn superseded_session(
     sessions: &HashMap<String, StoredSession>,
     person: Option<&Person>,
 ) -> Option<String> {

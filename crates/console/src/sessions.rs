@@ -16,7 +16,7 @@ use toolhub_server::hash_of;
 
 use crate::session::{
     FolderSessions, MAX_OWN_SESSIONS, SessionOwner, StoredSession, TICKET_LIFETIME, USE_INTERVAL, is_token,
-    new_token, now_ms, superseded,
+    new_token, now_ms, superseded_session,
 };
 
 const KIND: StateKind = StateKind::BrowserSession;
@@ -137,7 +137,7 @@ impl SharedSessions {
             .filter_map(|entry| Some((entry.id.clone(), session_of(entry)?)))
             .filter(|(_, session)| session.is_valid(now))
             .collect();
-        let Some(superseded) = superseded(&sessions, person) else { return Ok(()) };
+        let Some(superseded) = superseded_session(&sessions, person) else { return Ok(()) };
         if let Some(entry) = entries.iter().find(|entry| entry.id == superseded) {
             // If it has just been used at another replica, its revision has changed: it stays.
             self.store.remove_entry(KIND, &entry.id, &entry.revision).await.map_err(failed)?;

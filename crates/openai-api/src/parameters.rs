@@ -39,7 +39,7 @@ impl Parameters {
     }
 
     pub(crate) fn required_text(&mut self, name: &str) -> Result<String, ApiError> {
-        self.text(name)?.ok_or_else(|| missing(name))
+        self.text(name)?.ok_or_else(|| missing_parameter(name))
     }
 
     pub(crate) fn flag(&mut self, name: &str) -> Result<Option<bool>, ApiError> {
@@ -115,7 +115,7 @@ impl Parameters {
     }
 }
 
-pub(crate) fn missing(name: &str) -> ApiError {
+pub(crate) fn missing_parameter(name: &str) -> ApiError {
     let message = format!("`{name}` is required (缺少 `{name}`)");
     ApiError { code: Some("missing_required_parameter"), ..ApiError::invalid(name, message) }
 }

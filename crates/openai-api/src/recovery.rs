@@ -16,7 +16,7 @@ use crate::endpoint::PreparedResponse;
 use crate::models;
 use crate::responses::assembler::{RESPONSE_ID_PREFIX, ResponseAssembler, ResponseHead};
 use crate::responses::background::{Job, Jobs};
-use crate::responses::final_state::{cancelled, failed, is_open_call};
+use crate::responses::final_state::{as_cancelled, as_failed, is_open_call};
 use crate::responses::history::History;
 use crate::responses::progress::Progress;
 use crate::responses::request::ResponseRequest;
@@ -65,7 +65,7 @@ async fn recover(
     let wanted: HashSet<String> = owned.map(|response| response.id).collect();
     for stored in unfinished.into_iter().filter(|stored| !jobs.has(&stored.id)) {
         if !wanted.contains(&stored.id) {
-            store.update_response(cancelled(stored)).await?;
+            store.update_response(as_cancelled(stored)).await?;
             continue;
         }
         match resume(gateways, store, &stored).await {
@@ -77,7 +77,7 @@ async fn recover(
                 }
             }
             Err(why) => {
-                store.update_response(failed(stored, &why)).await?;
+                store.update_response(as_failed(stored, &why)).await?;
             }
         }
     }

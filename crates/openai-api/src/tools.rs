@@ -6,7 +6,7 @@ use toolhub_core::suggest::similar_names;
 use toolhub_core::{RawJson, Tool, ToolName};
 
 use crate::error::ApiError;
-use crate::parameters::{Parameters, missing};
+use crate::parameters::{Parameters, missing_parameter};
 
 const MAX_FUNCTIONS: usize = 128;
 const MAX_SERVERS: usize = 128;
@@ -102,7 +102,8 @@ impl RequestTools {
                     return Err(ApiError::unsupported(&format!("{at}.type"), &why));
                 }
             }
-            let inner = outer.object("function")?.ok_or_else(|| missing(&format!("{at}.function")))?;
+            let inner =
+                outer.object("function")?.ok_or_else(|| missing_parameter(&format!("{at}.function")))?;
             outer.finish(&format!("{at}."))?;
             tools.functions.push(function(inner, &at)?);
         }
@@ -295,7 +296,7 @@ fn texts(values: Vec<Value>, at: &str) -> Result<Vec<String>, ApiError> {
 }
 
 /// `tool_choice`: whether the model may call tools, and the only one that it may call.
-pub(crate) fn choice(
+pub(crate) fn parse_tool_choice(
     value: Option<&Value>,
     tools: &RequestTools,
 ) -> Result<(ToolChoice, Option<String>), ApiError> {

@@ -25,8 +25,8 @@ use super::own_edit::record_own_edit;
 use super::server_edit::{APPLY_POLL, check_editable};
 use super::{Empty, Page, timestamp};
 use crate::problem::Problem;
-use crate::request::{ConsoleContext, bounded};
-use crate::route::json;
+use crate::request::{ConsoleContext, bounded_number};
+use crate::route::json_response;
 
 /// How long a request waits until the hub has applied a change of the keys. A revocation fails then: the key is still accepted.
 const KEYS_TIMEOUT: Duration = Duration::from_secs(8);
@@ -165,7 +165,7 @@ pub(crate) fn list_keys(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
             revoked: Some(key.at),
         }));
     }
-    Ok(json(StatusCode::OK, &Page { items, next: None }))
+    Ok(json_response(StatusCode::OK, &Page { items, next: None }))
 }
 
 /// The keys in force.
@@ -258,7 +258,7 @@ pub(crate) async fn create_key(context: &ConsoleContext<'_>) -> Result<Response<
     let created = record_own_edit(context, config, || keys::create(config, &new))?;
     let key = created.map_err(|error| key_problem(&error, &new.name))?;
     await_keys(context, |keys| keys.iter().any(|key| key.principal.display == new.name)).await;
-    Ok(json(StatusCode::OK, &NewSecret { name: new.name, key }))
+    Ok(json_response(StatusCode::OK, &NewSecret { name: new.name, key }))
 }
 
 pub(crate) async fn rotate_key(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
@@ -269,7 +269,7 @@ pub(crate) async fn rotate_key(context: &ConsoleContext<'_>) -> Result<Response<
     let rotated = record_own_edit(context, config, || keys::rotate(config, &name))?;
     let key = rotated.map_err(|error| key_problem(&error, &name))?;
     await_keys(context, |keys| !keys.iter().any(|key| Arc::ptr_eq(&key.principal, &known))).await;
-    Ok(json(StatusCode::OK, &NewSecret { name, key }))
+    Ok(json_response(StatusCode::OK, &NewSecret { name, key }))
 }
 
 pub(crate) async fn revoke_key(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
@@ -296,7 +296,7 @@ pub(crate) async fn revoke_key(context: &ConsoleContext<'_>) -> Result<Response<
     }
     // The key is refused already; logins without a key cannot be used.
     let _ = context.hub().forget_logins(&PrincipalOrigin::Key { name }.to_string()).await;
-    Ok(json(StatusCode::OK, &Empty {}))
+    Ok(json_response(StatusCode::OK, &Empty {}))
 }
 
 /// The principal of the key that the path names.
@@ -329,7 +329,7 @@ async fn record_key(context: &ConsoleContext<'_>, name: &str, change: ChangeKind
 }
 
 pub(crate) fn list_rules(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &Page { items: read_rules(context), next: None }))
+    Ok(json_response(StatusCode::OK, &Page { items: read_rules(context), next: None }))
 }
 
 /// The rules in force, in the order of the configuration.
@@ -348,7 +348,7 @@ pub(crate) async fn simulate(context: &ConsoleContext<'_>) -> Result<Response<Bo
     if request.arguments.as_ref().is_some_and(|arguments| arguments.object().is_none()) {
         return Err(Problem::bad_request("`arguments` is a JSON object", "`arguments` 应为 JSON 对象"));
     }
-    let days = bounded("days", request.days.unwrap_or(DEFAULT_DAYS), MAX_DAYS)?;
+    let days = bounded_number("days", request.days.unwrap_or(DEFAULT_DAYS), MAX_DAYS)?;
     let rules = match &request.rules {
         Some(specs) => RuleSet::compile(specs.clone())
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "rules", error.text))?,
@@ -377,7 +377,7 @@ pub(crate) async fn simulate(context: &ConsoleContext<'_>) -> Result<Response<Bo
         }
         _ => simulate_history(context, &rules, &principals, days).await?,
     };
-    Ok(json(StatusCode::OK, &simulation))
+    Ok(json_response(StatusCode::OK, &simulation))
 }
 
 /// The known principals, by id.

@@ -10,10 +10,10 @@ use toolhub_core::{Localize as _, RawJson, ToolName};
 
 use super::{Empty, live_check};
 use crate::asking::{self, AgentPrompt};
-use crate::events::ended;
+use crate::events::wait_for_revocation;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 const MAX_ASK_BYTES: usize = 32 << 10;
 const MAX_CONVERSATION_BYTES: usize = 64;
@@ -85,7 +85,7 @@ pub(crate) async fn plan(context: &ConsoleContext<'_>) -> Result<Response<Body>,
         Ok(Err(why)) => unplanned(why),
         Err(error) => unplanned(error.to_string().into()),
     };
-    Ok(json(StatusCode::OK, &body))
+    Ok(json_response(StatusCode::OK, &body))
 }
 
 fn plan_body(plan: &Plan, context: &ConsoleContext<'_>) -> PlanBody {
@@ -123,7 +123,7 @@ fn plan_body(plan: &Plan, context: &ConsoleContext<'_>) -> PlanBody {
 pub(crate) fn ask(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let prompt = agent_prompt(context)?;
     let is_live = live_check(context);
-    let credential_end = async move { ended(&is_live).await };
+    let credential_end = async move { wait_for_revocation(&is_live).await };
     Ok(asking::ask(context.gateways, context.confirmations, prompt, credential_end))
 }
 
@@ -148,7 +148,7 @@ fn agent_prompt(context: &ConsoleContext<'_>) -> Result<AgentPrompt, Problem> {
 pub(crate) fn confirm(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let ConfirmRequest { allow } = context.json()?;
     if context.confirmations.answer(context.id(), context.principal().id(), allow) == Ok(true) {
-        return Ok(json(StatusCode::OK, &Empty {}));
+        return Ok(json_response(StatusCode::OK, &Empty {}));
     }
     Err(Problem::not_found("no request waits for this confirmation", "没有请求在等待此确认"))
 }

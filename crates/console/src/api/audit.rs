@@ -14,7 +14,7 @@ use toolhub_core::lang::LocalizedText;
 use super::{CURSOR, LIMIT, Page, SINCE, timestamp};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::{Parameter, json};
+use crate::route::{Parameter, json_response};
 
 const DEFAULT_PAGE_RECORDS: usize = 50;
 const MAX_PAGE_RECORDS: usize = 500;
@@ -75,7 +75,7 @@ pub(crate) fn log<'a>(context: &'a ConsoleContext<'_>) -> Result<&'a Arc<dyn Aud
 }
 
 pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &page(context).await?))
+    Ok(json_response(StatusCode::OK, &page(context).await?))
 }
 
 /// One page of the log, by the query of the request.
@@ -169,7 +169,7 @@ pub(crate) async fn verify(context: &ConsoleContext<'_>) -> Result<Response<Body
             Verification { intact: false, records: 0, text: tampering.localize(lang), has_last_checkpoint }
         }
     };
-    Ok(json(StatusCode::OK, &body))
+    Ok(json_response(StatusCode::OK, &body))
 }
 
 pub(crate) async fn export(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {

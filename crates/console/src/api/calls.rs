@@ -15,7 +15,7 @@ use toolhub_core::{Lang, Localize as _, RawJson};
 use super::{CURSOR, DETAILS, LIMIT, Page, SINCE, millis, timestamp};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::{Parameter, json};
+use crate::route::{Parameter, json_response};
 
 const DEFAULT_PAGE_CALLS: usize = 50;
 const MAX_PAGE_CALLS: usize = 500;
@@ -138,7 +138,7 @@ pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>,
         true => ListedCall::Detailed(Box::new(detail(context, record))),
         false => ListedCall::Brief(Box::new(call(record, context.lang))),
     };
-    Ok(json(StatusCode::OK, &Page { items: items.iter().map(listed).collect(), next }))
+    Ok(json_response(StatusCode::OK, &Page { items: items.iter().map(listed).collect(), next }))
 }
 
 /// One page of the calls that the principal may see, by the query of the request.
@@ -287,7 +287,7 @@ fn record_id(text: &str) -> Result<RecordId, Problem> {
 }
 
 pub(crate) async fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &read(context).await?))
+    Ok(json_response(StatusCode::OK, &read(context).await?))
 }
 
 /// The call that the path names.

@@ -9,7 +9,7 @@ use toolhub_core::{Role, Roles};
 use super::{Page, timestamp};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 /// A client as it states its name, with its authenticated principal.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -29,7 +29,7 @@ pub(crate) struct ConnectedClient {
 }
 
 pub(crate) fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &Page { items: read(context), next: None }))
+    Ok(json_response(StatusCode::OK, &Page { items: read(context), next: None }))
 }
 
 /// The clients that the principal may see, the latest one first: its own, or all.

@@ -11,7 +11,7 @@ use toolhub_core::cluster::{ClusterMember, MemberKind, Placement};
 use super::millis;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 /// The state of the cluster of this hub.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -111,7 +111,7 @@ impl From<&Placement> for PlacedServer {
 }
 
 pub(crate) async fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &read(context).await?))
+    Ok(json_response(StatusCode::OK, &read(context).await?))
 }
 
 /// The state of the cluster, as the database and NATS know it now.

@@ -20,7 +20,7 @@ use super::own_edit::record_own_edit;
 use super::server_edit::{check_editable, text_of};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 /// The configuration.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -77,7 +77,7 @@ const CONTEXT_LINES: usize = 3;
 
 pub(crate) fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let config = read(context)?;
-    let mut response = json(StatusCode::OK, &config);
+    let mut response = json_response(StatusCode::OK, &config);
     set_version(&mut response, &config.version);
     Ok(response)
 }
@@ -101,7 +101,7 @@ pub(crate) fn read(context: &ConsoleContext<'_>) -> Result<Config, Problem> {
     Ok(Config {
         file: paths.config.display().to_string(),
         text: masked.text().to_owned(),
-        version: version(&text),
+        version: text_version(&text),
         warnings: warnings.iter().map(|text| text.localize(context.lang)).collect(),
         restart: restart.into_iter().map(str::to_owned).collect(),
         read_only,
@@ -119,7 +119,7 @@ pub(crate) fn preview(context: &ConsoleContext<'_>) -> Result<Response<Body>, Pr
             let message = Some(problem.localize(context.lang));
             let preview =
                 ConfigPreview { valid: false, message, warnings: Vec::new(), lines, restart: Vec::new() };
-            return Ok(json(StatusCode::OK, &preview));
+            return Ok(json_response(StatusCode::OK, &preview));
         }
     };
     let preview = match check_config(paths, &restored) {
@@ -148,7 +148,7 @@ pub(crate) fn preview(context: &ConsoleContext<'_>) -> Result<Response<Body>, Pr
             ConfigPreview { valid: false, message, warnings: Vec::new(), lines, restart: Vec::new() }
         }
     };
-    Ok(json(StatusCode::OK, &preview))
+    Ok(json_response(StatusCode::OK, &preview))
 }
 
 pub(crate) async fn put(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
@@ -159,9 +159,10 @@ pub(crate) async fn put(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
     let file = LockedFile::open(&paths.config)?;
     check_version(expected, file.text())?;
     let masked = masked(context, file.text())?;
-    let restored = masked.restore(&text).map_err(invalid)?;
-    check_config(paths, &restored)
-        .map_err(|error| invalid(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))))?;
+    let restored = masked.restore(&text).map_err(invalid_config)?;
+    check_config(paths, &restored).map_err(|error| {
+        invalid_config(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)))
+    })?;
     if restored != file.text() {
         let event = ChangeEvent {
             object: ChangedObject::Config,
@@ -195,7 +196,7 @@ pub(super) fn expected_version<'a>(context: &'a ConsoleContext<'_>) -> Result<&'
 
 /// Refuses a change of a text that is not the current one.
 pub(super) fn check_version(expected: &str, text: &str) -> Result<(), Problem> {
-    if expected == version(text) {
+    if expected == text_version(text) {
         return Ok(());
     }
     Err(Problem::new(
@@ -219,7 +220,7 @@ fn new_text(context: &ConsoleContext<'_>) -> Result<String, Problem> {
     Ok(text)
 }
 
-pub(super) fn invalid(what: LocalizedText) -> Problem {
+pub(super) fn invalid_config(what: LocalizedText) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-config", what)
 }
 
@@ -245,7 +246,7 @@ fn masked(context: &ConsoleContext<'_>, text: &str) -> Result<MaskedConfig, Prob
 }
 
 /// The version of a text. A secret of this process is part of it, so that it tells nothing about the secrets in the text.
-pub(super) fn version(text: &str) -> String {
+pub(super) fn text_version(text: &str) -> String {
     static KEY: OnceLock<String> = OnceLock::new();
     let key = KEY.get_or_init(|| random_token().unwrap_or_default());
     format!("\"{}\"", hash_of(&format!("{key}{text}")))
@@ -298,8 +299,8 @@ mod tests {
 
     #[test]
     fn versions_differ_by_text() {
-        assert_eq!(version("a"), version("a"));
-        assert_ne!(version("a"), version("b"));
-        assert_ne!(version("a"), format!("\"{}\"", hash_of("a")));
+        assert_eq!(text_version("a"), text_version("a"));
+        assert_ne!(text_version("a"), text_version("b"));
+        assert_ne!(text_version("a"), format!("\"{}\"", hash_of("a")));
     }
 }

@@ -16,7 +16,7 @@ use toolhub_server::Authenticator as _;
 use super::{Page, timestamp};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 /// A held call.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -48,7 +48,7 @@ pub(crate) struct Held {
 
 pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let all = context.query.flag("all")?;
-    Ok(json(StatusCode::OK, &Page { items: visible(context, all).await?, next: None }))
+    Ok(json_response(StatusCode::OK, &Page { items: visible(context, all).await?, next: None }))
 }
 
 /// The held calls that the principal may see.
@@ -116,5 +116,5 @@ pub(crate) async fn decide(context: &ConsoleContext<'_>, approved: bool) -> Resu
     let decision = if approved { HeldCallDecision::Approved } else { HeldCallDecision::Denied };
     // The decision is in force: a failure of the log does not undo it.
     let _ = hub.record_held_call(context.principal().id(), &call, decision).await;
-    Ok(json(StatusCode::OK, &held(context, &call)))
+    Ok(json_response(StatusCode::OK, &held(context, &call)))
 }

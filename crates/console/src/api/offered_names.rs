@@ -6,7 +6,7 @@ use toolhub::OfferedTool;
 use toolhub_core::ToolName;
 
 use super::calls::Call;
-use super::tools::offered;
+use super::tools::offered_tools;
 use crate::request::ConsoleContext;
 
 /// The names under which the principal is offered tools, by their names in the catalog.
@@ -15,7 +15,7 @@ pub(crate) struct OfferedNames(HashMap<ToolName, Vec<OfferedTool>>);
 impl OfferedNames {
     pub(crate) fn new(context: &ConsoleContext<'_>) -> Self {
         let mut names: HashMap<ToolName, Vec<OfferedTool>> = HashMap::new();
-        for tool in offered(context, None).unwrap_or_default() {
+        for tool in offered_tools(context, None).unwrap_or_default() {
             names.entry(tool.tool.clone()).or_default().push(tool);
         }
         Self(names)

@@ -17,7 +17,7 @@ use super::{DETAILS, Empty, millis, timestamp};
 use crate::browser::{CookieKind, Cookies, PrivateCookies};
 use crate::problem::Problem;
 use crate::request::{ConsoleContext, Credential};
-use crate::route::json;
+use crate::route::json_response;
 
 /// Number of days in the statistics.
 const DAYS: i64 = 14;
@@ -44,7 +44,7 @@ pub(crate) fn me(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem
         roles: principal.roles.iter().map(|role| role.name().to_owned()).collect(),
         profiles: usable_profiles(context),
     };
-    Ok(json(StatusCode::OK, &me))
+    Ok(json_response(StatusCode::OK, &me))
 }
 
 /// Ends the session of the request.
@@ -55,7 +55,7 @@ pub(crate) async fn end_session(context: &ConsoleContext<'_>) -> Result<Response
         return Err(Problem::bad_request("only a browser has a session", "只有浏览器才有会话"));
     };
     context.sessions.end(token).await.map_err(|error| Problem::sessions_unavailable(&error))?;
-    let mut response = json(StatusCode::OK, &Empty {});
+    let mut response = json_response(StatusCode::OK, &Empty {});
     let cookies = PrivateCookies { request: context.headers, is_https: context.is_https };
     cookies.remove(response.headers_mut(), CookieKind::Session);
     Ok(response)
@@ -80,7 +80,7 @@ pub(crate) fn health(context: &ConsoleContext<'_>) -> Result<Response<Body>, Pro
     let ready = context.gateways.health().ready;
     let degraded = context.gateways.visible_problems(context.principal());
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Ok(json(StatusCode::OK, &HealthBody { ready, degraded, version }))
+    Ok(json_response(StatusCode::OK, &HealthBody { ready, degraded, version }))
 }
 
 /// The calls of a day.
@@ -134,7 +134,7 @@ pub(crate) struct StoredStatistics {
 }
 
 pub(crate) async fn stats(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &read_stats(context).await?))
+    Ok(json_response(StatusCode::OK, &read_stats(context).await?))
 }
 
 /// The tools that the principal may see, by source; `None` for those who manage or audit the hub, who see all.

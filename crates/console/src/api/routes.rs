@@ -8,7 +8,7 @@ use super::{
     held_calls, open_events, overview, run, search, server_edit, server_entry, servers, skills, tools,
 };
 use crate::openapi;
-use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, json, schema_of};
+use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, json_response, schema_of};
 
 /// Every route of the API.
 pub(crate) const ROUTES: &[Route] = &[
@@ -20,7 +20,12 @@ pub(crate) const ROUTES: &[Route] = &[
         parameters: &[],
         request: None,
         response: ResponseKind::Json(schema_of::<serde_json::Value>),
-        handler: |_| Box::pin(std::future::ready(Ok(json(StatusCode::OK, &openapi::document(ROUTES))))),
+        handler: |_| {
+            Box::pin(std::future::ready(Ok(json_response(
+                StatusCode::OK,
+                &openapi::openapi_document(ROUTES),
+            ))))
+        },
     },
     Route {
         method: Verb::Get,
@@ -525,11 +530,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::openapi::{document, operation_id};
+    use crate::openapi::{openapi_document, operation_id};
 
     #[test]
     fn every_route_is_described_once() {
-        let document = document(ROUTES);
+        let document = openapi_document(ROUTES);
         let ids: BTreeSet<String> = ROUTES.iter().map(operation_id).collect();
         assert_eq!(ids.len(), ROUTES.len());
         let described = document["paths"].as_object().unwrap().values();

@@ -14,11 +14,11 @@ use toolhub_mcp_gateway::BudgetedResource;
 use super::tools::direct_call;
 use super::{Empty, live_check};
 use crate::event_response;
-use crate::events::{ended, too_many_streams};
+use crate::events::{too_many_streams, wait_for_revocation};
 use crate::interactive_call::{self, CHANNEL_CAPACITY, PageClient};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 /// The error code of a question that a person refused to answer.
 const REFUSED: i64 = -1;
@@ -44,7 +44,7 @@ pub(crate) async fn run(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
         // A call ends with the credential that made it.
         tokio::select! {
             () = work => {}
-            () = ended(&is_live) => {}
+            () = wait_for_revocation(&is_live) => {}
         }
     };
     Ok(event_response::respond(receiver, work))
@@ -54,7 +54,7 @@ pub(crate) fn answer(context: &ConsoleContext<'_>) -> Result<Response<Body>, Pro
     let AnswerRequest { result } = context.json()?;
     let answer = result.ok_or_else(|| (REFUSED, "the user refused to answer".to_owned()));
     match context.questions.answer(context.id(), context.principal().id(), answer) {
-        Ok(true) => return Ok(json(StatusCode::OK, &Empty {})),
+        Ok(true) => return Ok(json_response(StatusCode::OK, &Empty {})),
         Ok(false) => {}
         Err(why) => return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-answer", why)),
     }

@@ -11,10 +11,10 @@ use toolhub::OfferedTool;
 use toolhub_core::{Role, Roles};
 use toolhub_engine::CatalogEntry;
 
-use super::tools::{ListedDefinition, Tool, offered, summary};
+use super::tools::{ListedDefinition, Tool, offered_tools, tool_summary};
 use crate::problem::Problem;
-use crate::request::{ConsoleContext, bounded};
-use crate::route::json;
+use crate::request::{ConsoleContext, bounded_number};
+use crate::route::json_response;
 
 const DEFAULT_HITS: usize = 10;
 const MAX_SEARCH_HITS: usize = 50;
@@ -68,7 +68,7 @@ pub(crate) struct SearchBody {
 }
 
 pub(crate) async fn search(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &find_hits(context, &context.json()?).await?))
+    Ok(json_response(StatusCode::OK, &find_hits(context, &context.json()?).await?))
 }
 
 /// The roles that know of every tool.
@@ -91,8 +91,8 @@ pub(crate) async fn find_tools(
 
 async fn find_hits(context: &ConsoleContext<'_>, request: &SearchRequest) -> Result<SearchBody, Problem> {
     let limit = request.limit.map_or(DEFAULT_HITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let limit = bounded("limit", limit, MAX_SEARCH_HITS)?;
-    let offered = offered(context, request.profile.as_deref())?;
+    let limit = bounded_number("limit", limit, MAX_SEARCH_HITS)?;
+    let offered = offered_tools(context, request.profile.as_deref())?;
     let mut by_name: HashMap<&str, Vec<&OfferedTool>> = HashMap::with_capacity(offered.len());
     for tool in &offered {
         by_name.entry(tool.tool.as_str()).or_default().push(tool);
@@ -116,7 +116,12 @@ async fn find_hits(context: &ConsoleContext<'_>, request: &SearchRequest) -> Res
             let parts =
                 hit.parts.iter().map(|(name, value)| ScorePart { name: (*name).to_owned(), value: *value });
             let more = request.definitions.then(|| ListedDefinition::of(tool));
-            hits.push(Hit { tool: summary(context, tool), score: hit.score, parts: parts.collect(), more });
+            hits.push(Hit {
+                tool: tool_summary(context, tool),
+                score: hit.score,
+                parts: parts.collect(),
+                more,
+            });
         }
         if hits.len() >= limit || found.hits.len() < depth || !(found.fits || request.all) {
             hits.truncate(limit);

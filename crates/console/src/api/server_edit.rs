@@ -21,7 +21,7 @@ use super::own_edit::record_own_edit;
 use super::servers;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 /// How long a request waits until the hub has applied a change.
 pub(super) const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ pub(super) const APPLY_POLL: Duration = Duration::from_millis(50);
 /// A server to add: a command, a URL, or the JSON of another client.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct NewServer {
-    /// Its name; not needed if `json` has it.
+    /// Its name; not needed if `json_response` has it.
     #[serde(default)]
     id: Option<String>,
     /// A command line.
@@ -125,14 +125,14 @@ pub(crate) async fn add(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
     let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
     if !new.preview {
         for entry in &entries {
-            record(context, &entry.id, ChangeKind::Created, None).await?;
+            audit_change(context, &entry.id, ChangeKind::Created, None).await?;
             record_own_edit(context, file, || add_server(file, entry, false))??;
         }
         await_servers(context, |known| ids.iter().all(|id| known.contains(id))).await;
     }
     let file = file.display().to_string();
     let change = ServerChange { ids, file, added_lines, other_servers, written: !new.preview };
-    Ok(json(StatusCode::OK, &change))
+    Ok(json_response(StatusCode::OK, &change))
 }
 
 /// The entries in the text of a file that has nothing else: its lines without the two opening ones (`{` and `"mcpServers": {`)
@@ -196,7 +196,7 @@ fn entries(new: &NewServer) -> Result<Vec<ServerEntry>, Problem> {
 }
 
 fn transport(new: &NewServer) -> Result<TransportSpec, Problem> {
-    let pairs = pairs(&new.values);
+    let pairs = name_value_pairs(&new.values);
     let folder = new.cwd.as_deref().map(str::trim).filter(|folder| !folder.is_empty());
     if let Some(url) = &new.url {
         return Ok(TransportSpec::Http(HttpSpec { url: checked_url(url)?, headers: pairs }));
@@ -217,7 +217,7 @@ fn transport(new: &NewServer) -> Result<TransportSpec, Problem> {
 }
 
 /// Variables or headers; those without a name are left out.
-pub(super) fn pairs(values: &[NamedValue]) -> Vec<(String, String)> {
+pub(super) fn name_value_pairs(values: &[NamedValue]) -> Vec<(String, String)> {
     let pairs = values.iter().map(|pair| (pair.name.trim().to_owned(), pair.value.clone()));
     pairs.filter(|(name, _)| !name.is_empty()).collect()
 }
@@ -319,7 +319,7 @@ pub(crate) async fn patch(context: &ConsoleContext<'_>) -> Result<Response<Body>
     let (id, origin) = (view.spec.id.as_str(), &view.spec.origin);
     check_editable(context, origin)?;
     let detail = if enabled { "enabled" } else { "disabled" };
-    record(context, id, ChangeKind::Updated, Some(detail)).await?;
+    audit_change(context, id, ChangeKind::Updated, Some(detail)).await?;
     if !record_own_edit(context, origin, || set_enabled(origin, id, enabled))?? {
         return Err(not_in_file(id, origin));
     }
@@ -329,7 +329,7 @@ pub(crate) async fn patch(context: &ConsoleContext<'_>) -> Result<Response<Body>
     {
         tokio::time::sleep(APPLY_POLL).await;
     }
-    Ok(json(StatusCode::OK, &servers::read(context)?))
+    Ok(json_response(StatusCode::OK, &servers::read(context)?))
 }
 
 /// Switches a tool of a server off or on. The server is connected again with the new list.
@@ -349,7 +349,7 @@ async fn switch(context: &ConsoleContext<'_>, tool: &str, enabled: bool) -> Resu
         ));
     }
     let detail = format!("switched `{tool}` {}", if enabled { "on" } else { "off" });
-    record(context, &id, ChangeKind::Updated, Some(&detail)).await?;
+    audit_change(context, &id, ChangeKind::Updated, Some(&detail)).await?;
     record_own_edit(context, config, || switch_tool(config, &id, tool, enabled))??;
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
     while tokio::time::Instant::now() < deadline
@@ -357,14 +357,14 @@ async fn switch(context: &ConsoleContext<'_>, tool: &str, enabled: bool) -> Resu
     {
         tokio::time::sleep(APPLY_POLL).await;
     }
-    Ok(json(StatusCode::OK, &servers::read(context)?))
+    Ok(json_response(StatusCode::OK, &servers::read(context)?))
 }
 
 pub(crate) async fn remove(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let view = servers::find(context)?;
     let (id, origin) = (view.spec.id.to_string(), &view.spec.origin);
     check_editable(context, origin)?;
-    record(context, &id, ChangeKind::Deleted, None).await?;
+    audit_change(context, &id, ChangeKind::Deleted, None).await?;
     if !record_own_edit(context, origin, || remove_server(origin, &id))?? {
         return Err(not_in_file(&id, origin));
     }
@@ -372,7 +372,7 @@ pub(crate) async fn remove(context: &ConsoleContext<'_>) -> Result<Response<Body
     let _ = context.hub().logout(&id).await;
     await_servers(context, |known| !known.contains(&id)).await;
     context.hub().forget_server(&id).await;
-    Ok(json(StatusCode::OK, &Empty {}))
+    Ok(json_response(StatusCode::OK, &Empty {}))
 }
 
 pub(super) fn not_in_file(id: &str, file: &Path) -> Problem {
@@ -414,7 +414,7 @@ async fn await_servers(context: &ConsoleContext<'_>, is_applied: impl Fn(&[Strin
     }
 }
 
-pub(super) async fn record(
+pub(super) async fn audit_change(
     context: &ConsoleContext<'_>,
     id: &str,
     change: ChangeKind,

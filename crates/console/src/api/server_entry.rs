@@ -13,16 +13,17 @@ use toolhub_core::audit::ChangeKind;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use super::config::{
-    ChangedLine, changed_lines, check_version, expected_version, invalid, set_version, version,
+    ChangedLine, changed_lines, check_version, expected_version, invalid_config, set_version, text_version,
 };
 use super::own_edit::record_own_edit;
 use super::server_edit::{
-    APPLY_POLL, APPLY_TIMEOUT, NamedValue, check_editable, checked_url, not_in_file, pairs, record,
+    APPLY_POLL, APPLY_TIMEOUT, NamedValue, audit_change, check_editable, checked_url, name_value_pairs,
+    not_in_file,
 };
 use super::servers;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 /// The entry of a server.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -101,7 +102,7 @@ impl EntryFields {
     }
 
     fn transport(&self) -> Result<TransportSpec, Problem> {
-        let pairs = pairs(&self.values);
+        let pairs = name_value_pairs(&self.values);
         if let Some(name) = repeated_name(&pairs) {
             return Err(Problem::bad_request(
                 format!("`{name}` is given twice"),
@@ -180,14 +181,14 @@ pub(crate) fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Proble
         None => std::fs::read_to_string(origin)?,
     };
     let editor = open(origin, &text, id)?;
-    let version = version(&editor.text());
+    let version = text_version(&editor.text());
     let entry = Entry {
         file: origin.display().to_string(),
         fields: EntryFields::of(editor.masked()),
         version: version.clone(),
         read_only,
     };
-    let mut response = json(StatusCode::OK, &entry);
+    let mut response = json_response(StatusCode::OK, &entry);
     set_version(&mut response, &version);
     Ok(response)
 }
@@ -204,11 +205,11 @@ pub(crate) async fn put(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
         let editor = open(origin, file.text(), id)?;
         check_version(expected, &editor.text())?;
         let shown = [editor.masked(), &transport].map(|transport| EntryFields::of(transport).lines());
-        (editor.replace(&transport).map_err(invalid)?, changed_lines(&shown[0], &shown[1]))
+        (editor.replace(&transport).map_err(invalid_config)?, changed_lines(&shown[0], &shown[1]))
     };
     let written = !new.preview && text != file.text();
     if written {
-        record(context, id, ChangeKind::Updated, Some("changed")).await?;
+        audit_change(context, id, ChangeKind::Updated, Some("changed")).await?;
         record_own_edit(context, origin, || file.write(&text))??;
     }
     drop(file);
@@ -222,7 +223,7 @@ pub(crate) async fn put(context: &ConsoleContext<'_>) -> Result<Response<Body>, 
         }
     }
     let change = EntryChange { file: origin.display().to_string(), lines, written };
-    Ok(json(StatusCode::OK, &change))
+    Ok(json_response(StatusCode::OK, &change))
 }
 
 fn open(file: &Path, text: &str, id: &str) -> Result<ServerEntryEditor, Problem> {

@@ -16,7 +16,7 @@ use toolhub_mcp_client::last_lines;
 use super::{Page, timestamp};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 /// A server.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -71,7 +71,7 @@ pub(crate) struct ServerLog {
 }
 
 pub(crate) fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &Page { items: visible(context), next: None }))
+    Ok(json_response(StatusCode::OK, &Page { items: visible(context), next: None }))
 }
 
 /// The servers that the principal may see.
@@ -137,7 +137,7 @@ pub(crate) fn find(context: &ConsoleContext<'_>) -> Result<ServerView, Problem> 
 }
 
 pub(crate) fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &read(context)?))
+    Ok(json_response(StatusCode::OK, &read(context)?))
 }
 
 /// The server that the path names, for people and programs.
@@ -171,7 +171,7 @@ fn detail(context: &ConsoleContext<'_>, view: &ServerView) -> ServerDetail {
 }
 
 pub(crate) fn log(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &ServerLog { lines: read_log(context)?.lines }))
+    Ok(json_response(StatusCode::OK, &ServerLog { lines: read_log(context)?.lines }))
 }
 
 /// The standard error of a server.
@@ -234,7 +234,7 @@ async fn connect(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem
         ));
     }
     match context.hub().list_server(id).await {
-        Some(Ok(_)) => Ok(json(StatusCode::OK, &read(context)?)),
+        Some(Ok(_)) => Ok(json_response(StatusCode::OK, &read(context)?)),
         Some(Err(error)) => {
             let detail =
                 toolhub_core::lang::LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));

@@ -9,7 +9,7 @@ use super::Page;
 use super::overview::usable_profiles;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::json;
+use crate::route::json_response;
 
 /// A rough number of bytes per token of JSON text, by which costs are estimated.
 const BYTES_PER_TOKEN: usize = 4;
@@ -44,7 +44,7 @@ pub(crate) struct Profile {
 }
 
 pub(crate) fn list_skills(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &Page { items: read_skills(context), next: None }))
+    Ok(json_response(StatusCode::OK, &Page { items: read_skills(context), next: None }))
 }
 
 /// All skills.
@@ -77,7 +77,7 @@ pub(crate) fn read_skills(context: &ConsoleContext<'_>) -> Vec<Skill> {
 }
 
 pub(crate) fn list_profiles(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &Page { items: read_profiles(context), next: None }))
+    Ok(json_response(StatusCode::OK, &Page { items: read_profiles(context), next: None }))
 }
 
 /// The profiles that the principal may use.

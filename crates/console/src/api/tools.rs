@@ -20,7 +20,7 @@ use crate::argument_pointer::argument_pointer;
 use crate::idempotency::KeyLookup;
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::{Parameter, json, json_text};
+use crate::route::{Parameter, json_response, json_text};
 use crate::shared_idempotency::{SharedRequest, SharedTurn};
 
 const DEFAULT_PAGE_TOOLS: usize = 100;
@@ -207,7 +207,7 @@ pub(crate) struct Explanation {
 }
 
 /// The tools that the principal may see in a profile.
-pub(crate) fn offered(
+pub(crate) fn offered_tools(
     context: &ConsoleContext<'_>,
     profile: Option<&str>,
 ) -> Result<Vec<OfferedTool>, Problem> {
@@ -270,7 +270,7 @@ fn entry_of(context: &ConsoleContext<'_>, tool: &OfferedTool) -> Option<Arc<Cata
 }
 
 /// A tool for a list.
-pub(crate) fn summary(context: &ConsoleContext<'_>, offered: &OfferedTool) -> Tool {
+pub(crate) fn tool_summary(context: &ConsoleContext<'_>, offered: &OfferedTool) -> Tool {
     let definition = offered.definition.object().unwrap_or_default();
     let text = |key: &str| definition.get(key).and_then(RawJson::text).map(|text| text.into_owned());
     let entry = entry_of(context, offered);
@@ -306,23 +306,23 @@ pub(crate) async fn list(context: &ConsoleContext<'_>) -> Result<Response<Body>,
     let Page { items, next } = selected(context)?;
     let with_definitions = context.query.flag("definitions")?;
     let listed = |offered: &OfferedTool| ListedTool {
-        tool: summary(context, offered),
+        tool: tool_summary(context, offered),
         more: with_definitions.then(|| ListedDefinition::of(offered)),
     };
-    Ok(json(StatusCode::OK, &Page { items: items.iter().map(listed).collect(), next }))
+    Ok(json_response(StatusCode::OK, &Page { items: items.iter().map(listed).collect(), next }))
 }
 
 /// One page of the tools, by the query of the request.
 pub(crate) fn page(context: &ConsoleContext<'_>) -> Result<Page<Tool>, Problem> {
     let Page { items, next } = selected(context)?;
-    Ok(Page { items: items.iter().map(|tool| summary(context, tool)).collect(), next })
+    Ok(Page { items: items.iter().map(|tool| tool_summary(context, tool)).collect(), next })
 }
 
 /// The tools of one page.
 fn selected(context: &ConsoleContext<'_>) -> Result<Page<OfferedTool>, Problem> {
     let query = &context.query;
     let limit = query.number("limit", DEFAULT_PAGE_TOOLS, MAX_PAGE_TOOLS)?;
-    let mut tools = offered(context, query.get("profile"))?;
+    let mut tools = offered_tools(context, query.get("profile"))?;
     for tool in held_back(context) {
         if tools.iter().all(|own| own.name != tool.name) {
             tools.push(tool);
@@ -342,7 +342,7 @@ fn selected(context: &ConsoleContext<'_>) -> Result<Page<OfferedTool>, Problem> 
 }
 
 pub(crate) async fn get(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &read(context).await?))
+    Ok(json_response(StatusCode::OK, &read(context).await?))
 }
 
 /// The tool that the path names.
@@ -369,7 +369,7 @@ pub(crate) async fn read(context: &ConsoleContext<'_>) -> Result<ToolDetail, Pro
             .extend(context.hub().tool_statistics(source, &offered.tool).await?.as_ref().map(tool_count));
     }
     Ok(ToolDetail {
-        tool: summary(context, &offered),
+        tool: tool_summary(context, &offered),
         catalog_name: offered.tool.to_string(),
         approved_definition: differs(&digest)
             .filter(|_| sees_sources)
@@ -413,7 +413,7 @@ pub(crate) async fn check(context: &ConsoleContext<'_>) -> Result<Response<Body>
             problems: argument_problems(&error, &call.arguments, context.lang),
         },
     };
-    Ok(json(StatusCode::OK, &check))
+    Ok(json_response(StatusCode::OK, &check))
 }
 
 /// The places of invalid arguments.
@@ -504,13 +504,13 @@ pub(crate) async fn approve(context: &ConsoleContext<'_>) -> Result<Response<Bod
         return Err(Problem::new(StatusCode::CONFLICT, "definition-changed", detail));
     }
     context.hub().approve(&entry.tool, context.principal().id()).await?;
-    Ok(json(StatusCode::OK, &read(context).await?))
+    Ok(json_response(StatusCode::OK, &read(context).await?))
 }
 
 pub(crate) async fn explain(context: &ConsoleContext<'_>) -> Result<Response<Body>, Problem> {
     let ExplainRequest { tool, profile, arguments } = context.json()?;
     let explanation = explain_tool(context, profile.as_deref(), &tool, arguments.as_ref()).await?;
-    Ok(json(StatusCode::OK, &explanation))
+    Ok(json_response(StatusCode::OK, &explanation))
 }
 
 /// The route of a call of a tool, among the sources that the principal may use.

@@ -5,12 +5,12 @@ use toolhub_core::{Lang, RawJson, Role};
 use toolhub_server::Authenticator as _;
 
 use super::json_view;
-use super::layout::{PageFrame, first_line, state, time};
-use super::table::{Column, foreign, table, text};
+use super::layout::{PageFrame, first_line, state_label, time_element};
+use super::table::{Column, cell_text, foreign_text, table};
 use crate::api::access::{self, Key, Rule};
 use crate::api::tools;
 use crate::request::ConsoleContext;
-use crate::route::encode;
+use crate::route::encode_segment;
 
 /// Number of tools that the simulator offers.
 const MAX_CHOICES: usize = 500;
@@ -82,7 +82,7 @@ pub(crate) fn page(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> (Stri
 
 /// Known callers and tools, which browsers offer in the fields of the simulator.
 fn choices(context: &ConsoleContext<'_>, keys: &[Key]) -> Markup {
-    let tools = tools::offered(context, None).unwrap_or_default();
+    let tools = tools::offered_tools(context, None).unwrap_or_default();
     html! {
         datalist #known-principals {
             option value="local" {}
@@ -123,14 +123,14 @@ fn key_table(frame: &PageFrame<'_>, keys: &[Key], is_owner: bool) -> Markup {
     let row = |key: &Key| {
         let profiles = key.profiles.as_ref().map(|all| all.join(", "));
         let mut cells = vec![
-            foreign(&key.name),
-            text(key.roles.join(", ")),
-            text(profiles.as_deref().unwrap_or(frame.text("all", "全部"))),
+            foreign_text(&key.name),
+            cell_text(key.roles.join(", ")),
+            cell_text(profiles.as_deref().unwrap_or(frame.text("all", "全部"))),
             html! {
-                @match &key.expires { Some(at) => (time(at)), None => "–" }
-                @if key.is_expired { " " (state("failed", frame.text("expired", "已过期"))) }
+                @match &key.expires { Some(at) => (time_element(at)), None => "–" }
+                @if key.is_expired { " " (state_label("failed", frame.text("expired", "已过期"))) }
             },
-            text(key.per_day.map_or_else(|| "–".to_owned(), |limit| limit.to_string())),
+            cell_text(key.per_day.map_or_else(|| "–".to_owned(), |limit| limit.to_string())),
         ];
         if is_owner {
             cells.push(key_actions(frame, key));
@@ -143,7 +143,7 @@ fn key_table(frame: &PageFrame<'_>, keys: &[Key], is_owner: bool) -> Markup {
 
 /// The buttons that change a key.
 fn key_actions(frame: &PageFrame<'_>, key: &Key) -> Markup {
-    let path = frame.api(&format!("keys/{}", encode(&key.name)));
+    let path = frame.api(&format!("keys/{}", encode_segment(&key.name)));
     let question = |en: &str, zh: &str| frame.text(en, zh).replace("NAME", &key.name);
     html! {
         button type="button" data-post=(format!("{path}:rotate")) data-secret="key"
@@ -168,7 +168,7 @@ const ROLE_COLUMNS: [Column; 2] = [Column::new("Role", "角色"), Column::descri
 
 /// What each role permits.
 fn role_table(frame: &PageFrame<'_>) -> Markup {
-    let row = |role: Role| vec![html! { code { (role.name()) } }, text(role_text(role, frame.lang()))];
+    let row = |role: Role| vec![html! { code { (role.name()) } }, cell_text(role_text(role, frame.lang()))];
     html! {
         details {
             summary { (frame.text("What the roles permit", "各角色的权限")) }
@@ -219,8 +219,8 @@ const RULE_COLUMNS: [Column; 5] = [
 fn rule_table(frame: &PageFrame<'_>, rules: &[Rule]) -> Markup {
     let row = |rule: &Rule| {
         vec![
-            state(effect_class(&rule.effect), effect_text(&rule.effect, frame.lang())),
-            foreign(&rule.name),
+            state_label(effect_class(&rule.effect), effect_text(&rule.effect, frame.lang())),
+            foreign_text(&rule.name),
             criteria(frame, rule, &WHO, frame.text("all callers but local", "除 local 外的所有调用方")),
             criteria(frame, rule, &WHAT, frame.text("everything", "全部")),
             html! {

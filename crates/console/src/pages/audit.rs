@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use toolhub_core::audit::AuditKind;
 
 use super::labels;
-use super::layout::{PageFrame, next_link, time};
-use super::table::{Column, foreign, table, text};
+use super::layout::{PageFrame, next_link, time_element};
+use super::table::{Column, cell_text, foreign_text, table};
 use crate::api::audit::{self, Record};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
@@ -23,13 +23,13 @@ const COLUMNS: [Column; 7] = [
 fn row(frame: &PageFrame<'_>, record: &Record) -> Vec<Markup> {
     let lang = frame.lang();
     vec![
-        text(record.sequence.to_string()),
-        time(&record.at),
-        foreign(&record.principal),
-        text(labels::audit_kind(&record.kind, lang)),
-        foreign(labels::audit_object(&record.kind, &record.object, lang)),
-        foreign(labels::audit_state(&record.state, lang)),
-        text(record.reference.as_deref().unwrap_or_default()),
+        cell_text(record.sequence.to_string()),
+        time_element(&record.at),
+        foreign_text(&record.principal),
+        cell_text(labels::audit_kind(&record.kind, lang)),
+        foreign_text(labels::audit_object(&record.kind, &record.object, lang)),
+        foreign_text(labels::audit_state(&record.state, lang)),
+        cell_text(record.reference.as_deref().unwrap_or_default()),
     ]
 }
 

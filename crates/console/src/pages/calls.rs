@@ -5,9 +5,9 @@ use toolhub::script_code;
 use toolhub_core::shell::shell_quote;
 use toolhub_core::{RawJson, RawObject, meta_keys};
 
-use super::layout::{PageFrame, duration, first_line, next_link, state, time};
-use super::servers::fact;
-use super::table::{Column, foreign, table, text};
+use super::layout::{PageFrame, duration_text, first_line, next_link, state_label, time_element};
+use super::servers::fact_row;
+use super::table::{Column, cell_text, foreign_text, table};
 use super::{comparison, json_view, labels};
 use crate::api::Page;
 use crate::api::calls::{self, Attempt, Call, CallDetail, CallPage};
@@ -43,17 +43,17 @@ pub(crate) fn call_table(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, ca
         vec![
             html! {
                 a href=(frame.item("calls", &call.id)) {
-                    (time(&call.started_at)) " · " (frame.text("details", "详情"))
+                    (time_element(&call.started_at)) " · " (frame.text("details", "详情"))
                 }
             },
             html! { @if call.parent.is_some() { "↳ " } (tool_link(frame, &names, call)) },
             html! {
-                (state(&call.status, labels::call_status(&call.status, frame.lang())))
+                (state_label(&call.status, labels::call_status(&call.status, frame.lang())))
                 @if let Some(error) = &call.error { div.muted.small dir="auto" { (first_line(error, 120)) } }
             },
-            text(call.took_ms.map_or_else(|| "–".to_owned(), duration)),
-            text(sources(call)),
-            foreign(&call.principal),
+            cell_text(call.took_ms.map_or_else(|| "–".to_owned(), duration_text)),
+            cell_text(sources(call)),
+            foreign_text(&call.principal),
         ]
     };
     table(frame, frame.text("Calls", "调用"), &COLUMNS, calls.iter().map(row))
@@ -189,24 +189,24 @@ pub(crate) async fn item(
         p.crumbs { a href=(frame.link("calls")) { (frame.text("Calls", "调用")) } }
         div.head {
             h1 { (tool_link(frame, &names, call)) }
-            (state(&call.status, labels::call_status(&call.status, frame.lang())))
+            (state_label(&call.status, labels::call_status(&call.status, frame.lang())))
             div.actions { (again(frame, &names, call)) }
         }
         @if let Some(error) = &call.error { p.problem dir="auto" { (error) } }
         dl.facts {
-            dt { (frame.text("Started", "开始")) } dd { (time(&call.started_at)) }
-            (fact(frame.text("Duration", "耗时"), &call.took_ms.map_or_else(|| "–".to_owned(), duration)))
-            (fact(frame.text("Caller", "调用方"), &call.principal))
+            dt { (frame.text("Started", "开始")) } dd { (time_element(&call.started_at)) }
+            (fact_row(frame.text("Duration", "耗时"), &call.took_ms.map_or_else(|| "–".to_owned(), duration_text)))
+            (fact_row(frame.text("Caller", "调用方"), &call.principal))
             // A call that fails before it is routed has neither.
             @if !detail.candidates.is_empty() {
-                (fact(
+                (fact_row(
                     frame.text("How it was run", "执行方式"),
                     labels::strategy(&detail.strategy, detail.candidates.len(), frame.lang()),
                 ))
-                (fact(frame.text("Possible sources", "候选来源"), &detail.candidates.join(", ")))
+                (fact_row(frame.text("Possible sources", "候选来源"), &detail.candidates.join(", ")))
             }
-            @if let Some(rule) = &detail.rule { (fact(frame.text("Allowed by rule", "依据规则"), rule)) }
-            @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "审批人"), approver)) }
+            @if let Some(rule) = &detail.rule { (fact_row(frame.text("Allowed by rule", "依据规则"), rule)) }
+            @if let Some(approver) = &detail.approver { (fact_row(frame.text("Approved by", "审批人"), approver)) }
             @if let Some(parent) = &call.parent {
                 dt { (frame.text("Made by call", "发起调用")) }
                 dd {
@@ -216,8 +216,8 @@ pub(crate) async fn item(
                     }
                 }
             }
-            @if let Some(request) = &call.request { (fact(frame.text("Request", "请求"), request)) }
-            (fact(frame.text("Record", "记录编号"), &call.id))
+            @if let Some(request) = &call.request { (fact_row(frame.text("Request", "请求"), request)) }
+            (fact_row(frame.text("Record", "记录编号"), &call.id))
         }
         (comparison::choice(frame, &others, chosen))
         @if let Some(other) = &other { (comparison::calls(frame, other, &detail)) }
@@ -282,13 +282,13 @@ fn script_log(result: &RawJson) -> Vec<String> {
 fn attempts(frame: &PageFrame<'_>, detail: &CallDetail) -> Markup {
     let row = |attempt: &Attempt| {
         vec![
-            text(&attempt.source),
-            foreign(&attempt.tool),
+            cell_text(&attempt.source),
+            foreign_text(&attempt.tool),
             html! {
-                (state(&attempt.status, labels::call_status(&attempt.status, frame.lang())))
+                (state_label(&attempt.status, labels::call_status(&attempt.status, frame.lang())))
                 @if let Some(error) = &attempt.error { div.muted.small dir="auto" { (error) } }
             },
-            text(duration(attempt.took_ms)),
+            cell_text(duration_text(attempt.took_ms)),
         ]
     };
     html! {

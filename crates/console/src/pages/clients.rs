@@ -14,8 +14,8 @@ use toolhub_core::principal::LOCAL;
 use toolhub_core::shell::shell_quote;
 use toolhub_server::Authenticator as _;
 
-use super::layout::{PageFrame, time};
-use super::table::{Column, foreign, table, text};
+use super::layout::{PageFrame, time_element};
+use super::table::{Column, cell_text, foreign_text, table};
 use crate::api::calls::{self, SeenCaller};
 use crate::api::clients::{self, ConnectedClient};
 use crate::api::overview::usable_profiles;
@@ -286,12 +286,12 @@ fn connected(frame: &PageFrame<'_>, clients: &[ConnectedClient]) -> Markup {
         let name = client.title.as_ref().unwrap_or(&client.name);
         let link = format!("{}?{}", frame.link("calls"), query("principal", &client.principal));
         vec![
-            foreign(name),
-            foreign(&client.version),
-            html! { a href=(link) { (foreign(&client.principal)) } },
-            foreign(&client.profile),
-            foreign(&client.protocol),
-            time(&client.seen_at),
+            foreign_text(name),
+            foreign_text(&client.version),
+            html! { a href=(link) { (foreign_text(&client.principal)) } },
+            foreign_text(&client.profile),
+            foreign_text(&client.protocol),
+            time_element(&client.seen_at),
         ]
     };
     html! {
@@ -315,9 +315,9 @@ fn seen(frame: &PageFrame<'_>, callers: &[SeenCaller]) -> Markup {
     let row = |caller: &SeenCaller| {
         let link = format!("{}?{}", frame.link("calls"), query("principal", &caller.principal));
         vec![
-            html! { a href=(link) { (foreign(&caller.principal)) } },
-            time(&caller.last_at),
-            text(caller.calls.to_string()),
+            html! { a href=(link) { (foreign_text(&caller.principal)) } },
+            time_element(&caller.last_at),
+            cell_text(caller.calls.to_string()),
         ]
     };
     html! {

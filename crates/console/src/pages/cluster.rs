@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::layout::{PageFrame, duration, state};
-use super::table::{Column, foreign, table, text};
+use super::layout::{PageFrame, duration_text, state_label};
+use super::table::{Column, cell_text, foreign_text, table};
 use crate::api::cluster::{self, Cluster, PlacedServer, Replica, Worker};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
@@ -63,7 +63,7 @@ fn members(frame: &PageFrame<'_>, cluster: &Cluster) -> Markup {
         @if !cluster.degraded.is_empty() {
             section.card {
                 h2 { (frame.text("Needs attention", "需要处理")) }
-                ul.plain { @for problem in &cluster.degraded { li { (foreign(problem)) } } }
+                ul.plain { @for problem in &cluster.degraded { li { (foreign_text(problem)) } } }
             }
         }
         section.card {
@@ -113,43 +113,43 @@ fn members(frame: &PageFrame<'_>, cluster: &Cluster) -> Markup {
 
 fn replica_row(frame: &PageFrame<'_>, replica: &Replica) -> Vec<Markup> {
     vec![
-        foreign(&replica.id),
-        foreign(&replica.address),
-        text(replica.calls.to_string()),
+        foreign_text(&replica.id),
+        foreign_text(&replica.address),
+        cell_text(replica.calls.to_string()),
         ago(frame, replica.silent_ms),
-        foreign(&replica.version),
+        foreign_text(&replica.version),
     ]
 }
 
 fn worker_row(frame: &PageFrame<'_>, worker: &Worker) -> Vec<Markup> {
     let state = match worker {
-        worker if worker.draining => state("waiting", frame.text("ending", "正在结束")),
-        worker if worker.servers >= worker.capacity => state("failed", frame.text("full", "已满")),
-        _ => state("ready", frame.text("ready", "就绪")),
+        worker if worker.draining => state_label("waiting", frame.text("ending", "正在结束")),
+        worker if worker.servers >= worker.capacity => state_label("failed", frame.text("full", "已满")),
+        _ => state_label("ready", frame.text("ready", "就绪")),
     };
     vec![
-        foreign(&worker.id),
-        foreign(&worker.address),
-        foreign(worker.labels.join(", ")),
-        text(format!("{} / {}", worker.servers, worker.capacity)),
+        foreign_text(&worker.id),
+        foreign_text(&worker.address),
+        foreign_text(worker.labels.join(", ")),
+        cell_text(format!("{} / {}", worker.servers, worker.capacity)),
         state,
         ago(frame, worker.silent_ms),
-        foreign(&worker.version),
+        foreign_text(&worker.version),
     ]
 }
 
 fn placement_row(frame: &PageFrame<'_>, placement: &PlacedServer) -> Vec<Markup> {
     vec![
-        html! { a href=(frame.item("servers", &placement.server)) { (foreign(&placement.server)) } },
-        foreign(&placement.instance),
-        foreign(&placement.worker),
-        text(duration(placement.lease_ms)),
-        text(placement.epoch.to_string()),
+        html! { a href=(frame.item("servers", &placement.server)) { (foreign_text(&placement.server)) } },
+        foreign_text(&placement.instance),
+        foreign_text(&placement.worker),
+        cell_text(duration_text(placement.lease_ms)),
+        cell_text(placement.epoch.to_string()),
     ]
 }
 
 /// A time that has passed.
 fn ago(frame: &PageFrame<'_>, ms: f64) -> Markup {
-    let span = duration(ms);
-    text(frame.lang().choose(format!("{span} ago"), format!("{span}前")))
+    let span = duration_text(ms);
+    cell_text(frame.lang().choose(format!("{span} ago"), format!("{span}前")))
 }

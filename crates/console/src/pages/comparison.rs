@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use similar::{ChangeTag, TextDiff};
 use toolhub_core::RawJson;
 
-use super::layout::{PageFrame, time, time_text};
+use super::layout::{PageFrame, time_element, time_text};
 use super::{json_view, labels};
 use crate::api::calls::{Call, CallDetail};
 
@@ -59,7 +59,7 @@ pub(crate) fn calls(frame: &PageFrame<'_>, other: &CallDetail, own: &CallDetail)
     let result = |detail: &CallDetail| detail.result.clone().unwrap_or_else(RawJson::null);
     html! {
         section.card {
-            h2 { (frame.text("Compared with the call of ", "与此次调用比较：")) (time(&other.call.started_at)) }
+            h2 { (frame.text("Compared with the call of ", "与此次调用比较：")) (time_element(&other.call.started_at)) }
             p { a href=(frame.item("calls", &other.call.id)) { (frame.text("Open that call", "打开该次调用")) } }
             h3 { (frame.text("Arguments", "参数")) }
             (values(frame, &other.arguments, &own.arguments, frame.text("Arguments", "参数")))

@@ -5,8 +5,8 @@ use toolhub_access::may_decide_held_calls;
 use toolhub_core::{Lang, Localize as _};
 
 use super::json_view;
-use super::layout::{PageFrame, state, time};
-use super::servers::fact;
+use super::layout::{PageFrame, state_label, time_element};
+use super::servers::fact_row;
 use crate::api::held_calls::{self, Held};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
@@ -84,7 +84,7 @@ fn card(frame: &PageFrame<'_>, call: &Held, decides: bool) -> Markup {
         section.card {
             div.head {
                 h2 { bdi { (call.tool) } }
-                (state(&call.state, &call.label.localize(frame.lang())))
+                (state_label(&call.state, &call.label.localize(frame.lang())))
                 @if decides && call.state == "waiting" {
                     div.actions {
                         @if call.may_approve && is_complete {
@@ -107,14 +107,14 @@ fn card(frame: &PageFrame<'_>, call: &Held, decides: bool) -> Markup {
                 )) }
             }
             dl.facts {
-                (fact(frame.text("Caller", "调用方"), &call.principal))
-                (fact(frame.text("Rule", "规则"), &call.rule))
-                (fact(frame.text("Source", "来源"), &call.sources.join(", ")))
-                (fact(frame.text("Profile", "配置档"), &call.profile))
-                dt { (frame.text("Made", "提出时间")) } dd { (time(&call.at)) }
-                dt { (frame.text("Expires", "过期时间")) } dd { (time(&call.expires)) }
-                @if let Some(by) = &call.decided_by { (fact(frame.text("Decided by", "决定人"), by)) }
-                (fact(frame.text("Reference", "编号"), &call.id))
+                (fact_row(frame.text("Caller", "调用方"), &call.principal))
+                (fact_row(frame.text("Rule", "规则"), &call.rule))
+                (fact_row(frame.text("Source", "来源"), &call.sources.join(", ")))
+                (fact_row(frame.text("Profile", "配置档"), &call.profile))
+                dt { (frame.text("Made", "提出时间")) } dd { (time_element(&call.at)) }
+                dt { (frame.text("Expires", "过期时间")) } dd { (time_element(&call.expires)) }
+                @if let Some(by) = &call.decided_by { (fact_row(frame.text("Decided by", "决定人"), by)) }
+                (fact_row(frame.text("Reference", "编号"), &call.id))
             }
             (json_view::json(&call.arguments, frame.text("Arguments", "参数")))
         }

@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 use toolhub_core::principal::LOCAL;
 
 use super::calls::call_table;
-use super::layout::{NavItem, PageFrame, duration, state};
+use super::layout::{NavItem, PageFrame, duration_text, state_label};
 use crate::api::overview::{DayCount, Stats, read_stats};
 use crate::api::servers::Server;
 use crate::api::{calls, clients, held_calls, servers, tools};
@@ -22,7 +22,7 @@ pub(crate) async fn page(
 ) -> Result<(String, Markup), Problem> {
     let sees_states = NavItem::Servers.permission().allows(context.principal());
     let servers = if sees_states { servers::visible(context) } else { Vec::new() };
-    let tools = tools::offered(context, None).map_or(0, |tools| tools.len());
+    let tools = tools::offered_tools(context, None).map_or(0, |tools| tools.len());
     let held = held_calls::visible(context, false).await?.len();
     let stats = if sees_states { Some(read_stats(context).await?) } else { None };
     let mut recent = calls::page(context).await?.page.items;
@@ -108,7 +108,7 @@ fn today(stats: &Stats) -> u64 {
 }
 
 fn latencies(stats: &Stats) -> String {
-    let shown = |ms: Option<f64>| ms.map_or_else(|| "–".to_owned(), duration);
+    let shown = |ms: Option<f64>| ms.map_or_else(|| "–".to_owned(), duration_text);
     format!("{} · {}", shown(stats.p50_ms), shown(stats.p95_ms))
 }
 
@@ -133,7 +133,7 @@ async fn has_seen_client(context: &ConsoleContext<'_>) -> Result<bool, Problem> 
 /// The first steps on a new hub.
 fn tour(frame: &PageFrame<'_>, steps: &Steps) -> Markup {
     let done = |is_done: bool| {
-        html! { @if is_done { " " (state("succeeded", frame.text("done", "已完成"))) } }
+        html! { @if is_done { " " (state_label("succeeded", frame.text("done", "已完成"))) } }
     };
     html! {
         section.card {

@@ -6,7 +6,7 @@ use toolhub_core::{Lang, Principal};
 use crate::api::{ACCESS_READERS, AUDITORS, CLUSTER_READERS, OWNERS, SKILL_READERS, TOOL_USERS, VIEWERS};
 use crate::browser::{Preferences, Theme};
 use crate::request::{ConsoleContext, Credential};
-use crate::route::{Permission, encode};
+use crate::route::{Permission, encode_segment};
 
 /// An item of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl<'a> PageFrame<'a> {
 
     /// A link to an item, such as `tools/NAME`.
     pub(crate) fn item(&self, kind: &str, name: &str) -> String {
-        self.link(&format!("{kind}/{}", encode(name)))
+        self.link(&format!("{kind}/{}", encode_segment(name)))
     }
 
     /// A link to a route of the API, relative to this page.
@@ -363,7 +363,7 @@ pub(crate) fn icon(shape: &'static str) -> Markup {
 }
 
 /// A time. Scripts show it in the time zone of the browser.
-pub(crate) fn time(at: &str) -> Markup {
+pub(crate) fn time_element(at: &str) -> Markup {
     html! { time datetime=(at) { (time_text(at)) } }
 }
 
@@ -373,8 +373,8 @@ pub(crate) fn time_text(at: &str) -> String {
     format!("{} UTC", shown.split('.').next().unwrap_or_default())
 }
 
-/// A duration for people. `duration` of `try_tool.js` rounds alike. Rounding never reaches the next unit.
-pub(crate) fn duration(ms: f64) -> String {
+/// A duration for people. `duration_text` of `try_tool.js` rounds alike. Rounding never reaches the next unit.
+pub(crate) fn duration_text(ms: f64) -> String {
     let tenths = |value: f64| (value * 10.0).round() / 10.0;
     match ms {
         ms if (ms * 1_000.0).round() < 1_000.0 => format!("{} µs", (ms * 1_000.0).round()),
@@ -386,7 +386,7 @@ pub(crate) fn duration(ms: f64) -> String {
 }
 
 /// A coloured label of a state.
-pub(crate) fn state(name: &str, label: &str) -> Markup {
+pub(crate) fn state_label(name: &str, label: &str) -> Markup {
     let class = match name {
         "connected" | "ready" | "succeeded" | "approved" => "good",
         "failed" | "circuit_open" | "quarantined" | "denied" => "bad",
@@ -439,7 +439,7 @@ mod tests {
             (59_990.0, "1 min"),
             (120_000.0, "2 min"),
         ] {
-            assert_eq!(duration(ms), expected, "{ms}");
+            assert_eq!(duration_text(ms), expected, "{ms}");
         }
     }
 }

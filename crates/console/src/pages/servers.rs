@@ -4,12 +4,12 @@ use maud::{Markup, html};
 use toolhub_core::Role;
 
 use super::labels;
-use super::layout::{PageFrame, state, time};
-use super::table::{Column, foreign, table, text};
+use super::layout::{PageFrame, state_label, time_element};
+use super::table::{Column, cell_text, foreign_text, table};
 use crate::api::servers::{self, Server, ServerDetail, StderrLog};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::encode;
+use crate::route::encode_segment;
 
 /// The columns of the list.
 const COLUMNS: [Column; 7] = [
@@ -53,14 +53,14 @@ fn row(frame: &PageFrame<'_>, server: &Server) -> Vec<Markup> {
     vec![
         html! { a href=(frame.item("servers", &server.id)) { bdi { (server.id) } } },
         html! {
-            (state(&server.state, labels::server_state(&server.state, frame.lang())))
+            (state_label(&server.state, labels::server_state(&server.state, frame.lang())))
             @if let Some(error) = &server.error { div.muted.small dir="auto" { (error) } }
         },
-        text(&server.transport),
-        text(version(frame, server)),
-        text(server.tools.map_or_else(|| "–".to_owned(), |tools| tools.to_string())),
-        text(server.restarts.to_string()),
-        foreign(server.peer.as_deref().unwrap_or("–")),
+        cell_text(&server.transport),
+        cell_text(version(frame, server)),
+        cell_text(server.tools.map_or_else(|| "–".to_owned(), |tools| tools.to_string())),
+        cell_text(server.restarts.to_string()),
+        foreign_text(server.peer.as_deref().unwrap_or("–")),
     ]
 }
 
@@ -70,7 +70,7 @@ fn version(frame: &PageFrame<'_>, server: &Server) -> String {
 
 /// The tools that are switched off, each with a button that switches it on.
 fn switched_off(frame: &PageFrame<'_>, detail: &ServerDetail) -> Markup {
-    let path = frame.api(&format!("servers/{}", encode(&detail.server.id)));
+    let path = frame.api(&format!("servers/{}", encode_segment(&detail.server.id)));
     html! {
         section.card {
             h2 { (frame.text("Switched off", "已停用的工具")) " " span.count { (detail.disabled_tools.len()) } }
@@ -113,22 +113,22 @@ pub(crate) fn item(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> Resul
         p.crumbs { a href=(frame.link("servers")) { (frame.text("Servers", "服务器")) } }
         div.head {
             h1 { bdi { (server.id) } }
-            (state(&server.state, labels::server_state(&server.state, frame.lang())))
+            (state_label(&server.state, labels::server_state(&server.state, frame.lang())))
             @if manages { (actions(frame, server)) }
         }
         @if let Some(error) = &server.error { p.problem dir="auto" { (error) } }
         dl.facts {
-            (fact(frame.text("Transport", "传输"), &server.transport))
-            @if !detail.reached_by.is_empty() { (fact(frame.text("Reached by", "连接方式"), &detail.reached_by)) }
-            (fact(frame.text("Program", "程序"), server.peer.as_deref().unwrap_or("–")))
-            (fact(frame.text("MCP protocol version", "MCP 协议版本"), &version(frame, server)))
-            (fact(frame.text("Credentials", "凭据"), labels::credentials(&detail.credentials, frame.lang())))
-            @if !detail.origin.is_empty() { (fact(frame.text("Configured in", "配置文件"), &detail.origin)) }
+            (fact_row(frame.text("Transport", "传输"), &server.transport))
+            @if !detail.reached_by.is_empty() { (fact_row(frame.text("Reached by", "连接方式"), &detail.reached_by)) }
+            (fact_row(frame.text("Program", "程序"), server.peer.as_deref().unwrap_or("–")))
+            (fact_row(frame.text("MCP protocol version", "MCP 协议版本"), &version(frame, server)))
+            (fact_row(frame.text("Credentials", "凭据"), labels::credentials(&detail.credentials, frame.lang())))
+            @if !detail.origin.is_empty() { (fact_row(frame.text("Configured in", "配置文件"), &detail.origin)) }
             @if let Some(at) = &server.listed_at {
-                dt { (frame.text("Listed", "列出时间")) } dd { (time(at)) }
+                dt { (frame.text("Listed", "列出时间")) } dd { (time_element(at)) }
             }
             @if let Some(at) = &server.circuit_open_until {
-                dt { (frame.text("Calls are tried again", "恢复调用时间")) } dd { (time(at)) }
+                dt { (frame.text("Calls are tried again", "恢复调用时间")) } dd { (time_element(at)) }
             }
         }
         @if manages { (edit_card(frame, server)) }
@@ -171,7 +171,7 @@ fn standard_error(frame: &PageFrame<'_>, log: &StderrLog) -> Markup {
 
 /// The form that changes the entry of a server. Scripts build it when it is opened.
 fn edit_card(frame: &PageFrame<'_>, server: &Server) -> Markup {
-    let path = frame.api(&format!("servers/{}", encode(&server.id)));
+    let path = frame.api(&format!("servers/{}", encode_segment(&server.id)));
     html! {
         details.card #edit {
             summary { (frame.text("Edit", "编辑")) }
@@ -185,7 +185,7 @@ fn edit_card(frame: &PageFrame<'_>, server: &Server) -> Markup {
 
 /// The buttons that change a server.
 fn actions(frame: &PageFrame<'_>, server: &Server) -> Markup {
-    let (id, path) = (&server.id, frame.api(&format!("servers/{}", encode(&server.id))));
+    let (id, path) = (&server.id, frame.api(&format!("servers/{}", encode_segment(&server.id))));
     let is_enabled = server.state != "disabled";
     let question = |en: &str, zh: &str| frame.text(en, zh).replace("NAME", id);
     html! {
@@ -229,6 +229,6 @@ fn actions(frame: &PageFrame<'_>, server: &Server) -> Markup {
     }
 }
 
-pub(crate) fn fact(name: &str, value: &str) -> Markup {
+pub(crate) fn fact_row(name: &str, value: &str) -> Markup {
     html! { dt { (name) } dd { bdi { (value) } } }
 }

@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 use toolhub_core::Lang;
 
-use super::layout::{PageFrame, first_line, state};
-use super::table::{Column, foreign, table, text};
+use super::layout::{PageFrame, first_line, state_label};
+use super::table::{Column, cell_text, foreign_text, table};
 use crate::api::skills::{self, Profile, Skill};
 use crate::request::ConsoleContext;
-use crate::route::encode;
+use crate::route::encode_segment;
 
 const DESCRIPTION_CHARACTERS: usize = 200;
 
@@ -36,9 +36,12 @@ const PROFILE_COLUMNS: [Column; 5] = [
 
 fn skill_row(frame: &PageFrame<'_>, skill: &Skill) -> Vec<Markup> {
     vec![
-        foreign(&skill.name),
-        foreign(first_line(&skill.description, DESCRIPTION_CHARACTERS)),
-        state(if skill.state == "used" { "ready" } else { "changed" }, label(&skill.state, frame.lang())),
+        foreign_text(&skill.name),
+        foreign_text(first_line(&skill.description, DESCRIPTION_CHARACTERS)),
+        state_label(
+            if skill.state == "used" { "ready" } else { "changed" },
+            label(&skill.state, frame.lang()),
+        ),
         html! {
             @for tool in &skill.tools { a href=(frame.item("tools", tool)) { bdi { (tool) } } " " }
         },
@@ -47,13 +50,13 @@ fn skill_row(frame: &PageFrame<'_>, skill: &Skill) -> Vec<Markup> {
 }
 
 fn profile_row(frame: &PageFrame<'_>, profile: &Profile) -> Vec<Markup> {
-    let link = format!("{}?profile={}", frame.link("tools"), encode(&profile.name));
+    let link = format!("{}?profile={}", frame.link("tools"), encode_segment(&profile.name));
     vec![
         html! { a href=(link) { bdi { (profile.name) } } },
-        text(profile.tools.to_string()),
-        text(profile.listed.to_string()),
-        text(format!("{:.1} kB", kilobytes(profile.list_bytes))),
-        text(profile.list_tokens.to_string()),
+        cell_text(profile.tools.to_string()),
+        cell_text(profile.listed.to_string()),
+        cell_text(format!("{:.1} kB", kilobytes(profile.list_bytes))),
+        cell_text(profile.list_tokens.to_string()),
     ]
 }
 

@@ -65,11 +65,11 @@ pub(crate) fn table(
 }
 
 /// A text as the content of a cell.
-pub(crate) fn text(text: impl AsRef<str>) -> Markup {
+pub(crate) fn cell_text(text: impl AsRef<str>) -> Markup {
     html! { (text.as_ref()) }
 }
 
 /// A text of a server or a person as the content of a cell, in its own direction.
-pub(crate) fn foreign(text: impl AsRef<str>) -> Markup {
+pub(crate) fn foreign_text(text: impl AsRef<str>) -> Markup {
     html! { bdi { (text.as_ref()) } }
 }

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use toolhub_access::may_decide_changed_tools;
 use toolhub_core::{Lang, Localize as _, Role, ServerId};
 
-use super::layout::{PageFrame, duration, first_line, next_link, state, time};
-use super::servers::fact;
-use super::table::{Column, foreign, table, text};
+use super::layout::{PageFrame, duration_text, first_line, next_link, state_label, time_element};
+use super::servers::fact_row;
+use super::table::{Column, cell_text, foreign_text, table};
 use super::{comparison, json_view, labels as words};
 use crate::api::Page;
 use crate::api::overview::ToolCount;
@@ -14,7 +14,7 @@ use crate::api::search::{self, Hit};
 use crate::api::tools::{self, Explanation, Tool, ToolDetail};
 use crate::problem::Problem;
 use crate::request::ConsoleContext;
-use crate::route::encode;
+use crate::route::encode_segment;
 
 const MAX_SHOWN_HITS: usize = 30;
 const DESCRIPTION_CHARACTERS: usize = 160;
@@ -32,12 +32,12 @@ fn approval_label(name: &str, lang: Lang) -> Option<&'static str> {
 fn labels(frame: &PageFrame<'_>, tool: &Tool) -> Markup {
     let lang = frame.lang();
     html! {
-        @if tool.hints.read_only == Some(true) { (state("", lang.choose("read-only", "只读"))) " " }
+        @if tool.hints.read_only == Some(true) { (state_label("", lang.choose("read-only", "只读"))) " " }
         @if tool.hints.destructive == Some(true) && tool.hints.read_only != Some(true) {
-            (state("failed", lang.choose("destructive", "破坏性"))) " "
+            (state_label("failed", lang.choose("destructive", "破坏性"))) " "
         }
-        @if let Some(label) = approval_label(&tool.approval, lang) { (state(&tool.approval, label)) " " }
-        @if tool.suspicious { (state("changed", lang.choose("suspicious", "可疑"))) }
+        @if let Some(label) = approval_label(&tool.approval, lang) { (state_label(&tool.approval, label)) " " }
+        @if tool.suspicious { (state_label("changed", lang.choose("suspicious", "可疑"))) }
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn list(
 ) -> Result<(String, Markup), Problem> {
     let title = frame.text("Tools", "工具");
     let query = &context.query;
-    let all = tools::offered(context, query.get("profile"))?;
+    let all = tools::offered_tools(context, query.get("profile"))?;
     let mut sources: Vec<String> =
         all.iter().flat_map(|tool| tool.sources.iter().map(ToString::to_string)).collect();
     sources.sort();
@@ -123,11 +123,12 @@ fn tool_table(frame: &PageFrame<'_>, items: &[Tool], profile: Option<&str>) -> M
 
 fn tool_cells(frame: &PageFrame<'_>, tool: &Tool, profile: Option<&str>) -> Vec<Markup> {
     let link = frame.item("tools", &tool.name);
-    let link = profile.map_or_else(|| link.clone(), |profile| format!("{link}?profile={}", encode(profile)));
+    let link =
+        profile.map_or_else(|| link.clone(), |profile| format!("{link}?profile={}", encode_segment(profile)));
     vec![
         html! { a href=(link) { bdi { (tool.name) } } },
-        foreign(first_line(&tool.description, DESCRIPTION_CHARACTERS)),
-        text(tool.sources.join(", ")),
+        foreign_text(first_line(&tool.description, DESCRIPTION_CHARACTERS)),
+        cell_text(tool.sources.join(", ")),
         labels(frame, tool),
     ]
 }
@@ -205,7 +206,7 @@ fn switches(frame: &PageFrame<'_>, detail: &ToolDetail) -> Markup {
                     Lang::En => format!("Switch off “{}” of {server}? No client sees it any more, and the server is connected again. Its page switches it on.", detail.tool.name),
                     Lang::Zh => format!("停用 {server} 的“{}”？所有客户端都将看不到它，服务器会重新连接。可在服务器页面重新启用。", detail.tool.name),
                 };
-                button type="button" data-post=(frame.api(&format!("servers/{}", encode(server)))) data-method="PATCH"
+                button type="button" data-post=(frame.api(&format!("servers/{}", encode_segment(server)))) data-method="PATCH"
                     data-body=(body) data-then=(frame.item("servers", server)) data-confirm=(question)
                     data-confirm-action=(frame.text("Switch off tool", "停用工具")) {
                     (frame.text("Switch off", "停用"))
@@ -217,7 +218,7 @@ fn switches(frame: &PageFrame<'_>, detail: &ToolDetail) -> Markup {
 
 /// The form that calls the tool. Scripts build it from the schema.
 fn trial(frame: &PageFrame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Markup {
-    let name = encode(&detail.tool.name);
+    let name = encode_segment(&detail.tool.name);
     let changes = detail.tool.hints.read_only != Some(true);
     let tool_name = &detail.tool.name;
     let question = match (detail.tool.hints.destructive, frame.lang()) {
@@ -266,12 +267,12 @@ fn route_picture(frame: &PageFrame<'_>, route: &Explanation) -> Markup {
 }
 
 fn statistics(frame: &PageFrame<'_>, detail: &ToolDetail) -> Markup {
-    let shown = |ms: Option<f64>| text(ms.map_or_else(|| "–".to_owned(), duration));
+    let shown = |ms: Option<f64>| cell_text(ms.map_or_else(|| "–".to_owned(), duration_text));
     let row = |one: &ToolCount| {
         vec![
-            text(&one.source),
-            text(one.succeeded.to_string()),
-            text(one.failed.to_string()),
+            cell_text(&one.source),
+            cell_text(one.succeeded.to_string()),
+            cell_text(one.failed.to_string()),
             shown(one.p50_ms),
             shown(one.p95_ms),
         ]
@@ -298,9 +299,9 @@ fn approval(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, detail: &ToolDe
     let may_approve = may_decide_changed_tools(context.principal().roles);
     let (old, new) = (json_view::indented(before), json_view::indented(after));
     let is_complete = old.is_complete && new.is_complete;
-    let profile = context.query.get("profile").map(|profile| format!("?profile={}", encode(profile)));
+    let profile = context.query.get("profile").map(|profile| format!("?profile={}", encode_segment(profile)));
     let profile = profile.unwrap_or_default();
-    let action = frame.api(&format!("tools/{}:approve{profile}", encode(&detail.tool.name)));
+    let action = frame.api(&format!("tools/{}:approve{profile}", encode_segment(&detail.tool.name)));
     let body = serde_json::json!({ "digest": detail.digest }).to_string();
     let question = match frame.lang() {
         Lang::En => format!("Approve the new definition of “{}”?", detail.tool.name),
@@ -324,9 +325,9 @@ fn approval(context: &ConsoleContext<'_>, frame: &PageFrame<'_>, detail: &ToolDe
             @if !is_complete { p.problem { (frame.text("The definition is too long to be shown: approve it with `toolhub tools approve`.", "定义过长，无法完整显示：请用 `toolhub tools approve` 批准。")) } }
             dl.facts {
                 @if let Some(at) = &detail.approved_at {
-                    dt { (frame.text("Approved", "批准时间")) } dd { (time(at)) }
+                    dt { (frame.text("Approved", "批准时间")) } dd { (time_element(at)) }
                 }
-                (fact(frame.text("Digest now", "当前摘要"), &detail.digest))
+                (fact_row(frame.text("Digest now", "当前摘要"), &detail.digest))
             }
             (comparison::difference(&old.text, &new.text, frame.text("Changes", "改动")))
         }

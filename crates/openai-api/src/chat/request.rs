@@ -5,8 +5,8 @@ use toolhub_core::RawJson;
 use toolhub_core::model::ToolChoice;
 
 use crate::error::ApiError;
-use crate::parameters::{Parameters, missing};
-use crate::tools::{RequestTools, choice};
+use crate::parameters::{Parameters, missing_parameter};
+use crate::tools::{RequestTools, parse_tool_choice};
 
 /// A chat request.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl ChatCompletion {
         let model = members.required_text("model")?;
         let messages = members.list("messages")?;
         if messages.is_empty() {
-            return Err(missing("messages"));
+            return Err(missing_parameter("messages"));
         }
         let mut items = Vec::new();
         for (index, message) in messages.into_iter().enumerate() {
@@ -37,7 +37,7 @@ impl ChatCompletion {
             items.extend(message_items(&message).map_err(at)?);
         }
         let tools = RequestTools::parse_chat(members.list("tools")?)?;
-        let (choice, only_tool) = choice(members.take("tool_choice").as_ref(), &tools)?;
+        let (choice, only_tool) = parse_tool_choice(members.take("tool_choice").as_ref(), &tools)?;
         let is_stream = members.flag("stream")?.unwrap_or(false);
         let mut includes_usage = false;
         if let Some(mut options) = members.object("stream_options")? {
@@ -97,7 +97,7 @@ impl ChatCompletion {
 fn message_items(message: &Value) -> Result<Vec<Value>, ApiError> {
     match message["role"].as_str() {
         Some("tool") => {
-            let id = message["tool_call_id"].as_str().ok_or_else(|| missing("tool_call_id"))?;
+            let id = message["tool_call_id"].as_str().ok_or_else(|| missing_parameter("tool_call_id"))?;
             Ok(vec![json!({ "type": "function_call_output", "call_id": id, "output": message["content"] })])
         }
         Some("assistant") => {
@@ -136,7 +136,7 @@ pub(crate) fn answer_schema(format: Option<Value>, at: &str) -> Result<Option<(S
             let inner = if format["json_schema"].is_object() { &format["json_schema"] } else { &format };
             let schema = &inner["schema"];
             if !schema.is_object() {
-                return Err(missing(&format!("{at}.schema")));
+                return Err(missing_parameter(&format!("{at}.schema")));
             }
             let name = inner["name"].as_str().unwrap_or("answer");
             Ok(Some((name.to_owned(), RawJson::from(schema.clone()))))

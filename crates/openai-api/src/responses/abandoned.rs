@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::OwnedResponse;
 
-use super::final_state::{cancelled, failed};
+use super::final_state::{as_cancelled, as_failed};
 
 /// How often they are looked for while this process runs no response.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -44,8 +44,8 @@ impl AbandonedResponses {
 async fn end(store: &dyn HubStore, one: &OwnedResponse) -> Result<(), toolhub_core::ports::StoreError> {
     let Some(stored) = store.response(&one.id, &one.principal).await? else { return Ok(()) };
     let ended = match one.is_cancelled {
-        true => cancelled(stored),
-        false => failed(
+        true => as_cancelled(stored),
+        false => as_failed(
             stored,
             "the hub could not store this response, and does not work on it (hub 无法保存此响应，已停止处理)",
         ),

@@ -5,12 +5,12 @@ use toolhub_core::RawJson;
 use toolhub_core::responses::{ResponseStatus, StoredResponse};
 
 /// The response as a failed one.
-pub(crate) fn failed(stored: StoredResponse, why: &str) -> StoredResponse {
+pub(crate) fn as_failed(stored: StoredResponse, why: &str) -> StoredResponse {
     ended(stored, ResponseStatus::Failed, json!({ "code": "server_error", "message": why }))
 }
 
 /// The response as a cancelled one, which no process works on.
-pub(crate) fn cancelled(stored: StoredResponse) -> StoredResponse {
+pub(crate) fn as_cancelled(stored: StoredResponse) -> StoredResponse {
     ended(stored, ResponseStatus::Cancelled, Value::Null)
 }
 

@@ -9,7 +9,7 @@ use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::responses::{ResponseStatus, ResponseUpdate, StoredResponse};
 use toolhub_core::{BoxFuture, RawJson};
 
-use super::final_state::failed;
+use super::final_state::as_failed;
 use crate::turn_log::TurnLog;
 
 /// The pauses between attempts to write a final response. The last one is repeated.
@@ -47,7 +47,7 @@ impl Progress {
             || Box::pin(self.update(status, &body)),
             |error| {
                 let why = format!("the result could not be stored: {error} (无法保存结果)");
-                self.store.update_response(failed(self.stored.clone(), &why))
+                self.store.update_response(as_failed(self.stored.clone(), &why))
             },
         )
         .await;

@@ -6,8 +6,8 @@ use toolhub_core::model::ToolChoice;
 
 use crate::chat::request::answer_schema;
 use crate::error::ApiError;
-use crate::parameters::{Parameters, missing};
-use crate::tools::{RequestTools, choice};
+use crate::parameters::{Parameters, missing_parameter};
+use crate::tools::{RequestTools, parse_tool_choice};
 
 const MAX_METADATA: usize = 16;
 /// Parts that `include` may name. They are included anyway, or the agent has none of them.
@@ -59,7 +59,7 @@ impl ResponseRequest {
         let tool_values = members.list("tools")?;
         let choice_value = members.take("tool_choice");
         let tools = RequestTools::parse(tool_values.clone(), host)?;
-        let (choice, only_tool) = choice(choice_value.as_ref(), &tools)?;
+        let (choice, only_tool) = parse_tool_choice(choice_value.as_ref(), &tools)?;
         let max_tokens = members.count("max_output_tokens", 1)?;
         let max_calls = members.count("max_tool_calls", 0)?;
         let parallel = members.flag("parallel_tool_calls")?.unwrap_or(true);
@@ -123,7 +123,7 @@ fn new_items(input: Option<Value>) -> Result<Vec<Value>, ApiError> {
         Some(Value::String(text)) => Ok(vec![json!({ "type": "message", "role": "user", "content": text })]),
         Some(Value::Array(items)) if !items.is_empty() => Ok(items),
         Some(_) => Err(ApiError::invalid("input", "`input` is a text or a list of items")),
-        None => Err(missing("input")),
+        None => Err(missing_parameter("input")),
     }
 }
 

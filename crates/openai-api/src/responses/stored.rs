@@ -11,7 +11,7 @@ use toolhub_core::responses::{ResponseUpdate, StoredResponse};
 use crate::endpoint::{Endpoint, no_store};
 use crate::error::{ApiError, json_response};
 use crate::parameters::Parameters;
-use crate::responses::final_state::cancelled;
+use crate::responses::final_state::as_cancelled;
 
 /// How long a cancelled response may take to end, also at another hub, and how often it is looked at.
 const CANCEL_TIME: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ impl Endpoint<'_> {
                 self.services.jobs.cancel(&id);
             } else if round.is_multiple_of(ROUNDS_PER_ATTEMPT) {
                 // It is this hub's own if its final state could not be stored. Another hub may have ended.
-                let end = cancelled(present.clone());
+                let end = as_cancelled(present.clone());
                 if store.update_response(end).await.map_err(failed)? == ResponseUpdate::OtherOwner {
                     self.services.recovery.wake();
                 }

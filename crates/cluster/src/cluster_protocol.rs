@@ -10,7 +10,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::script_host::ScriptHostEnd;
 use toolhub_core::{BoxFuture, RawJson};
 
-use crate::bus::{Bus, BusError, token};
+use crate::bus::{Bus, BusError, subject_token};
 
 /// The version of these messages.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -40,27 +40,32 @@ impl Subjects<'_> {
     /// Requests for a placement. The epoch is a part of it, so that a former holder that still subscribes does not receive what is
     /// meant for its successor.
     pub(crate) fn call(&self, key: &InstanceKey, epoch: i64) -> String {
-        self.0.subject(&["call", &token(&key.server), &token(&key.instance), &epoch.to_string()])
+        self.0.subject(&[
+            "call",
+            &subject_token(&key.server),
+            &subject_token(&key.instance),
+            &epoch.to_string(),
+        ])
     }
 
     /// Messages to a worker.
     pub(crate) fn control(&self, worker: &str) -> String {
-        self.0.subject(&["ctl", &token(worker)])
+        self.0.subject(&["ctl", &subject_token(worker)])
     }
 
     /// Messages to a replica.
     pub(crate) fn replica(&self, replica: &str) -> String {
-        self.0.subject(&["hub", &token(replica)])
+        self.0.subject(&["hub", &subject_token(replica)])
     }
 
     /// Scripts for a worker.
     pub(crate) fn scripts(&self, worker: &str) -> String {
-        self.0.subject(&["script", &token(worker)])
+        self.0.subject(&["script", &subject_token(worker)])
     }
 
     /// Signs of life.
     pub(crate) fn beat(&self, member: &str) -> String {
-        self.0.subject(&["beat", &token(member)])
+        self.0.subject(&["beat", &subject_token(member)])
     }
 
     /// The signs of life of all members.

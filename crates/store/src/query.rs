@@ -6,7 +6,7 @@ use toolhub_core::conversation::{ConversationSummary, ConversationTurn, TurnQuer
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Source, ToolName};
 
-use crate::rows::{COLUMNS, Columns, from_micros, json, micros, place, stored_hash};
+use crate::rows::{COLUMNS, Columns, from_micros, source_pattern, stored_hash, stored_json, unix_micros};
 
 /// The SQL dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,14 +176,14 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
     }
     let hash = query.arguments.as_deref().map(stored_hash);
     filter.compare("arguments_hash", "=", hash.map(SqlValue::Int));
-    filter.compare("began", ">=", query.since.map(|since| SqlValue::Int(micros(since))));
+    filter.compare("began", ">=", query.since.map(|since| SqlValue::Int(unix_micros(since))));
     // Implied by the condition above, since ids sort by time; older calls are not read.
     filter.compare("record", ">=", record(&query.since.map(RecordId::lower_bound)));
     filter.compare("record", ">", record(&query.after));
     filter.compare("record", "<", record(&query.before));
     filter.compare("record", ">=", record(&query.from));
     if let Some(source) = &query.source {
-        let at = filter.place(SqlValue::Text(place(source)));
+        let at = filter.place(SqlValue::Text(source_pattern(source)));
         let condition = dialect.holds("places", &at);
         filter.conditions.push(condition);
     }
@@ -281,7 +281,7 @@ pub(crate) fn approval_of<C: Columns>(row: &C) -> Result<Approval, C::Error> {
         source: Source::from_name(&row.text(0)?),
         tool: ToolName::new(row.text(1)?),
         version: row.text(2)?,
-        definition: json(row.text(3)?),
+        definition: stored_json(row.text(3)?),
         at: from_micros(row.int(4)?),
     })
 }

@@ -96,7 +96,7 @@ pub(crate) struct Queue {
 }
 
 /// The error of a closed store.
-pub(crate) fn closed() -> StoreError {
+pub(crate) fn closed_error() -> StoreError {
     StoreError("it is closed".into())
 }
 
@@ -112,12 +112,12 @@ impl Queue {
 
     /// Queues a write and waits for its result. The writer replies within its timeout.
     pub(crate) async fn write(&self, write: Write) -> WriteAnswer {
-        let capacity = Arc::clone(&self.capacity).acquire_owned().await.map_err(|_| closed())?;
+        let capacity = Arc::clone(&self.capacity).acquire_owned().await.map_err(|_| closed_error())?;
         let (reply, answer) = oneshot::channel();
         {
             let mut state = self.state();
             if state.closed {
-                return Err(closed());
+                return Err(closed_error());
             }
             state.pending.push_back(PendingWrite {
                 write,
@@ -127,7 +127,7 @@ impl Queue {
             });
         }
         self.waker.wake();
-        answer.await.map_err(|_| closed())?
+        answer.await.map_err(|_| closed_error())?
     }
 
     /// Records a finished call. If the store has a journal, the call survives the end of the process from now on.

@@ -13,7 +13,7 @@ use toolhub_core::responses::{
 };
 
 use crate::query::owner_list;
-use crate::rows::{Columns, from_micros, json, micros};
+use crate::rows::{Columns, from_micros, stored_json, unix_micros};
 
 /// Maximum number of rows of a table that one write deletes, so that other writes are delayed only briefly.
 pub(crate) const MAX_PURGED_RESPONSES: u64 = 50;
@@ -208,7 +208,7 @@ impl ResponseWrite {
     /// The statements of this write by the store `owner`.
     pub(crate) fn statements(&self, owner: i64, now: SystemTime) -> Vec<Statement<'_>> {
         use StatementValue::{Int, Text};
-        let now = Int(micros(now));
+        let now = Int(unix_micros(now));
         let statement = match self {
             Self::Add(response) => {
                 let [previous, status, request, input, body, bytes, created, expires] = binds(response);
@@ -230,7 +230,7 @@ impl ResponseWrite {
             }
             Self::Adopt(dead) => Statement::new(adopt(dead), [Int(owner), now]),
             Self::PutApproval(approval) => {
-                let expires = Int(micros(approval.expires_at));
+                let expires = Int(unix_micros(approval.expires_at));
                 let texts = [Text(&approval.id), Text(&approval.principal), Text(approval.call.get())];
                 Statement::new(PUT_APPROVAL, [texts.as_slice(), &[expires]].concat())
             }
@@ -275,8 +275,8 @@ fn binds(response: &StoredResponse) -> [StatementValue<'_>; 8] {
         StatementValue::Text(texts[1]),
         StatementValue::Text(texts[2]),
         StatementValue::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
-        StatementValue::Int(micros(response.created_at)),
-        StatementValue::Int(micros(response.expires_at)),
+        StatementValue::Int(unix_micros(response.created_at)),
+        StatementValue::Int(unix_micros(response.expires_at)),
     ]
 }
 
@@ -318,9 +318,9 @@ pub(crate) fn response_of<C: Columns>(row: &C) -> Result<StoredResponse, C::Erro
         principal: row.text(1)?,
         previous: row.maybe_text(2)?,
         status: ResponseStatus::parse(&row.text(3)?).unwrap_or(ResponseStatus::Failed),
-        request: json(row.text(4)?),
-        input: json(row.text(5)?),
-        body: json(row.text(6)?),
+        request: stored_json(row.text(4)?),
+        input: stored_json(row.text(5)?),
+        body: stored_json(row.text(6)?),
         created_at: from_micros(row.int(7)?),
         expires_at: from_micros(row.int(8)?),
     })
@@ -337,7 +337,7 @@ pub(crate) fn owned_response_of<C: Columns>(row: &C) -> Result<OwnedResponse, C:
 }
 
 /// What became of an update that changed no row, of a response with this status now.
-pub(crate) fn unchanged(status: Option<&str>) -> ResponseUpdate {
+pub(crate) fn unchanged_update(status: Option<&str>) -> ResponseUpdate {
     match status.map(|status| ResponseStatus::parse(status).unwrap_or(ResponseStatus::Failed)) {
         None => ResponseUpdate::Missing,
         Some(status) if status.is_final() => ResponseUpdate::Ended(status),
@@ -350,7 +350,7 @@ pub(crate) fn approval_of<C: Columns>(row: &C) -> Result<PendingApproval, C::Err
     Ok(PendingApproval {
         id: row.text(0)?,
         principal: row.text(1)?,
-        call: json(row.text(2)?),
+        call: stored_json(row.text(2)?),
         expires_at: from_micros(row.int(3)?),
     })
 }

@@ -49,7 +49,7 @@ pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
         record: RecordId::new(row.text(0)?),
         call: CallId::new(row.text(1)?),
         tool: ToolName::new(row.text(2)?),
-        arguments: json(row.text(3)?),
+        arguments: stored_json(row.text(3)?),
         conversation: row.maybe_text(4)?,
         request: row.maybe_text(5)?,
         strategy: row.text(6)?,
@@ -67,7 +67,7 @@ pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
     Ok(CallRecord {
         start,
         status: CallStatus::from_name(&row.text(10)?).unwrap_or(CallStatus::Unknown),
-        took: row.maybe_int(11)?.map(duration),
+        took: row.maybe_int(11)?.map(duration_from_micros),
         error: error.map(|(kind, text)| (kind, text_of(&text))),
         sources: sources_of(&row.text(14)?),
         attempts: attempts_of(&row.text(15)?),
@@ -120,7 +120,7 @@ impl<'a> EndColumns<'a> {
 const NAME_DELIMITER: char = '\u{1f}';
 
 /// The text that a filter by source searches in `places`.
-pub(crate) fn place(source: &str) -> String {
+pub(crate) fn source_pattern(source: &str) -> String {
     format!("{NAME_DELIMITER}{source}{NAME_DELIMITER}")
 }
 
@@ -135,7 +135,7 @@ fn places(end: &CallEnd) -> String {
 fn delimited_names<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
     let mut places = String::new();
     for source in sources {
-        let place = place(&source.to_string());
+        let place = source_pattern(&source.to_string());
         if !places.contains(&place) {
             places.push_str(&place);
         }
@@ -211,7 +211,7 @@ pub(crate) fn attempts_from(tuples: Vec<AttemptTuple<String>>) -> Vec<StoredAtte
                 source: Source::from_name(&source),
                 tool: ToolName::new(tool),
                 status: AttemptStatus::from_name(&status)?,
-                took: duration(took),
+                took: duration_from_micros(took),
                 error,
             })
         })
@@ -228,7 +228,7 @@ pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
 }
 
 /// Wraps stored JSON.
-pub(crate) fn json(text: String) -> RawJson {
+pub(crate) fn stored_json(text: String) -> RawJson {
     RawJson::parse(text).unwrap_or_else(|_| RawJson::null())
 }
 
@@ -248,23 +248,23 @@ pub(crate) fn stored_hash(arguments: &str) -> i64 {
 }
 
 /// The arguments without Unicode escapes, if they contain any, so that a search for `中` finds `"\u4e2d"`.
-pub(crate) fn unescaped(arguments: &str) -> Option<String> {
+pub(crate) fn without_unicode_escapes(arguments: &str) -> Option<String> {
     if arguments.contains("\\u") { canonical_json(arguments) } else { None }
 }
 
 /// A time in microseconds since 1970.
-pub(crate) fn micros(time: SystemTime) -> i64 {
+pub(crate) fn unix_micros(time: SystemTime) -> i64 {
     micros_of(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// The start time, in microseconds since 1970, before which data is older than `span`.
-pub(crate) fn cutoff(now: SystemTime, span: Duration) -> i64 {
-    now.checked_sub(span).map_or(0, micros)
+pub(crate) fn cutoff_micros(now: SystemTime, span: Duration) -> i64 {
+    now.checked_sub(span).map_or(0, unix_micros)
 }
 
 /// The time of microseconds since 1970.
 pub(crate) fn from_micros(micros: i64) -> SystemTime {
-    UNIX_EPOCH + duration(micros)
+    UNIX_EPOCH + duration_from_micros(micros)
 }
 
 /// A duration in microseconds.
@@ -273,13 +273,13 @@ pub(crate) fn micros_of(duration: Duration) -> i64 {
 }
 
 /// A duration from microseconds.
-pub(crate) fn duration(micros: i64) -> Duration {
+pub(crate) fn duration_from_micros(micros: i64) -> Duration {
     Duration::from_micros(micros.max(0).unsigned_abs())
 }
 
 /// A time in milliseconds since 1970.
 pub(crate) fn millis(time: SystemTime) -> i64 {
-    micros(time) / 1_000
+    unix_micros(time) / 1_000
 }
 
 /// A duration in milliseconds.

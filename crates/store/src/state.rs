@@ -11,7 +11,7 @@ use toolhub_core::shared_state::{
 };
 
 use crate::responses::{Statement, StatementValue, has_nul};
-use crate::rows::{Columns, from_micros, json, micros};
+use crate::rows::{Columns, from_micros, stored_json, unix_micros};
 
 /// Maximum number of rows of a table that one step of the cleanup deletes.
 pub(crate) const MAX_PURGED_ENTRIES: i64 = 200;
@@ -149,13 +149,13 @@ impl StateWrite {
     /// The statements of this write. The rows of the last one are the answer.
     pub(crate) fn statements(&self, now: SystemTime) -> Vec<Statement<'_>> {
         use StatementValue::{Int, Text};
-        let now = Int(micros(now));
+        let now = Int(unix_micros(now));
         match self {
             Self::Create(entry, revision) => {
                 let (kind, id) = (Text(entry.kind.name()), Text(&entry.id));
                 let slot = Text(entry.slot.as_deref().unwrap_or_default());
                 let value = [Text(&entry.scope), slot, Text(entry.value.get()), Text(&revision.0)];
-                let times = [now, Int(micros(entry.expires_at))];
+                let times = [now, Int(unix_micros(entry.expires_at))];
                 vec![
                     Statement::new(MAKE_ROOM, [kind, now, id, slot]),
                     Statement::new(CREATE, [&[kind, id], value.as_slice(), &times].concat()),
@@ -164,7 +164,7 @@ impl StateWrite {
             }
             Self::Replace(change, revision) => {
                 let slot = Text(change.slot.as_deref().unwrap_or_default());
-                let expires = Int(micros(change.expires_at));
+                let expires = Int(unix_micros(change.expires_at));
                 let new = [slot, Text(change.value.get()), Text(&revision.0), expires];
                 let key = [Text(change.kind.name()), Text(&change.id), now, Text(&change.expected.0)];
                 vec![Statement::new(REPLACE, [new, key].concat())]
@@ -183,7 +183,7 @@ impl StateWrite {
             Self::Count(counting, revision) => {
                 let int = |number: u64| Int(i64::try_from(number).unwrap_or(i64::MAX));
                 let first = int(counting.initial.saturating_add(counting.amount));
-                let expires = Int(micros(counting.expires_at));
+                let expires = Int(unix_micros(counting.expires_at));
                 let name = Text(&counting.name);
                 let values =
                     [name, first, Text(&revision.0), expires, int(counting.limit), int(counting.amount)];
@@ -224,7 +224,7 @@ pub(crate) fn entry_of<C: Columns>(row: &C) -> Result<StateEntry, C::Error> {
         id: row.text(0)?,
         scope: row.text(1)?,
         slot: row.maybe_text(2)?,
-        value: json(row.text(3)?),
+        value: stored_json(row.text(3)?),
         revision: EntryRevision(row.text(4)?),
         created_at: from_micros(row.int(5)?),
         expires_at: from_micros(row.int(6)?),

@@ -26,7 +26,7 @@ use frame::{MAX_MESSAGE_BYTES, MAX_PIECE_BYTES, MORE};
 use inbox::Inbox;
 pub use replies::Replies;
 pub use requests::{IncomingRequest, ReplyWriter, Requests};
-pub use subject::token;
+pub use subject::subject_token;
 
 /// How long the receiver of a large request may take until it requests the rest.
 const UPLOAD_START_TIMEOUT: Duration = Duration::from_secs(3);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// One token of a subject: letters, digits, `-` and `_` stay, other bytes become `=` and two hexadecimal digits. Different names
 /// have different tokens.
-pub fn token(name: &str) -> String {
+pub fn subject_token(name: &str) -> String {
     let mut token = String::with_capacity(name.len());
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
@@ -21,7 +21,7 @@ pub fn token(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::token;
+    use super::subject_token;
 
     #[test]
     fn tokens_have_no_special_characters_and_differ() {
@@ -34,8 +34,8 @@ mod tests {
             ("", "="),
             (" ", "=20"),
         ] {
-            assert_eq!(token(name), expected);
+            assert_eq!(subject_token(name), expected);
         }
-        assert!(token("表格").is_ascii());
+        assert!(subject_token("表格").is_ascii());
     }
 }

@@ -14,7 +14,7 @@ use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_client::remote::{RemoteEvents, RemoteFailure, RemoteInbox, RemoteLink, RemoteRequest};
 use toolhub_mcp_wire::McpError;
 
-use super::{OpenRequest, ReplicaState, bus_error, json};
+use super::{OpenRequest, ReplicaState, body_json, bus_error};
 use crate::bus::{BusError, Replies};
 use crate::clock::millis;
 use crate::cluster_protocol::{
@@ -150,23 +150,23 @@ impl InstanceLink {
                     return Err(self.lost(&BusError::Unexpected));
                 }
                 CallReply::Accepted | CallReply::Running => exchange.accept(),
-                CallReply::Notification { method } => events.notification(&method, json(&body).as_ref()),
+                CallReply::Notification { method } => events.notification(&method, body_json(&body).as_ref()),
                 CallReply::Question { number, method } => {
                     if questions.len() >= MAX_QUESTIONS {
                         let refusal = Err((-32000, "too many concurrent requests".to_owned()));
                         self.answer(id, number, refusal).await;
                     } else {
-                        let asking = events.ask(method, json(&body));
+                        let asking = events.ask(method, body_json(&body));
                         questions.push(async move { self.answer(id, number, asking.await).await });
                     }
                 }
                 CallReply::Result => {
-                    return json(&body)
+                    return body_json(&body)
                         .ok_or_else(|| RemoteFailure::Error(McpError::unreadable("the result is not JSON")));
                 }
                 CallReply::Failed => {
                     let unreadable = || self.lost(&BusError::Unreadable);
-                    return Err(json(&body).map_or_else(unreadable, RemoteFailure::Reported));
+                    return Err(body_json(&body).map_or_else(unreadable, RemoteFailure::Reported));
                 }
             }
         }

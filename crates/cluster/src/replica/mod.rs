@@ -262,7 +262,7 @@ async fn receive_events(bus: Bus, shared: Weak<ReplicaState>) {
         let Some((event, body)) = cluster_protocol::read::<ClusterEvent>(&event.payload) else { continue };
         match event {
             ClusterEvent::Notification { key, epoch, method } => {
-                let params = json(&body);
+                let params = body_json(&body);
                 for link in shared.links(&key.into(), epoch) {
                     link.inbox.notification(&method, params.as_ref());
                 }
@@ -276,7 +276,7 @@ async fn receive_events(bus: Bus, shared: Weak<ReplicaState>) {
 }
 
 /// The JSON of a body; `None` if it is empty or invalid.
-fn json(body: &Bytes) -> Option<RawJson> {
+fn body_json(body: &Bytes) -> Option<RawJson> {
     std::str::from_utf8(body).ok().and_then(|text| RawJson::parse(text.to_owned()).ok())
 }
 

@@ -12,7 +12,7 @@ use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox};
 use toolhub_mcp_wire::McpError;
 
 use super::link::InstanceLink;
-use super::{ReplicaState, bus_error, json};
+use super::{ReplicaState, body_json, bus_error};
 use crate::bus::BusError;
 use crate::clock::millis;
 use crate::cluster_protocol::{
@@ -210,13 +210,13 @@ async fn connect(
         match reply {
             CallReply::Accepted | CallReply::Running => exchange.accept(),
             CallReply::Opened { connection } => {
-                let Some(description) = json(&body) else { return Err(ConnectError::NotThere) };
+                let Some(description) = body_json(&body) else { return Err(ConnectError::NotThere) };
                 let link = InstanceLink::new(Arc::clone(shared), placement, connection, inbox);
                 shared.register(placement.key.clone(), &link);
                 return Ok(RemoteConnection { description, link });
             }
             CallReply::Failed => {
-                let Some(failure) = json(&body) else { return Err(ConnectError::NotThere) };
+                let Some(failure) = body_json(&body) else { return Err(ConnectError::NotThere) };
                 return Err(ConnectError::Failed(toolhub_mcp_client::remote::reported_error(
                     &failure, &spec.id,
                 )));

@@ -15,7 +15,7 @@ use toolhub_private_files::{
 
 use crate::error::OpenError;
 use crate::options::AuditOptions;
-use crate::rows::micros;
+use crate::rows::unix_micros;
 
 /// Maximum size of the files: a key has 65 bytes, a head about 300.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -93,7 +93,7 @@ impl Auditor {
             kind,
             sequence: chain.sequence,
             hash: chain.hash,
-            micros: micros(SystemTime::now()).unsigned_abs(),
+            micros: unix_micros(SystemTime::now()).unsigned_abs(),
             key: String::new(),
             signature: Vec::new(),
         })

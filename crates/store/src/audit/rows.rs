@@ -10,7 +10,7 @@ use toolhub_core::Source;
 use toolhub_core::call_log::{CallEnd, CallRecord, CallStart, CallStatus, StoredAttempt};
 
 use crate::query::{Conditions, Dialect, SqlValue};
-use crate::rows::{micros, source_name};
+use crate::rows::{source_name, unix_micros};
 
 /// The row of `audit_log`.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ pub(crate) type LogColumns = (Vec<u8>, i64, Vec<u8>, i64, i64);
 impl LogState {
     /// The state of a new log.
     pub(crate) fn new(log: LogId) -> Self {
-        let checkpoint_micros = micros(SystemTime::now()).unsigned_abs();
+        let checkpoint_micros = unix_micros(SystemTime::now()).unsigned_abs();
         Self { log, chain: Chain::empty(&log), checkpoint_sequence: 0, checkpoint_micros }
     }
 
@@ -59,7 +59,7 @@ impl LogState {
 
     /// Whether a checkpoint must be signed now.
     pub(crate) fn is_checkpoint_due(&self) -> bool {
-        let now = micros(SystemTime::now()).unsigned_abs();
+        let now = unix_micros(SystemTime::now()).unsigned_abs();
         let age = Duration::from_micros(now.saturating_sub(self.checkpoint_micros));
         self.is_unsigned()
             && (self.chain.sequence - self.checkpoint_sequence >= CHECKPOINT_RECORDS
@@ -151,7 +151,7 @@ pub(crate) fn push_call(records: &mut PendingRecords, start: &CallStart, end: &C
 
 fn fields(start: &CallStart, status: CallStatus) -> CallFields<'_> {
     CallFields {
-        micros: micros(start.at).unsigned_abs(),
+        micros: unix_micros(start.at).unsigned_abs(),
         principal: &start.authorization.principal,
         record: start.record.as_str(),
         tool: start.tool.as_str(),
@@ -197,8 +197,8 @@ pub(crate) fn matching_batches(
     let mut filter = Conditions::new(dialect);
     filter.compare("last_seq", ">", number(query.after));
     filter.compare("first_seq", "<", number(query.before));
-    filter.compare("last_at", ">=", query.since.map(|since| SqlValue::Int(micros(since))));
-    filter.compare("first_at", "<=", query.until.map(|until| SqlValue::Int(micros(until))));
+    filter.compare("last_at", ">=", query.since.map(|since| SqlValue::Int(unix_micros(since))));
+    filter.compare("first_at", "<=", query.until.map(|until| SqlValue::Int(unix_micros(until))));
     if let Some(principal) = &query.principal {
         filter.may_hold("principals", StoredBatch::principal_text(principal));
     }
@@ -214,7 +214,10 @@ pub(crate) const OLDEST_BATCHES: &str =
 
 /// The end of the leading batches that are older than `before`, in microseconds since 1970: the chain up to which the
 /// log may be deleted.
-pub(crate) fn deletable(oldest: impl IntoIterator<Item = (i64, i64, Vec<u8>)>, before: i64) -> Option<Chain> {
+pub(crate) fn deletable_chain(
+    oldest: impl IntoIterator<Item = (i64, i64, Vec<u8>)>,
+    before: i64,
+) -> Option<Chain> {
     let old = oldest.into_iter().take_while(|(_, last_at, _)| *last_at < before).last();
     old.map(|(sequence, _, hash)| Chain { sequence: sequence.unsigned_abs(), hash: hash_of(&hash) })
 }

@@ -5,7 +5,9 @@ use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, CallStatus, Reco
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{Authorization, CallId, Source, ToolName};
 
-use crate::rows::{authorization_of, duration, from_micros, json, micros, micros_of, source_name};
+use crate::rows::{
+    authorization_of, duration_from_micros, from_micros, micros_of, source_name, stored_json, unix_micros,
+};
 
 /// The version of the encoding, its first byte, for a call that another call made.
 const ENCODING_VERSION: u8 = 3;
@@ -48,7 +50,7 @@ pub(crate) fn encode(start: &CallStart, end: &CallEnd, audit: bool, out: &mut Ve
     }
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     out.push(flag(start.may_change, MAY_CHANGE) | flag(audit, AUDIT));
-    put_number(out, micros(start.at).unsigned_abs());
+    put_number(out, unix_micros(start.at).unsigned_abs());
     out.push(status_code(end.status));
     put_number(out, micros_of(end.took).unsigned_abs());
     put_error(out, end.error.as_ref());
@@ -94,7 +96,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<BlockEntry> {
     let (may_change, audit) = (flags & MAY_CHANGE != 0, flags & AUDIT != 0);
     let at = from_micros(reader.micros()?);
     let status = status_of(reader.byte()?)?;
-    let took = duration(reader.micros()?);
+    let took = duration_from_micros(reader.micros()?);
     let error = reader.error()?;
     let candidates = reader.sources()?;
     let sources = reader.sources()?;
@@ -104,11 +106,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<BlockEntry> {
             source: Source::from_name(reader.str()?),
             tool: ToolName::new(reader.str()?),
             status: attempt_of(reader.byte()?)?,
-            took: duration(reader.micros()?),
+            took: duration_from_micros(reader.micros()?),
             error: reader.error()?,
         });
     }
-    let arguments = json(reader.str()?.to_owned());
+    let arguments = stored_json(reader.str()?.to_owned());
     let output_bytes = match reader.number()? {
         0 => None,
         length => Some(usize::try_from(length - 1).ok()?),

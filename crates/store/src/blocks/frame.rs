@@ -4,7 +4,7 @@
 use toolhub_core::call_log::{CallEnd, CallStart};
 
 use super::entry;
-use crate::rows::json;
+use crate::rows::stored_json;
 
 /// Size of length and checksum.
 pub(crate) const HEADER_BYTES: usize = 8;
@@ -47,7 +47,7 @@ pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = CallFrame> + '_ {
         let (entry, output) = payload.split_at_checked(entry_length)?;
         let mut entry = entry::decode(entry)?;
         if entry.output_bytes.is_some() {
-            entry.end.output = Some(json(String::from_utf8(output.to_vec()).ok()?));
+            entry.end.output = Some(stored_json(String::from_utf8(output.to_vec()).ok()?));
         }
         rest = after;
         Some(CallFrame { offset, start: entry.start, end: entry.end, audit: entry.audit })

@@ -15,7 +15,7 @@ use self::entry::{BlockEntry, status_code};
 use crate::audit::rows::push_call;
 use crate::journal::JournalRange;
 use crate::pending_statistics::PendingStatistics;
-use crate::rows::{json, micros, place, source_name};
+use crate::rows::{source_name, source_pattern, stored_json, unix_micros};
 use crate::write::FinishedCall;
 
 /// Size at which a block is sealed.
@@ -46,7 +46,7 @@ impl Names {
 
     /// The names as a column for substring search; `None` if the block may contain any name.
     fn column(&self) -> Option<String> {
-        self.0.as_ref().map(|names| names.iter().map(|name| place(name)).collect())
+        self.0.as_ref().map(|names| names.iter().map(|name| source_pattern(name)).collect())
     }
 }
 
@@ -87,7 +87,7 @@ impl BlockSummary {
     }
 
     fn add(&mut self, start: &CallStart, end: &CallEnd) {
-        let began = micros(start.at);
+        let began = unix_micros(start.at);
         self.began_first = self.began_first.min(began);
         self.began_last = self.began_last.max(began);
         if start.record < self.first {
@@ -168,7 +168,7 @@ impl Block {
         let with_output = |mut entry: BlockEntry| {
             if let Some(length) = entry.output_bytes {
                 let (output, rest) = outputs.split_at_checked(length)?;
-                entry.end.output = Some(json(String::from_utf8(output.to_vec()).ok()?));
+                entry.end.output = Some(stored_json(String::from_utf8(output.to_vec()).ok()?));
                 outputs = rest;
             }
             Some(FinishedCall { start: entry.start, end: entry.end })
@@ -232,7 +232,9 @@ impl BlockBuilder {
         }
         self.calls += 1;
         self.counted.count(&end.attempts, start.at);
-        self.summary.get_or_insert_with(|| BlockSummary::of(&start.record, micros(start.at))).add(start, end);
+        self.summary
+            .get_or_insert_with(|| BlockSummary::of(&start.record, unix_micros(start.at)))
+            .add(start, end);
         &self.entries[at..]
     }
 
@@ -279,7 +281,7 @@ pub(crate) mod tests {
             candidates: Vec::new(),
             may_change: false,
             // Stored times have microsecond precision.
-            at: crate::rows::from_micros(micros(SystemTime::now())),
+            at: crate::rows::from_micros(unix_micros(SystemTime::now())),
             authorization: toolhub_core::Authorization::default(),
             parent: None,
         };
@@ -313,7 +315,7 @@ pub(crate) mod tests {
         assert_eq!(block.calls, 100);
         assert_eq!((&block.summary.first, &block.summary.last), (&calls[0].0.record, &calls[99].0.record));
         assert_eq!(block.summary.tools(), None, "more than 64 names");
-        assert_eq!(block.summary.sources(), Some(place("native")));
+        assert_eq!(block.summary.sources(), Some(source_pattern("native")));
         let counted: u64 = block.counted.sorted().iter().map(|one| one.tally().total()).sum();
         assert_eq!(counted, 100);
         for (note, (start, end)) in block.finished_calls().iter().zip(&calls) {

@@ -7,7 +7,9 @@ use super::entry::{BlockEntry, status_code};
 use super::{decode_all, sources_of};
 use crate::folded_text::folded_contains;
 use crate::query::{Conditions, Dialect, SqlValue};
-use crate::rows::{arguments_hash, micros, place, source_name, stored_hash, unescaped};
+use crate::rows::{
+    arguments_hash, source_name, source_pattern, stored_hash, unix_micros, without_unicode_escapes,
+};
 
 /// Number of blocks per page.
 const PAGE_BLOCKS: usize = 32;
@@ -53,7 +55,7 @@ impl BlockScan {
         filter.compare("last", ">=", record(&query.from));
         // Ids sort by time.
         filter.compare("last", ">=", record(&query.since.map(RecordId::lower_bound)));
-        filter.compare("began_last", ">=", query.since.map(|since| SqlValue::Int(micros(since))));
+        filter.compare("began_last", ">=", query.since.map(|since| SqlValue::Int(unix_micros(since))));
         if let Some(status) = query.status {
             filter.push(format!("(statuses & {}) <> 0", 1 << status_code(status)));
         }
@@ -66,7 +68,7 @@ impl BlockScan {
         ];
         for (column, name) in lists {
             if let Some(name) = name {
-                filter.may_hold(column, place(name));
+                filter.may_hold(column, source_pattern(name));
             }
         }
         if let Some((last, id)) = &self.position {
@@ -135,14 +137,14 @@ impl BlockScan {
             && query.call.as_deref().is_none_or(|id| id == start.call.as_str())
             && (query.parent.is_none()
                 || query.parent.as_deref() == start.parent.as_ref().map(CallId::as_str))
-            && query.since.is_none_or(|since| micros(start.at) >= micros(since))
+            && query.since.is_none_or(|since| unix_micros(start.at) >= unix_micros(since))
             && query.after.as_ref().is_none_or(|after| start.record > *after)
             && query.before.as_ref().is_none_or(|before| start.record < *before)
             && query.from.as_ref().is_none_or(|from| start.record >= *from)
             && self.arguments_hash.is_none_or(|hash| arguments_hash(start.arguments.get()) == hash)
             && self.text.as_deref().is_none_or(|text| {
                 let arguments = start.arguments.get();
-                let readable = unescaped(arguments);
+                let readable = without_unicode_escapes(arguments);
                 [start.tool.as_str(), readable.as_deref().unwrap_or(arguments)]
                     .into_iter()
                     .chain(start.request.as_deref())

@@ -6,15 +6,15 @@ use toolhub_core::approval::{Approval, Approvals};
 use toolhub_core::ports::StoreError;
 use toolhub_core::{BoxFuture, Source, ToolName};
 
-use super::{PgStore, query, replace_nul};
+use super::{PgStore, replace_nul, run_query};
 use crate::query as sql_query;
-use crate::rows::micros;
+use crate::rows::unix_micros;
 use crate::write::Write;
 
 impl Approvals for PgStore {
     fn approvals(&self) -> BoxFuture<'_, Result<Vec<Approval>, StoreError>> {
         Box::pin(self.read(|session| async move {
-            query(&session, sql_query::APPROVALS, Vec::new())
+            run_query(&session, sql_query::APPROVALS, Vec::new())
                 .await?
                 .iter()
                 .map(sql_query::approval_of)
@@ -45,7 +45,7 @@ pub(super) async fn approve(client: &Client, approval: &Approval) -> Result<bool
         &replace_nul(approval.tool.as_str()),
         &replace_nul(&approval.version),
         &approval.definition.get(),
-        &micros(approval.at),
+        &unix_micros(approval.at),
     ];
     client.execute(sql, &values).await?;
     Ok(true)

@@ -9,10 +9,10 @@ use toolhub_core::audit::AuditEvent;
 use toolhub_core::call_log::{CallRecord, RecordId};
 
 use crate::audit::rows::{
-    BATCH_COLUMNS, CHECKPOINT_COLUMNS, LOG_COLUMNS, OLDEST_BATCHES, deletable, push_stored_call,
+    BATCH_COLUMNS, CHECKPOINT_COLUMNS, LOG_COLUMNS, OLDEST_BATCHES, deletable_chain, push_stored_call,
 };
 use crate::audit::{Auditor, LogState};
-use crate::rows::{COLUMNS, Columns as _, call_of, micros};
+use crate::rows::{COLUMNS, Columns as _, call_of, unix_micros};
 
 /// The table whose constraint fails if records follow the stated end of the log.
 pub(super) const BATCHES_TABLE: &str = "audit_batches";
@@ -170,7 +170,7 @@ pub(super) async fn claim(
     key: &RecordId,
     event: &AuditEvent,
 ) -> Result<bool, Error> {
-    let values: [&(dyn ToSql + Sync); 2] = [&key.as_str(), &micros(event.at)];
+    let values: [&(dyn ToSql + Sync); 2] = [&key.as_str(), &unix_micros(event.at)];
     Ok(writer.client.execute(&writer.statements.claim, &values).await? == 1)
 }
 
@@ -232,7 +232,7 @@ pub(super) async fn prune(writer: &AuditWriter<'_>, auditor: &Auditor, before: i
         .iter()
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)))
         .collect::<Result<Vec<_>, Error>>()?;
-    let Some(chain) = deletable(oldest, before) else { return Ok(0) };
+    let Some(chain) = deletable_chain(oldest, before) else { return Ok(0) };
     let base = auditor.sign(state.log, CheckpointKind::Base, chain);
     let Chain { sequence, .. } = chain;
     let deleted =

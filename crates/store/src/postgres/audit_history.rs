@@ -12,7 +12,7 @@ use toolhub_core::ports::StoreError;
 
 use super::audit::state_of;
 use super::session::Session;
-use super::{PgStore, history as call_history, query};
+use super::{PgStore, history as call_history, run_query};
 use crate::audit::Auditor;
 use crate::audit::history::{self, AuditTables, PAGE_BATCHES};
 use crate::audit::rows::{
@@ -119,7 +119,7 @@ async fn batches(session: &Session, sql: &str, values: Vec<SqlValue>) -> Result<
             entries: row.try_get(7)?,
         }))
     };
-    query(session, sql, values).await?.iter().map(batch).collect()
+    run_query(session, sql, values).await?.iter().map(batch).collect()
 }
 
 fn checkpoint_of(row: &Row) -> Result<Checkpoint, Error> {

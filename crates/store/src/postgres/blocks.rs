@@ -5,7 +5,7 @@ use tokio_postgres::{Client, Error, Statement};
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::session::Session;
-use super::{query, replace_nul};
+use super::{replace_nul, run_query};
 use crate::blocks::Block;
 use crate::blocks::scan::{self, BlockRow, BlockScan};
 use crate::owner::OwnerId;
@@ -96,7 +96,7 @@ pub(super) async fn merge(
 ) -> Result<Vec<CallRecord>, Error> {
     let mut scan = BlockScan::new(call_query, rows);
     while let Some((sql, values)) = scan.page(Dialect::Postgres) {
-        let rows = query(session, &sql, values).await?;
+        let rows = run_query(session, &sql, values).await?;
         let blocks = rows
             .iter()
             .map(|row| Ok(BlockRow { id: row.try_get(0)?, last: row.try_get(1)?, entries: row.try_get(2)? }))
@@ -109,7 +109,7 @@ pub(super) async fn merge(
 /// The output of a call in a block.
 pub(super) async fn output(session: &Session, record: &RecordId) -> Result<Option<String>, Error> {
     let (sql, values) = scan::output(Dialect::Postgres, record);
-    for row in query(session, &sql, values).await? {
+    for row in run_query(session, &sql, values).await? {
         let (entries, outputs): (&[u8], &[u8]) = (row.try_get(0)?, row.try_get(1)?);
         if let Some(output) = scan::output_in(record, entries, outputs) {
             return Ok(Some(output));

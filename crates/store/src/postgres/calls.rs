@@ -13,7 +13,9 @@ use toolhub_core::{BoxFuture, CallId};
 
 use super::{PgStore, replace_nul};
 use crate::owner::CallOrigin;
-use crate::rows::{Columns as _, EndColumns, arguments_hash, micros, source_list, unescaped};
+use crate::rows::{
+    Columns as _, EndColumns, arguments_hash, source_list, unix_micros, without_unicode_escapes,
+};
 use crate::write::{FinishedCall, Write};
 
 impl CallLog for PgStore {
@@ -203,7 +205,7 @@ impl StartArrays {
         for (array, text) in self.texts.iter_mut().zip(texts) {
             array.push(replace_nul(text).into_owned());
         }
-        let unescaped = unescaped(arguments);
+        let unescaped = without_unicode_escapes(arguments);
         let may_be_null = [
             unescaped.as_deref(),
             start.conversation.as_deref(),
@@ -218,7 +220,7 @@ impl StartArrays {
         let numbers = [
             arguments_hash(arguments),
             i64::from(start.may_change),
-            micros(start.at),
+            unix_micros(start.at),
             origin.owner.0,
             i64::from(origin.audit),
         ];

@@ -14,7 +14,7 @@ use toolhub_core::ports::StoreError;
 
 use super::reader::{self, PendingQuery, Reader};
 use super::session::{Address, Session};
-use super::{MAX_QUEUED_READS, PgUrl, first_session, replace_nul, start};
+use super::{MAX_QUEUED_READS, PgUrl, first_session, replace_nul, start_thread};
 use crate::error::OpenError;
 
 const BEAT: &str =
@@ -72,7 +72,7 @@ impl PgCluster {
         let retry_sender = reads.downgrade();
         let (opened, ready) = oneshot::channel();
         let of_thread = location.clone();
-        let thread = start(async move {
+        let thread = start_thread(async move {
             match first_session(&address, &of_thread).await {
                 Ok(session) => drop(session),
                 Err(error) => {

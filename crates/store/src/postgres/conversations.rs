@@ -6,9 +6,9 @@ use toolhub_core::call_log::RecordId;
 use toolhub_core::conversation::{ConversationSummary, ConversationTurn, Conversations, TurnQuery};
 use toolhub_core::ports::StoreError;
 
-use super::{PgStore, query, replace_nul};
+use super::{PgStore, replace_nul, run_query};
 use crate::query::{self as sql_query, Dialect};
-use crate::rows::micros;
+use crate::rows::unix_micros;
 use crate::write::Write;
 
 impl Conversations for PgStore {
@@ -17,10 +17,14 @@ impl Conversations for PgStore {
     }
 
     fn turns(&self, turn_query: TurnQuery) -> BoxFuture<'_, Result<Vec<ConversationTurn>, StoreError>> {
-        Box::pin(self.read(move |session| {
-            let (sql, values) = sql_query::turns(Dialect::Postgres, &turn_query);
-            async move { query(&session, &sql, values).await?.iter().rev().map(sql_query::turn_of).collect() }
-        }))
+        Box::pin(
+            self.read(move |session| {
+                let (sql, values) = sql_query::turns(Dialect::Postgres, &turn_query);
+                async move {
+                    run_query(&session, &sql, values).await?.iter().rev().map(sql_query::turn_of).collect()
+                }
+            }),
+        )
     }
 
     fn conversations(
@@ -29,7 +33,7 @@ impl Conversations for PgStore {
     ) -> BoxFuture<'_, Result<Vec<ConversationSummary>, StoreError>> {
         Box::pin(self.read(move |session| async move {
             let sql = sql_query::conversations(limit);
-            query(&session, &sql, Vec::new()).await?.iter().map(sql_query::conversation_of).collect()
+            run_query(&session, &sql, Vec::new()).await?.iter().map(sql_query::conversation_of).collect()
         }))
     }
 }
@@ -43,6 +47,6 @@ pub(super) async fn append_turn(
     let sql = "INSERT INTO turns VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key) DO NOTHING";
     let (conversation, text) = (replace_nul(&turn.conversation), replace_nul(&turn.text));
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-        [&key.as_str(), &conversation, &turn.role.name(), &text, &micros(turn.at)];
+        [&key.as_str(), &conversation, &turn.role.name(), &text, &unix_micros(turn.at)];
     Ok(client.execute(sql, &values).await? == 1)
 }

@@ -7,11 +7,11 @@ use toolhub_core::statistics::{StatisticsSummary, SummaryQuery, ToolStatistics};
 use toolhub_core::{BoxFuture, RawJson, Source, ToolName};
 
 use super::session::Session;
-use super::{PgStore, blocks, query, statistics};
+use super::{PgStore, blocks, run_query, statistics};
 use crate::blocks::part::BlockPart;
 use crate::owner::OwnerId;
 use crate::query::{self as sql_query, Dialect, SqlValue};
-use crate::rows::{Columns as _, call_of, json};
+use crate::rows::{Columns as _, call_of, stored_json};
 
 impl CallHistory for PgStore {
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>> {
@@ -39,12 +39,12 @@ impl CallHistory for PgStore {
                 async move {
                     let record = vec![SqlValue::Text(handle.as_str().to_owned())];
                     let rows =
-                        query(&session, "SELECT output FROM results WHERE record = $1", record).await?;
+                        run_query(&session, "SELECT output FROM results WHERE record = $1", record).await?;
                     let output_text = match rows.first() {
                         Some(row) => Some(row.text(0)?),
                         None => blocks::output(&session, &handle).await?,
                     };
-                    Ok(output_text.map(json))
+                    Ok(output_text.map(stored_json))
                 }
             })
             .await
@@ -102,7 +102,7 @@ impl CallHistory for PgStore {
 
 async fn calls(session: &Session, call_query: &CallQuery, dead: &[i64]) -> Result<Vec<CallRecord>, Error> {
     let (sql, values) = sql_query::calls(Dialect::Postgres, call_query, dead);
-    query(session, &sql, values).await?.iter().map(call_of).collect()
+    run_query(session, &sql, values).await?.iter().map(call_of).collect()
 }
 
 async fn part_start(
@@ -111,11 +111,11 @@ async fn part_start(
     calls: usize,
 ) -> Result<Option<RecordId>, Error> {
     let (sql, values) = sql_query::part_of_calls(Dialect::Postgres, before, calls);
-    let single = query(session, &sql, values).await?;
+    let single = run_query(session, &sql, values).await?;
     let single = single.first().map(|row| row.text(0)).transpose()?;
     let (sql, values) = sql_query::part_of_blocks(Dialect::Postgres, before, calls);
     let mut part = BlockPart::new(calls);
-    for row in query(session, &sql, values).await? {
+    for row in run_query(session, &sql, values).await? {
         if part.is_full_with(row.text(0)?, row.int(1)?) {
             break;
         }

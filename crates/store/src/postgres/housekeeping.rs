@@ -11,7 +11,7 @@ use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::query::delete_results;
 use crate::retention::{MAX_STEP_BLOCKS, MAX_STEP_ROWS};
-use crate::rows::{cutoff, micros};
+use crate::rows::{cutoff_micros, unix_micros};
 
 /// Whether another step is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) async fn keep(
     let take = "INSERT INTO housekeeping VALUES ('kept_house_at', $1)
         ON CONFLICT (name) DO UPDATE SET value = excluded.value
         WHERE housekeeping.value < $2 OR housekeeping.value > excluded.value";
-    if client.execute(take, &[&micros(now), &cutoff(now, retention.every)]).await? == 0 {
+    if client.execute(take, &[&unix_micros(now), &cutoff_micros(now, retention.every)]).await? == 0 {
         return Ok(Progress::Done);
     }
     let dead = history::dead(session.session(), owner).await?;
@@ -48,17 +48,17 @@ pub(super) async fn keep(
     let too_large = bytes(1)?.saturating_sub(retention.max_bytes);
     let excess = too_large.max(bytes(0)?.saturating_sub(retention.result_bytes));
     let excess = i64::try_from(excess).unwrap_or(i64::MAX);
-    let before = cutoff(now, retention.result_age());
+    let before = cutoff_micros(now, retention.result_age());
     let mut deleted = client.query(DELETE_OUTPUTS, &[&MAX_STEP_BLOCKS, &before, &excess]).await?.len() as u64;
     if deleted == 0 {
         deleted = client.query(DELETE_RESULTS, &[&MAX_STEP_ROWS, &before, &excess]).await?.len() as u64;
     }
     // Calls are deleted because of size only if no result is left to delete.
-    let before = if too_large > 0 && deleted == 0 { i64::MAX } else { cutoff(now, retention.calls) };
+    let before = if too_large > 0 && deleted == 0 { i64::MAX } else { cutoff_micros(now, retention.calls) };
     deleted += client.execute(DELETE_BLOCKS, &[&MAX_STEP_BLOCKS, &before]).await?;
     deleted += client.execute(DELETE_CALLS, &[&MAX_STEP_ROWS, &before]).await?;
     if let Some(auditor) = &session.auditor {
-        let before = cutoff(now, auditor.retention());
+        let before = cutoff_micros(now, auditor.retention());
         deleted += in_transaction(session, audit::prune(&session.audit(), auditor, before)).await?;
     }
     deleted += state::purge(client).await? + liveness::purge(client).await?;

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use toolhub_core::shared_state::ChangeVersions;
 
 use super::session::Address;
-use super::state::{CHANNEL, versions};
+use super::state::{CHANNEL, read_versions};
 
 /// Interval at which the versions are read without a notification.
 const POLL_INTERVAL: Duration = Duration::from_millis(900);
@@ -47,7 +47,8 @@ async fn follow_connection(address: &Address, known_versions: &KnownVersions) ->
     let session = address.connect_with_notifications(sender).await?;
     session.client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(|error| error.to_string())?;
     loop {
-        let reading = timeout(READ_TIMEOUT, versions(&session)).await.map_err(|error| error.to_string())?;
+        let reading =
+            timeout(READ_TIMEOUT, read_versions(&session)).await.map_err(|error| error.to_string())?;
         let now = reading.map_err(|error| error.to_string())?;
         known_versions.send_if_modified(|before| {
             let is_new = before.as_ref() != Some(&now);

@@ -150,7 +150,7 @@ impl PgStore {
                 tokio::join!(writer.run(session), reader.run(), listening);
             }
         };
-        let thread = start(work)?;
+        let thread = start_thread(work)?;
         let store = Self {
             queue,
             reads: Some(reads),
@@ -196,7 +196,7 @@ fn journal_folder(data: &Path, location: &str) -> PathBuf {
 }
 
 /// Starts a thread with its own runtime.
-fn start(work: impl Future<Output = ()> + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
+fn start_thread(work: impl Future<Output = ()> + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
     let run = move || runtime.block_on(work);
@@ -257,7 +257,7 @@ fn parameters(values: Vec<SqlValue>) -> Vec<Box<dyn ToSql + Sync + Send>> {
 }
 
 /// Executes a statement that is not prepared in advance.
-async fn query(session: &Session, sql: &str, values: Vec<SqlValue>) -> Result<Vec<Row>, Error> {
+async fn run_query(session: &Session, sql: &str, values: Vec<SqlValue>) -> Result<Vec<Row>, Error> {
     let values = parameters(values);
     let values: Vec<&(dyn ToSql + Sync)> =
         values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();

@@ -7,7 +7,7 @@ use toolhub_core::ports::CachedOffers;
 use toolhub_core::{RawJson, ServerId};
 
 use super::session::Session;
-use super::{query, replace_nul};
+use super::{replace_nul, run_query};
 use crate::retention::LIST_RETENTION;
 use crate::rows::{Columns as _, from_millis, millis};
 
@@ -22,7 +22,7 @@ pub(super) async fn load(session: &Session) -> Result<Vec<(ServerId, CachedOffer
         };
         Ok((ServerId::new(row.text(0)?), offers))
     };
-    query(session, sql, Vec::new()).await?.iter().map(offers).collect()
+    run_query(session, sql, Vec::new()).await?.iter().map(offers).collect()
 }
 
 pub(super) async fn save(client: &Client, server: &ServerId, offers: &CachedOffers) -> Result<(), Error> {

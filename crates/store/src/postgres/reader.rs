@@ -13,7 +13,7 @@ use toolhub_core::ports::StoreError;
 
 use super::liveness::Connection;
 use super::session::{Address, Session, error_text, is_transient};
-use crate::queue::closed;
+use crate::queue::closed_error;
 
 /// Timeout of a query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -74,9 +74,9 @@ where
     A: Future<Output = Result<T, Error>> + Send + 'static,
 {
     let (query, answer) = QueryWithReply::with_answer(ask);
-    let queue = queue.ok_or_else(closed)?;
-    queue.send(query).await.map_err(|_| closed())?;
-    answer.await.map_err(|_| closed())?
+    let queue = queue.ok_or_else(closed_error)?;
+    queue.send(query).await.map_err(|_| closed_error())?;
+    answer.await.map_err(|_| closed_error())?
 }
 
 impl<T, F, A> PendingQuery for QueryWithReply<T, F>

@@ -9,7 +9,7 @@ use crate::journal::folder::{self, JournalFile};
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::recorder::RecordedCalls;
-use crate::rows::{cutoff, micros};
+use crate::rows::{cutoff_micros, unix_micros};
 
 /// The folder of this store's journals, if it has any.
 pub(super) struct Journals {
@@ -37,10 +37,10 @@ impl Journals {
 /// The calls of a journal that are not in blocks, in groups that are stored as rows: an existing row is not counted
 /// twice.
 pub(super) fn missing(bytes: &[u8], stored: &[(u64, u64)], retention: &Retention) -> Vec<RecordedCalls> {
-    let too_old = cutoff(SystemTime::now(), retention.calls);
+    let too_old = cutoff_micros(SystemTime::now(), retention.calls);
     let frames: Vec<_> = frame::read(bytes)
         .filter(|frame| !stored.iter().any(|(start, end)| (*start..*end).contains(&frame.offset)))
-        .filter(|frame| micros(frame.start.at) >= too_old)
+        .filter(|frame| unix_micros(frame.start.at) >= too_old)
         .collect();
     frames
         .chunks(MIN_BLOCK_CALLS - 1)

@@ -11,14 +11,15 @@ use toolhub_core::responses::{
     OwnedResponse, PendingApproval, ResponseLimits, ResponseUpdate, Responses, StoredResponse,
 };
 
-use super::{PgStore, liveness, query};
+use super::{PgStore, liveness, run_query};
 use crate::owner::OwnerId;
 use crate::query::SqlValue;
 use crate::responses::{
     ADOPTED, APPROVAL, ApprovalClaim, MAX_PURGED_RESPONSES, OWNED, RESPONSE, ResponseWrite, STATUS,
-    StatementValue, UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
+    StatementValue, UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of,
+    unchanged_update,
 };
-use crate::rows::{Columns as _, micros};
+use crate::rows::{Columns as _, unix_micros};
 use crate::write::{Write, WriteAnswer};
 
 impl Responses for PgStore {
@@ -39,14 +40,13 @@ impl Responses for PgStore {
                 return Ok(ResponseUpdate::Written);
             }
             let values = key(&id, &principal);
-            let status =
-                self.read(move |session| {
-                    let values = values.clone();
-                    async move {
-                        query(&session, STATUS, values).await?.first().map(|row| row.text(0)).transpose()
-                    }
-                });
-            Ok(unchanged(status.await?.as_deref()))
+            let status = self.read(move |session| {
+                let values = values.clone();
+                async move {
+                    run_query(&session, STATUS, values).await?.first().map(|row| row.text(0)).transpose()
+                }
+            });
+            Ok(unchanged_update(status.await?.as_deref()))
         })
     }
 
@@ -65,10 +65,10 @@ impl Responses for PgStore {
     }
 
     fn owned_responses(&self) -> BoxFuture<'_, Result<Vec<OwnedResponse>, StoreError>> {
-        let values = vec![SqlValue::Int(self.owner.0), SqlValue::Int(micros(SystemTime::now()))];
+        let values = vec![SqlValue::Int(self.owner.0), SqlValue::Int(unix_micros(SystemTime::now()))];
         Box::pin(self.read(move |session| {
             let values = values.clone();
-            async move { query(&session, OWNED, values).await?.iter().map(owned_response_of).collect() }
+            async move { run_query(&session, OWNED, values).await?.iter().map(owned_response_of).collect() }
         }))
     }
 
@@ -84,7 +84,7 @@ impl Responses for PgStore {
             let values = key(id, principal);
             self.read(move |session| {
                 let values = values.clone();
-                async move { query(&session, RESPONSE, values).await?.first().map(response_of).transpose() }
+                async move { run_query(&session, RESPONSE, values).await?.first().map(response_of).transpose() }
             })
             .await
         })
@@ -127,10 +127,10 @@ impl Responses for PgStore {
             if !dead.is_empty() {
                 self.write_response(ResponseWrite::Adopt(dead)).await?;
             }
-            let values = vec![SqlValue::Int(self.owner.0), SqlValue::Int(micros(SystemTime::now()))];
+            let values = vec![SqlValue::Int(self.owner.0), SqlValue::Int(unix_micros(SystemTime::now()))];
             self.read(move |session| {
                 let values = values.clone();
-                async move { query(&session, ADOPTED, values).await?.iter().map(response_of).collect() }
+                async move { run_query(&session, ADOPTED, values).await?.iter().map(response_of).collect() }
             })
             .await
         })
@@ -153,10 +153,13 @@ impl Responses for PgStore {
                 return Ok(None);
             }
             let values = key(id, principal);
-            let waiting = self.read(move |session| {
-                let values = values.clone();
-                async move { query(&session, APPROVAL, values).await?.first().map(approval_of).transpose() }
-            });
+            let waiting =
+                self.read(move |session| {
+                    let values = values.clone();
+                    async move {
+                        run_query(&session, APPROVAL, values).await?.first().map(approval_of).transpose()
+                    }
+                });
             let Some(approval) = waiting.await? else { return Ok(None) };
             let (id, principal) = (id.to_owned(), principal.to_owned());
             let claim = ApprovalClaim { key: RecordId::generate(), id, principal };
@@ -199,7 +202,7 @@ impl PgStore {
 /// The values that select a row of a principal that has not expired.
 fn key(id: &str, principal: &str) -> Vec<SqlValue> {
     let texts = [id, principal].map(|text| SqlValue::Text(text.to_owned()));
-    texts.into_iter().chain([SqlValue::Int(micros(SystemTime::now()))]).collect()
+    texts.into_iter().chain([SqlValue::Int(unix_micros(SystemTime::now()))]).collect()
 }
 
 /// Executes a write of the store `owner`.

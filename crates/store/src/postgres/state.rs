@@ -14,11 +14,11 @@ use toolhub_core::shared_state::{
 };
 
 use super::session::Session;
-use super::{PgStore, query};
+use super::{PgStore, run_query};
 use crate::query::SqlValue;
-use crate::queue::closed;
+use crate::queue::closed_error;
 use crate::responses::StatementValue;
-use crate::rows::micros;
+use crate::rows::unix_micros;
 use crate::state::{
     CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ENTRIES, PURGE, StateWrite, VERSIONS,
     check_entry, entry_of, new_revision, version_of,
@@ -84,12 +84,12 @@ impl SharedState for PgStore {
             let sql = if scope.is_some() { ENTRIES_OF } else { ENTRIES };
             let texts = [Some(kind.name()), scope].into_iter().flatten();
             let mut values: Vec<SqlValue> = texts.map(|text| SqlValue::Text(text.to_owned())).collect();
-            values.extend([micros(SystemTime::now()), micros(since)].map(SqlValue::Int));
+            values.extend([unix_micros(SystemTime::now()), unix_micros(since)].map(SqlValue::Int));
             values.push(SqlValue::Text(prefix.to_owned()));
             values.push(SqlValue::Int(i64::try_from(limit).unwrap_or(i64::MAX)));
             self.read(move |session| {
                 let values = values.clone();
-                async move { query(&session, sql, values).await?.iter().map(entry_of).collect() }
+                async move { run_query(&session, sql, values).await?.iter().map(entry_of).collect() }
             })
             .await
         })
@@ -148,7 +148,7 @@ impl SharedState for PgStore {
     }
 
     fn versions(&self) -> BoxFuture<'_, Result<ChangeVersions, StoreError>> {
-        Box::pin(self.read(|session| async move { versions(&session).await }))
+        Box::pin(self.read(|session| async move { read_versions(&session).await }))
     }
 
     fn changed<'a>(
@@ -163,7 +163,7 @@ impl SharedState for PgStore {
                 if let Some(now) = now.filter(|now| now.is_after(seen_versions)) {
                     return Ok(now);
                 }
-                receiver.changed().await.map_err(|_| closed())?;
+                receiver.changed().await.map_err(|_| closed_error())?;
             }
         })
     }
@@ -185,19 +185,19 @@ impl PgStore {
         }
         let texts = [kind.name(), key].map(|text| SqlValue::Text(text.to_owned()));
         let values: Vec<SqlValue> =
-            texts.into_iter().chain([SqlValue::Int(micros(SystemTime::now()))]).collect();
+            texts.into_iter().chain([SqlValue::Int(unix_micros(SystemTime::now()))]).collect();
         self.read(move |session| {
             let values = values.clone();
-            async move { query(&session, sql, values).await?.first().map(entry_of).transpose() }
+            async move { run_query(&session, sql, values).await?.first().map(entry_of).transpose() }
         })
         .await
     }
 }
 
 /// Reads the versions of all parts.
-pub(super) async fn versions(session: &Session) -> Result<ChangeVersions, Error> {
+pub(super) async fn read_versions(session: &Session) -> Result<ChangeVersions, Error> {
     let mut versions = Vec::new();
-    for row in query(session, VERSIONS, Vec::new()).await? {
+    for row in run_query(session, VERSIONS, Vec::new()).await? {
         versions.extend(version_of(&row)?);
     }
     Ok(versions.into_iter().collect())
@@ -235,7 +235,7 @@ pub(super) async fn note_changes(client: &Client, parts: &BTreeSet<ChangedPart>)
 pub(super) async fn purge(client: &Client) -> Result<u64, Error> {
     let mut deleted = 0;
     for sql in PURGE {
-        deleted += client.execute(sql, &[&micros(SystemTime::now()), &MAX_PURGED_ENTRIES]).await?;
+        deleted += client.execute(sql, &[&unix_micros(SystemTime::now()), &MAX_PURGED_ENTRIES]).await?;
     }
     Ok(deleted)
 }

@@ -14,7 +14,7 @@ use toolhub_core::{Source, ToolName};
 use super::replace_nul;
 use super::session::Session;
 use crate::pending_statistics::PendingStatistics;
-use crate::rows::{Columns as _, from_micros, micros};
+use crate::rows::{Columns as _, from_micros, unix_micros};
 
 const DAYS: &str = "INSERT INTO statistics
     SELECT source, tool, day, sum(successes), sum(failures)
@@ -78,8 +78,8 @@ pub(super) async fn add(
         }
         of_last.0.push(source);
         of_last.1.push(tool);
-        of_last.2.push(entry.last_success.map(micros));
-        of_last.3.push(entry.last_failure.map(micros));
+        of_last.2.push(entry.last_success.map(unix_micros));
+        of_last.3.push(entry.last_failure.map(unix_micros));
     }
     let Statements { days, steps, last } = statements;
     try_join3(

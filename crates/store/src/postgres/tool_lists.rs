@@ -7,10 +7,10 @@ use tokio_postgres::{Client, Error, Row};
 use toolhub_core::ports::{CachedList, CachedOffers, StoreError, ToolListStore, ToolVersion, ToolVersions};
 use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 
-use super::{PgStore, offers, query, replace_nul};
+use super::{PgStore, offers, replace_nul, run_query};
 use crate::query::SqlValue;
 use crate::retention::{LIST_RETENTION, MAX_TOOL_VERSIONS};
-use crate::rows::{Columns as _, from_millis, json, json_text, millis, millis_of};
+use crate::rows::{Columns as _, from_millis, json_text, millis, millis_of, stored_json};
 use crate::write::Write;
 
 impl ToolListStore for PgStore {
@@ -19,7 +19,7 @@ impl ToolListStore for PgStore {
             let sql =
                 "SELECT server, fingerprint, era, peer, listed_at, ttl_ms, skipped, failed_at, failure, tools,
                     failures, late_at, late_after_ms FROM tool_lists ORDER BY server";
-            query(&session, sql, Vec::new()).await?.iter().map(list_of).collect()
+            run_query(&session, sql, Vec::new()).await?.iter().map(list_of).collect()
         }))
     }
 
@@ -70,12 +70,12 @@ impl ToolVersions for PgStore {
                 let version = |row: &Row| {
                     Ok(ToolVersion {
                         version: row.text(0)?,
-                        definition: json(row.text(1)?),
+                        definition: stored_json(row.text(1)?),
                         first_seen: from_millis(row.int(2)?),
                         last_seen: from_millis(row.int(3)?),
                     })
                 };
-                query(&session, sql, names).await?.iter().map(version).collect()
+                run_query(&session, sql, names).await?.iter().map(version).collect()
             }
         }))
     }

@@ -23,7 +23,7 @@ use crate::blocks::{Block, MIN_BLOCK_CALLS};
 use crate::owner::{CallOrigin, OwnerId};
 use crate::pending_statistics::PendingStatistics;
 use crate::recorder::RecordedCalls;
-use crate::rows::{from_micros, micros};
+use crate::rows::{from_micros, unix_micros};
 use crate::write::{Write, WriteAnswer};
 
 /// A connection with the prepared statements for writes.
@@ -302,7 +302,7 @@ fn newly_ended<'a>(
         .iter()
         .map(|note| &note.call)
         .filter(|note| new.contains(&*replace_nul(note.start.record.as_str())))
-        .map(|note| (&note.end, micros(note.start.at)));
+        .map(|note| (&note.end, unix_micros(note.start.at)));
     let mut seen = HashSet::new();
     let all: Vec<_> = finished.chain(noted).filter(|(end, _)| seen.insert(end.record.as_str())).collect();
     let mut sums = PendingStatistics::default();

@@ -7,7 +7,7 @@ use toolhub_core::{BoxFuture, Source, ToolName};
 
 use super::SqliteStore;
 use crate::query;
-use crate::rows::micros;
+use crate::rows::unix_micros;
 use crate::write::Write;
 
 impl Approvals for SqliteStore {
@@ -40,7 +40,7 @@ pub(super) fn approve(connection: &Connection, approval: &Approval) -> rusqlite:
             approval.tool.as_str(),
             approval.version,
             approval.definition.get(),
-            micros(approval.at)
+            unix_micros(approval.at)
         ],
     )?;
     Ok(true)

@@ -6,7 +6,7 @@ use toolhub_core::call_log::{CallStatus, RecordId};
 
 use super::counters;
 use crate::audit::rows::{
-    BATCH_COLUMNS, CHECKPOINT_COLUMNS, LOG_COLUMNS, OLDEST_BATCHES, deletable, push_stored_call,
+    BATCH_COLUMNS, CHECKPOINT_COLUMNS, LOG_COLUMNS, OLDEST_BATCHES, deletable_chain, push_stored_call,
 };
 use crate::audit::{Auditor, LogState};
 use crate::rows::{COLUMNS, call_of};
@@ -117,7 +117,7 @@ pub(super) fn prune(connection: &Connection, auditor: &Auditor, before: i64) -> 
     let oldest = select
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    let Some(chain) = deletable(oldest, before) else { return Ok(0) };
+    let Some(chain) = deletable_chain(oldest, before) else { return Ok(0) };
     let base: Checkpoint = auditor.sign(state.log, CheckpointKind::Base, chain);
     let Chain { sequence, .. } = chain;
     let mut delete = connection

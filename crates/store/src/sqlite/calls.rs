@@ -13,7 +13,9 @@ use super::audit;
 use super::sums::Sums;
 use crate::audit::rows::push_call;
 use crate::owner::CallOrigin;
-use crate::rows::{EndColumns, arguments_hash, from_micros, micros, source_list, unescaped};
+use crate::rows::{
+    EndColumns, arguments_hash, from_micros, source_list, unix_micros, without_unicode_escapes,
+};
 use crate::write::{FinishedCall, Write};
 
 /// Longer results are not journaled but written directly into the database.
@@ -156,7 +158,7 @@ pub(super) fn note(
 ) -> rusqlite::Result<()> {
     let FinishedCall { start, end } = note;
     let Some(id) = insert(connection, start, &EndColumns::of(end), origin)? else { return Ok(()) };
-    sums.output_bytes += keep_output(connection, id, micros(start.at), end)?;
+    sums.output_bytes += keep_output(connection, id, unix_micros(start.at), end)?;
     sums.counted.count(&end.attempts, start.at);
     if origin.audit {
         push_call(&mut sums.audit, start, end);
@@ -185,7 +187,7 @@ fn with_values<T>(
 ) -> T {
     let arguments = start.arguments.get();
     let (unescaped, candidates, hash) =
-        (unescaped(arguments), source_list(&start.candidates), arguments_hash(arguments));
+        (without_unicode_escapes(arguments), source_list(&start.candidates), arguments_hash(arguments));
     let values: &[&dyn ToSql] = params![
         start.record.as_str(),
         start.call.as_str(),
@@ -198,7 +200,7 @@ fn with_values<T>(
         start.strategy,
         candidates,
         start.may_change,
-        micros(start.at),
+        unix_micros(start.at),
         origin.owner.0,
         end.status,
         end.took,

@@ -8,7 +8,7 @@ use toolhub_core::ports::StoreError;
 
 use super::SqliteStore;
 use crate::query::{self, Dialect};
-use crate::rows::micros;
+use crate::rows::unix_micros;
 use crate::write::Write;
 
 impl Conversations for SqliteStore {
@@ -47,6 +47,12 @@ pub(super) fn append_turn(
 ) -> rusqlite::Result<bool> {
     let inserted = connection
         .prepare_cached("INSERT INTO turns VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")?
-        .execute(params![key.as_str(), turn.conversation, turn.role.name(), turn.text, micros(turn.at)])?;
+        .execute(params![
+            key.as_str(),
+            turn.conversation,
+            turn.role.name(),
+            turn.text,
+            unix_micros(turn.at)
+        ])?;
     Ok(inserted == 1)
 }

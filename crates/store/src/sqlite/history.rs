@@ -14,7 +14,7 @@ use crate::blocks::part::BlockPart;
 use crate::journal::folder;
 use crate::owner::OwnerId;
 use crate::query::{self, Dialect, SqlValue};
-use crate::rows::{call_of, json};
+use crate::rows::{call_of, stored_json};
 
 impl CallHistory for SqliteStore {
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>> {
@@ -45,7 +45,7 @@ impl CallHistory for SqliteStore {
                     None => blocks::output(connection, &handle)?,
                     output_text => output_text,
                 };
-                Ok(output_text.map(json))
+                Ok(output_text.map(stored_json))
             })
             .await
         })

@@ -14,7 +14,7 @@ use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::query::delete_results;
 use crate::retention::{MAX_STEP_BLOCKS, MAX_STEP_ROWS, STEP_INTERVAL};
-use crate::rows::{cutoff, micros};
+use crate::rows::{cutoff_micros, unix_micros};
 
 /// Number of written result bytes that triggers a cleanup before its scheduled time.
 const EARLY_BYTES: u64 = 64 << 20;
@@ -87,7 +87,7 @@ impl Housekeeping {
     fn step(&self, connection: &mut Connection) -> rusqlite::Result<Progress> {
         let now = SystemTime::now();
         let last = counters::value(connection, "kept_house_at")?;
-        if !self.is_early() && last > cutoff(now, self.retention.every) && last <= micros(now) {
+        if !self.is_early() && last > cutoff_micros(now, self.retention.every) && last <= unix_micros(now) {
             return Ok(Progress::Done);
         }
         // Before the journals are replayed: those of stores that die later may contain ends.
@@ -101,13 +101,13 @@ impl Housekeeping {
         let too_large = excess_bytes(&transaction, &self.retention)?;
         let result_bytes = counters::value(&transaction, counters::RESULT_BYTES)?.unsigned_abs();
         let excess = too_large.max(result_bytes.saturating_sub(self.retention.result_bytes));
-        let results = prune_results(&transaction, cutoff(now, self.retention.result_age()), excess)?;
+        let results = prune_results(&transaction, cutoff_micros(now, self.retention.result_age()), excess)?;
         // Calls are deleted because of size only if no result is left to delete.
         let for_size = too_large > 0 && results == 0;
-        let before = if for_size { i64::MAX } else { cutoff(now, self.retention.calls) };
+        let before = if for_size { i64::MAX } else { cutoff_micros(now, self.retention.calls) };
         let calls = prune_calls(&transaction, before)?;
         let records = match &self.auditor {
-            Some(auditor) => audit::prune(&transaction, auditor, cutoff(now, auditor.retention()))?,
+            Some(auditor) => audit::prune(&transaction, auditor, cutoff_micros(now, auditor.retention()))?,
             None => 0,
         };
         let state = state::purge(&transaction)?;
@@ -115,7 +115,7 @@ impl Housekeeping {
         if matches!(progress, Progress::Done) {
             transaction
                 .prepare_cached("INSERT OR REPLACE INTO housekeeping VALUES ('kept_house_at', ?1)")?
-                .execute([micros(now)])?;
+                .execute([unix_micros(now)])?;
         }
         transaction.commit()?;
         for dead in dead {

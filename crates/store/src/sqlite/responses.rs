@@ -15,9 +15,10 @@ use super::{SqliteStore, history};
 use crate::owner::OwnerId;
 use crate::responses::{
     ADOPTED, APPROVAL, ApprovalClaim, MAX_PURGED_RESPONSES, OWNED, RESPONSE, ResponseWrite, STATUS,
-    StatementValue, UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of, unchanged,
+    StatementValue, UNFINISHED, approval_of, check_names, has_nul, owned_response_of, response_of,
+    unchanged_update,
 };
-use crate::rows::micros;
+use crate::rows::unix_micros;
 use crate::write::{Write, WriteAnswer};
 
 impl Responses for SqliteStore {
@@ -39,12 +40,12 @@ impl Responses for SqliteStore {
             if self.write_response(ResponseWrite::Update(Box::new(response))).await? > 0 {
                 return Ok(ResponseUpdate::Written);
             }
-            let now = micros(SystemTime::now());
+            let now = unix_micros(SystemTime::now());
             let status = self.run(move |connection| {
                 let mut select = connection.prepare_cached(STATUS)?;
                 select.query_row(params![id, principal, now], |row| row.get::<_, String>(0)).optional()
             });
-            Ok(unchanged(status.await?.as_deref()))
+            Ok(unchanged_update(status.await?.as_deref()))
         })
     }
 
@@ -60,7 +61,7 @@ impl Responses for SqliteStore {
     }
 
     fn owned_responses(&self) -> BoxFuture<'_, Result<Vec<OwnedResponse>, StoreError>> {
-        let (OwnerId(owner_id), now) = (self.owner, micros(SystemTime::now()));
+        let (OwnerId(owner_id), now) = (self.owner, unix_micros(SystemTime::now()));
         Box::pin(self.run(move |connection| {
             let mut select = connection.prepare_cached(OWNED)?;
             select.query_map([owner_id, now], |row| owned_response_of(row))?.collect()
@@ -72,7 +73,7 @@ impl Responses for SqliteStore {
         id: &'a str,
         principal: &'a str,
     ) -> BoxFuture<'a, Result<Option<StoredResponse>, StoreError>> {
-        let (id, principal, now) = (id.to_owned(), principal.to_owned(), micros(SystemTime::now()));
+        let (id, principal, now) = (id.to_owned(), principal.to_owned(), unix_micros(SystemTime::now()));
         Box::pin(self.run(move |connection| {
             let mut select = connection.prepare_cached(RESPONSE)?;
             select.query_row(params![id, principal, now], |row| response_of(row)).optional()
@@ -111,7 +112,7 @@ impl Responses for SqliteStore {
                 self.show_alive()?;
                 self.write_response(ResponseWrite::Adopt(dead)).await?;
             }
-            let (OwnerId(owner_id), now) = (self.owner, micros(SystemTime::now()));
+            let (OwnerId(owner_id), now) = (self.owner, unix_micros(SystemTime::now()));
             self.run(move |connection| {
                 let mut select = connection.prepare_cached(ADOPTED)?;
                 let rows = select.query_map([owner_id, now], |row| response_of(row))?;
@@ -134,7 +135,7 @@ impl Responses for SqliteStore {
         principal: &'a str,
     ) -> BoxFuture<'a, Result<Option<PendingApproval>, StoreError>> {
         Box::pin(async move {
-            let (id, principal, now) = (id.to_owned(), principal.to_owned(), micros(SystemTime::now()));
+            let (id, principal, now) = (id.to_owned(), principal.to_owned(), unix_micros(SystemTime::now()));
             let claim = ApprovalClaim { key: RecordId::generate(), id, principal };
             let (id, principal) = (claim.id.clone(), claim.principal.clone());
             let waiting = self.run(move |connection| {

@@ -13,7 +13,7 @@ use toolhub_core::shared_state::{
 use super::SqliteStore;
 use crate::journal::folder::is_dead;
 use crate::owner::OwnerId;
-use crate::rows::micros;
+use crate::rows::unix_micros;
 use crate::state::{
     CHANGE, ENTRIES, ENTRIES_OF, ENTRY, ENTRY_IN_SLOT, MAX_PURGED_ENTRIES, PURGE, StateWrite, VERSIONS,
     check_entry, entry_of, new_revision, version_of,
@@ -67,7 +67,7 @@ impl SharedState for SqliteStore {
     fn entries<'a>(&'a self, filter: EntryFilter<'a>) -> BoxFuture<'a, Result<Vec<StateEntry>, StoreError>> {
         let EntryFilter { kind, scope, prefix, since, limit } = filter;
         let (scope, prefix) = (scope.map(str::to_owned), prefix.to_owned());
-        let (now, since) = (micros(SystemTime::now()), micros(since));
+        let (now, since) = (unix_micros(SystemTime::now()), unix_micros(since));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         Box::pin(self.run(move |connection| match scope {
             Some(scope) => {
@@ -162,7 +162,7 @@ impl SqliteStore {
         kind: StateKind,
         key: String,
     ) -> Result<Option<StateEntry>, StoreError> {
-        let now = micros(SystemTime::now());
+        let now = unix_micros(SystemTime::now());
         self.run(move |connection| {
             let mut select = connection.prepare_cached(sql)?;
             select.query_row(params![kind.name(), key, now], |row| entry_of(row)).optional()
@@ -201,7 +201,7 @@ pub(super) fn note_change(connection: &Connection, part: ChangedPart) -> rusqlit
 
 /// Deletes expired rows. Returns how many were deleted.
 pub(super) fn purge(connection: &Connection) -> rusqlite::Result<usize> {
-    let now = micros(SystemTime::now());
+    let now = unix_micros(SystemTime::now());
     let mut deleted = 0;
     for sql in PURGE {
         deleted += connection.prepare_cached(sql)?.execute([now, MAX_PURGED_ENTRIES])?;

@@ -9,7 +9,7 @@ use toolhub_core::statistics::{
 use toolhub_core::{Source, ToolName};
 
 use crate::pending_statistics::PendingStatistics;
-use crate::rows::{from_micros, micros};
+use crate::rows::{from_micros, unix_micros};
 
 /// Adds statistics.
 pub(super) fn add(connection: &Connection, counted: &PendingStatistics) -> rusqlite::Result<()> {
@@ -46,8 +46,8 @@ pub(super) fn add(connection: &Connection, counted: &PendingStatistics) -> rusql
             .execute(params![
                 source,
                 tool,
-                entry.last_success.map(micros),
-                entry.last_failure.map(micros),
+                entry.last_success.map(unix_micros),
+                entry.last_failure.map(unix_micros),
                 entry.tally().total().cast_signed()
             ])?;
     }

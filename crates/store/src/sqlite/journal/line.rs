@@ -7,8 +7,8 @@ use toolhub_core::principal::LOCAL;
 use toolhub_core::{Authorization, CallId, RawJson, ToolName};
 
 use crate::rows::{
-    AttemptTuple, attempt_tuples, attempts_from, authorization_of, duration, from_micros, json, micros,
-    micros_of, source_names, sources_named,
+    AttemptTuple, attempt_tuples, attempts_from, authorization_of, duration_from_micros, from_micros,
+    micros_of, source_names, sources_named, stored_json, unix_micros,
 };
 
 /// A parsed line.
@@ -98,7 +98,7 @@ pub(super) fn begun(start: &CallStart, audit: bool) -> Vec<u8> {
         &start.strategy,
         source_names(&start.candidates),
         start.may_change,
-        micros(start.at),
+        unix_micros(start.at),
         authorization,
         audit,
         start.parent.as_ref().map(CallId::as_str),
@@ -146,7 +146,7 @@ pub(super) fn read(line: &str) -> Option<JournalEntry> {
                 record: RecordId::new(record),
                 call: CallId::new(call),
                 tool: ToolName::new(tool),
-                arguments: json(arguments),
+                arguments: stored_json(arguments),
                 conversation,
                 request,
                 strategy,
@@ -167,11 +167,11 @@ pub(super) fn read(line: &str) -> Option<JournalEntry> {
             JournalEntry::Ended(CallEnd {
                 record: RecordId::new(record),
                 status: CallStatus::from_name(&status)?,
-                took: duration(took),
+                took: duration_from_micros(took),
                 error,
                 sources: sources_named(&sources),
                 attempts: attempts_from(attempts),
-                output: output.map(json),
+                output: output.map(stored_json),
             })
         }
     })

@@ -25,7 +25,7 @@ use self::pending_entries::EntryResources;
 use super::SqliteStore;
 use crate::journal::{JournalKind, Tail};
 use crate::options::Durability;
-use crate::queue::{Queue, closed};
+use crate::queue::{Queue, closed_error};
 
 /// Maximum time that a call waits for room in the journal.
 const CAPACITY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -158,14 +158,14 @@ impl Journal {
         let capacity = tokio::time::timeout(CAPACITY_TIMEOUT, capacity)
             .await
             .map_err(|_| StoreError("too many calls wait to be written".into()))?
-            .map_err(|_| closed())?;
+            .map_err(|_| closed_error())?;
         let line = line::begun(&start, self.audit);
         let (reply, answer) = oneshot::channel();
         let mut unclaimed = Unclaimed { waiting: &self.waiting, record: Some(start.record.clone()), answer };
         self.hand_over(&line, AppendJob::Begin(start, reply, capacity))?;
         let answer = (&mut unclaimed.answer).await;
         unclaimed.record = None;
-        answer.map_err(|_| closed())?
+        answer.map_err(|_| closed_error())?
     }
 
     /// Appends the end of a call that was started here, and waits until it survives the end of the process. Returns
@@ -177,7 +177,7 @@ impl Journal {
         let line = line::ended(&end);
         let (reply, answer) = oneshot::channel();
         Ok(match self.hand_over(&line, AppendJob::End(end, Some(reply))) {
-            Ok(()) => answer.await.unwrap_or_else(|_| Err(closed())),
+            Ok(()) => answer.await.unwrap_or_else(|_| Err(closed_error())),
             Err(error) => Err(error),
         })
     }
@@ -198,7 +198,7 @@ impl Journal {
     pub(super) async fn settle(&self) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
         self.hand_over(&[], AppendJob::Settle(reply))?;
-        answer.await.map_err(|_| closed())?
+        answer.await.map_err(|_| closed_error())?
     }
 
     /// Removes a call whose end is in the database.
@@ -209,7 +209,7 @@ impl Journal {
     fn hand_over(&self, line: &[u8], job: AppendJob) -> Result<(), StoreError> {
         let mut state = self.shared.state();
         if state.closed {
-            return Err(closed());
+            return Err(closed_error());
         }
         state.work.lines.extend_from_slice(line);
         state.work.jobs.push(job);

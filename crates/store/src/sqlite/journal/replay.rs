@@ -13,7 +13,7 @@ use crate::journal::JournalKind;
 use crate::journal::folder::{JournalFile, journals_of_dead_stores};
 use crate::options::Retention;
 use crate::owner::{CallOrigin, OwnerId};
-use crate::rows::{cutoff, micros};
+use crate::rows::{cutoff_micros, unix_micros};
 use crate::sqlite::sums::Sums;
 use crate::sqlite::{blocks, calls};
 use crate::write::FinishedCall;
@@ -49,7 +49,7 @@ fn replay_intents(
     retention: &Retention,
 ) -> rusqlite::Result<()> {
     // Older calls were in the database and have been deleted; they must not be counted again.
-    let too_old = cutoff(SystemTime::now(), retention.calls);
+    let too_old = cutoff_micros(SystemTime::now(), retention.calls);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let entries: Vec<JournalEntry> = text.lines().filter_map(line::read).collect();
     let first = entries.iter().map(JournalEntry::record).min();
@@ -61,7 +61,7 @@ fn replay_intents(
     for entry in entries {
         match entry {
             entry if stored.contains(entry.record()) => {}
-            JournalEntry::Begun { start, .. } if micros(start.at) < too_old => {}
+            JournalEntry::Begun { start, .. } if unix_micros(start.at) < too_old => {}
             JournalEntry::Begun { start, audit } => {
                 calls::begin(&transaction, &start, CallOrigin { owner: file.owner, audit })?;
             }
@@ -81,13 +81,13 @@ fn replay_calls(
     file: &JournalFile,
     retention: &Retention,
 ) -> rusqlite::Result<()> {
-    let too_old = cutoff(SystemTime::now(), retention.calls);
+    let too_old = cutoff_micros(SystemTime::now(), retention.calls);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let stored = blocks::stored_ranges(&transaction, file.owner, file.number)?;
     let mut sums = Sums::default();
     for frame in frame::read(bytes) {
         let is_stored = stored.iter().any(|(start, end)| (*start..*end).contains(&frame.offset));
-        if is_stored || micros(frame.start.at) < too_old {
+        if is_stored || unix_micros(frame.start.at) < too_old {
             continue;
         }
         let origin = CallOrigin { owner: file.owner, audit: frame.audit };

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
-use toolhub_llm::formats::{KnownTool, KnownTools, StreamReader, read};
+use toolhub_llm::formats::{KnownTool, KnownTools, StreamReader, parse_output};
 
 /// Maximum time of the parser per kilobyte, with a margin for a busy machine.
 const PER_KILOBYTE: Duration = Duration::from_millis(20);
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     for known in [KnownTools::default(), KnownTools::new([KnownTool::new("f", None)])] {
         let started = Instant::now();
-        let whole = read(&text, &known);
+        let whole = parse_output(&text, &known);
         let took = started.elapsed();
         let most = Duration::from_millis(200) + PER_KILOBYTE * (text.len() / 1024) as u32;
         assert!(took < most, "{took:?} for {} bytes", text.len());
@@ -30,5 +30,5 @@ fuzz_target!(|data: &[u8]| {
         let (streamed, _) = reader.finish();
         assert_eq!(streamed.calls.len(), whole.calls.len());
     }
-    toolhub_llm::repair::repair(&text);
+    toolhub_llm::repair::repair_json(&text);
 });

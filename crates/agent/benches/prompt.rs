@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use toolhub_agent::prompt::{PromptOptions, PromptPurpose, build};
+use toolhub_agent::prompt::{PromptOptions, PromptPurpose, build_prompt_with};
 use toolhub_agent::{ServerChoice, ToolAllowlist};
 use toolhub_core::model::ToolPresentation;
 use toolhub_core::{Lang, RawJson, Source, Tool, ToolDefinition};
@@ -46,7 +46,9 @@ fn prompts(criterion: &mut Criterion) {
             client_tools: &[],
         };
         criterion.bench_function(&format!("prompt of 1,000 tools, {name}"), |bencher| {
-            bencher.iter(|| black_box(build(servers, &ToolAllowlist::default(), &relevant, options)));
+            bencher.iter(|| {
+                black_box(build_prompt_with(servers, &ToolAllowlist::default(), &relevant, options))
+            });
         });
     }
 }

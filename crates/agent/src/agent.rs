@@ -13,16 +13,16 @@ use toolhub_planner::exceeds_limits;
 use toolhub_planner::plan::{ArgumentSource, Plan, PlanStep, StepId};
 
 use crate::agent_context::AgentContext;
-use crate::answer::{Answer, as_data, check_text, composed, verified};
+use crate::answer::{Answer, as_data, check_text, compose_answer, verify_steps};
 use crate::execute::{Reasoner, execute};
 use crate::filtered_finder::FilteredFinder;
 use crate::language::{detect_language, is_chinese};
 use crate::model_plan::{self, PlanError};
 use crate::model_session::ModelSession;
-use crate::prompt::{PromptOptions, PromptPurpose, prompt};
+use crate::prompt::{PromptOptions, PromptPurpose, build_prompt};
 use crate::step_result::StepResult;
 use crate::tool_loop::{Conversation, LoopResult, run_tool_loop};
-use crate::withheld::offered;
+use crate::withheld::offer_texts;
 use crate::{greeting, named_call};
 
 /// How an agent uses its model.
@@ -84,9 +84,11 @@ impl Agent<'_> {
             return Ok(self.plan_request(agent_request).await);
         };
         let model_session = ModelSession::new(model, &|_| {}, &self.agent_context);
-        let prompt =
-            prompt(&self.agent_context, self.prompt_options(agent_request.request, PromptPurpose::Plan))
-                .await;
+        let prompt = build_prompt(
+            &self.agent_context,
+            self.prompt_options(agent_request.request, PromptPurpose::Plan),
+        )
+        .await;
         let plan =
             model_plan::plan(&model_session, &self.agent_context, prompt.system, messages(agent_request))
                 .await;
@@ -183,7 +185,8 @@ impl Agent<'_> {
             AgentMode::Code if self.agent_context.signature.is_some() => PromptPurpose::Code,
             _ => PromptPurpose::Talk,
         };
-        let prompt = prompt(&self.agent_context, self.prompt_options(agent_request.request, purpose)).await;
+        let prompt =
+            build_prompt(&self.agent_context, self.prompt_options(agent_request.request, purpose)).await;
         let mut chat = ChatRequest::new(prompt.system);
         chat.tools = prompt.tools;
         chat.tool_presentation = prompt.tool_presentation;
@@ -237,9 +240,11 @@ impl Agent<'_> {
         agent_request: AgentRequest<'_>,
         model_session: &ModelSession<'_>,
     ) -> Answer {
-        let prompt =
-            prompt(&self.agent_context, self.prompt_options(agent_request.request, PromptPurpose::Plan))
-                .await;
+        let prompt = build_prompt(
+            &self.agent_context,
+            self.prompt_options(agent_request.request, PromptPurpose::Plan),
+        )
+        .await;
         let plan = match model_plan::plan(
             model_session,
             &self.agent_context,
@@ -307,10 +312,10 @@ impl Agent<'_> {
     ) -> Answer {
         let worded = !text.is_empty();
         if !worded {
-            text.push(composed(plan, &steps, self.agent_context.lang).text());
+            text.push(compose_answer(plan, &steps, self.agent_context.lang).text());
         }
         let success = worded || steps.iter().any(StepResult::success);
-        let mut verification = verified(&steps, plan);
+        let mut verification = verify_steps(&steps, plan);
         let text = text.join("\n").trim().to_owned();
         if worded {
             check_text(&mut verification, &text, request, &steps);
@@ -390,7 +395,7 @@ impl Agent<'_> {
                 )
                 .to_owned(),
             false => {
-                let composed = composed(&plan, &steps, lang);
+                let composed = compose_answer(&plan, &steps, lang);
                 let text = composed.text();
                 failures = composed.failures;
                 text
@@ -399,7 +404,7 @@ impl Agent<'_> {
         let success = !steps.is_empty() && steps.iter().all(StepResult::success) && !plan.is_withheld();
         let verification = match nothing {
             true => OutcomeVerification { verified: false, confidence: 0.05, issues: Vec::new() },
-            false => verified(&steps, &plan),
+            false => verify_steps(&steps, &plan),
         };
         let usage = TokenUsage::default();
         Answer { text, steps, verification, success, failures, model: None, usage, rounds: 0, notes }
@@ -413,7 +418,7 @@ impl Agent<'_> {
         }
         // Unproven steps are shown to the user instead of being run, and so is every other step that changes something.
         let changes = plan.steps.iter().any(|step| self.changes(step));
-        plan.withheld = offered(&plan, self.agent_context.servers());
+        plan.withheld = offer_texts(&plan, self.agent_context.servers());
         if plan.is_withheld() {
             let run: Vec<PlanStep> = plan.runnable().cloned().collect();
             plan.steps = run;

@@ -8,7 +8,7 @@ use toolhub_core::{RawJson, RawObject};
 use toolhub_planner::plan::Plan;
 
 use crate::step_result::StepResult;
-use crate::withheld::unserved;
+use crate::withheld::unserved_text;
 
 /// Confidence lost per failed step.
 const FAILURE_COST: f64 = 0.3;
@@ -70,7 +70,7 @@ impl Answer {
 }
 
 /// Verifies all steps together: the lowest confidence counts, and each failure is an issue.
-pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> OutcomeVerification {
+pub(crate) fn verify_steps(steps: &[StepResult], plan: &Plan) -> OutcomeVerification {
     let mut issues: Vec<LocalizedText> = Vec::new();
     let mut confidence: f64 = if steps.is_empty() { 0.5 } else { 0.95 };
     for step in steps {
@@ -87,7 +87,7 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> OutcomeVerification
             confidence -= FAILURE_COST;
         }
     }
-    issues.extend(unserved(plan));
+    issues.extend(unserved_text(plan));
     issues.extend(plan.problems.iter().chain(&plan.withheld).chain(&plan.doubts).cloned());
     // The measured confidence of a plan by rules includes its doubts; other plans lose `DOUBT_COST` for each.
     match plan.confidence {
@@ -155,7 +155,7 @@ impl ComposedAnswer {
 }
 
 /// Composes an answer without a model: the results that no other step used, and the failures.
-pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> ComposedAnswer {
+pub(crate) fn compose_answer(plan: &Plan, steps: &[StepResult], lang: Lang) -> ComposedAnswer {
     let used = |step: &StepResult| {
         let takes = |other: &toolhub_planner::plan::PlanStep| {
             other.dependencies.contains(&step.id)
@@ -178,7 +178,7 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
         })
         .map(|(_, step)| step)
         .collect();
-    let left_out = unserved(plan).map(|text| text.localize(lang));
+    let left_out = unserved_text(plan).map(|text| text.localize(lang));
     let mut lines: Vec<String> = match answers[..] {
         [single] => vec![single.localized_text(lang).trim().to_owned()],
         _ => {

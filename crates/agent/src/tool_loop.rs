@@ -185,19 +185,23 @@ async fn answer_calls(
     chat.messages.push(ChatMessage::Assistant { text: reply.text, calls: calls.clone() });
     let first = steps.len() + 1;
     let planned_calls: Vec<PlannedCall> =
-        calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
+        calls.into_iter().enumerate().map(|(index, call)| planned_call(first + index, call)).collect();
     // Calls run concurrently only if all are read-only; else their order may matter.
     let are_read_only = planned_calls.iter().all(|planned_call| {
         let entry = agent_context.tool(planned_call.call.tool.as_str());
         entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
     });
     let results = if are_read_only {
-        join_all(planned_calls.into_iter().map(|planned_call| run(agent_context, planned_call, request)))
-            .await
+        join_all(
+            planned_calls
+                .into_iter()
+                .map(|planned_call| run_planned_call(agent_context, planned_call, request)),
+        )
+        .await
     } else {
         let mut results = Vec::new();
         for planned_call in planned_calls {
-            results.push(run(agent_context, planned_call, request).await);
+            results.push(run_planned_call(agent_context, planned_call, request).await);
         }
         results
     };
@@ -238,7 +242,7 @@ pub(crate) struct PlannedCall {
     call: ToolCall,
 }
 
-pub(crate) fn step(number: usize, call: ModelCall) -> PlannedCall {
+pub(crate) fn planned_call(number: usize, call: ModelCall) -> PlannedCall {
     let CallTarget { tool, arguments, source } = call_tool::target(&call.tool, &call.arguments);
     let description = match arguments.get() {
         "{}" => tool.to_string(),
@@ -264,7 +268,7 @@ pub(crate) fn step(number: usize, call: ModelCall) -> PlannedCall {
     PlannedCall { step, call }
 }
 
-pub(crate) async fn run(
+pub(crate) async fn run_planned_call(
     agent_context: &AgentContext<'_>,
     PlannedCall { step, call }: PlannedCall,
     request: &str,

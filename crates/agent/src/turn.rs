@@ -10,11 +10,11 @@ use toolhub_core::model::{
 use toolhub_planner::plan::Plan;
 
 use crate::agent::{Agent, AgentMode, AgentRequest};
-use crate::answer::{composed, render_result};
+use crate::answer::{compose_answer, render_result};
 use crate::model_session::{ModelSession, ReplyError};
-use crate::prompt::{PromptOptions, PromptPurpose, prompt};
+use crate::prompt::{PromptOptions, PromptPurpose, build_prompt};
 use crate::step_result::StepResult;
-use crate::tool_loop::{Conversation, LoopResult, run, run_tool_loop, step};
+use crate::tool_loop::{Conversation, LoopResult, planned_call, run_planned_call, run_tool_loop};
 
 /// The conversation and the options of the client.
 #[derive(Debug)]
@@ -80,7 +80,8 @@ impl Agent<'_> {
         let mut steps = Vec::new();
         for call in approved {
             let (id, tool) = (call.id.clone(), call.tool.clone());
-            let result = run(&self.agent_context, step(steps.len() + 1, call), &request).await;
+            let result =
+                run_planned_call(&self.agent_context, planned_call(steps.len() + 1, call), &request).await;
             let text = render_result(&result, self.agent_context.lang);
             messages.push(ChatMessage::Tool { call: id, tool, text, failed: !result.success() });
             steps.push(result);
@@ -97,7 +98,7 @@ impl Agent<'_> {
         };
         let options =
             PromptOptions { client_tools: turn.client_tools, ..self.prompt_options(&request, purpose) };
-        let prompt = prompt(&self.agent_context, options).await;
+        let prompt = build_prompt(&self.agent_context, options).await;
         let mut chat = ChatRequest::new(prompt.system);
         chat.tools = prompt.tools;
         if let Some(only) = turn.only_tool {
@@ -130,7 +131,7 @@ impl Agent<'_> {
         is_answered: bool,
     ) -> TurnResult {
         let rules_text = if is_answered {
-            composed(&Plan::default(), &steps, self.agent_context.lang).text()
+            compose_answer(&Plan::default(), &steps, self.agent_context.lang).text()
         } else {
             let last = messages.iter().rposition(|message| matches!(message, ChatMessage::User(_)));
             messages.truncate(last.unwrap_or_default());

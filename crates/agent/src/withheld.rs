@@ -8,7 +8,7 @@ use crate::server_choice::ServerChoice;
 use toolhub_planner::plan::{ArgumentSource, Plan, PlanStep};
 
 /// For each changing step of a plan that is held back, the message shown instead of running it.
-pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<LocalizedText> {
+pub(crate) fn offer_texts(plan: &Plan, servers: ServerChoice<'_>) -> Vec<LocalizedText> {
     if !plan.is_withheld() {
         return Vec::new();
     }
@@ -22,7 +22,7 @@ pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<LocalizedTe
 }
 
 /// The message that lists the parts of a request that no tool covers.
-pub(crate) fn unserved(plan: &Plan) -> Option<LocalizedText> {
+pub(crate) fn unserved_text(plan: &Plan) -> Option<LocalizedText> {
     let parts: Vec<String> = plan.unserved.iter().map(|part| format!("`{part}`")).collect();
     (!parts.is_empty()).then(|| {
         LocalizedText::new(

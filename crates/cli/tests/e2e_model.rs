@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use toolhub_core::RawJson;
 use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel as _, OfferedTool, ReplyDelta};
 use toolhub_llm::ModelClient;
-use toolhub_llm::discover::{EndpointUrl, ModelChoice, discover};
+use toolhub_llm::discover::{EndpointUrl, ModelChoice, discover_model};
 
 const VARIABLE: &str = "TOOLHUB_E2E_MODEL_URL";
 
@@ -27,7 +27,7 @@ async fn model() -> ModelClient {
         timeout: Some(Duration::from_secs(300)),
         ..ModelChoice::default()
     };
-    let found = discover(&choice, &|_| None).await.unwrap();
+    let found = discover_model(&choice, &|_| None).await.unwrap();
     println!("{}: {}", found.endpoint.name(), found.why);
     ModelClient::new(found.endpoint)
 }

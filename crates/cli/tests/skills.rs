@@ -230,7 +230,9 @@ fn prompt_contains_only_skill_names_and_descriptions() {
         .unwrap()
         .flatten()
         .map(|entry| {
-            toolhub_agent::prompt::tokens(&fs::read_to_string(entry.path().join("SKILL.md")).unwrap())
+            toolhub_agent::prompt::estimate_tokens(
+                &fs::read_to_string(entry.path().join("SKILL.md")).unwrap(),
+            )
         })
         .sum();
     // Five descriptions and the tool; the instructions are several times as long.

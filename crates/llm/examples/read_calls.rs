@@ -2,7 +2,7 @@
 use std::io::{BufRead as _, Write as _};
 
 use toolhub_core::RawJson;
-use toolhub_llm::formats::{KnownTool, KnownTools, read};
+use toolhub_llm::formats::{KnownTool, KnownTools, parse_output};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let schema = tool.get("parameters").map(|schema| RawJson::from(schema.clone()));
             KnownTool::new(tool["name"].as_str().unwrap_or_default(), schema)
         }));
-        let reading = read(line["text"].as_str().unwrap_or_default(), &known);
+        let reading = parse_output(line["text"].as_str().unwrap_or_default(), &known);
         let calls: Vec<_> = reading
             .calls
             .iter()

@@ -5,7 +5,7 @@ use toolhub_core::RawJson;
 use toolhub_core::json::too_deep;
 use toolhub_core::lang::LocalizedText;
 
-use crate::repair::{Ending, repair};
+use crate::repair::{Ending, repair_json};
 
 /// Parsed arguments.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Locali
 
 /// Repairs arguments that are invalid JSON; `None` if they are truncated or ambiguous.
 fn repair_arguments(text: &str) -> Option<Arguments> {
-    let repaired = repair(text)?;
+    let repaired = repair_json(text)?;
     let is_complete =
         repaired.json.is_object() && repaired.ending != Ending::CutInside && !repaired.placeholder;
     is_complete.then(|| Arguments { object: repaired.json, repaired: repaired.repairs.texts() })

@@ -90,8 +90,8 @@ impl ModelClient {
         let mut tries = 0;
         loop {
             let body = match self.endpoint.api {
-                WireFormat::OpenAi => openai::body(request, &self.endpoint, made),
-                WireFormat::Anthropic => anthropic::body(request, &self.endpoint),
+                WireFormat::OpenAi => openai::request_body(request, &self.endpoint, made),
+                WireFormat::Anthropic => anthropic::request_body(request, &self.endpoint),
             };
             let mut assembly = Assembly::new(listener, &names, answer_tool.as_deref());
             let Err(AttemptFailure { error, retry_advice }) = exchange.run(&body, &mut assembly).await else {

@@ -22,4 +22,4 @@ pub mod text_model;
 pub use client::ModelClient;
 pub use endpoint::{Endpoint, ToolCalls, WireFormat};
 pub use key::ApiKey;
-pub use synthesizer::merge;
+pub use synthesizer::merge_results;

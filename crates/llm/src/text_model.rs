@@ -11,7 +11,7 @@ use toolhub_core::model::{
 };
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
-use crate::formats::{KnownTool, KnownTools, StreamEvent, StreamReader, read};
+use crate::formats::{KnownTool, KnownTools, StreamEvent, StreamReader, parse_output};
 
 /// A model that writes tool calls as text, always or occasionally.
 #[derive(Debug, Clone)]
@@ -118,7 +118,7 @@ fn quoted(request: &ChatRequest, known: &KnownTools) -> Vec<ModelCall> {
         ChatMessage::Tool { text, .. } => Some(text),
         _ => None,
     });
-    results.flat_map(|text| read(text, known).calls).collect()
+    results.flat_map(|text| parse_output(text, known).calls).collect()
 }
 
 fn same(left: &RawJson, right: &RawJson) -> bool {

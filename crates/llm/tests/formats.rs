@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolhub_core::RawJson;
-use toolhub_llm::formats::{KnownTool, KnownTools, ParsedOutput, StreamEvent, StreamReader, read};
+use toolhub_llm::formats::{KnownTool, KnownTools, ParsedOutput, StreamEvent, StreamReader, parse_output};
 
 #[derive(Debug, Deserialize)]
 struct Case {
@@ -61,7 +61,7 @@ fn parses_expected_calls_of_every_sample() {
     assert!(cases.len() >= 100, "{} texts", cases.len());
     let mut wrong = Vec::new();
     for case in &cases {
-        let reading = read(&case.text, &known(case));
+        let reading = parse_output(&case.text, &known(case));
         let found = calls(&reading);
         let same = if case.loose {
             found.iter().map(trimmed).eq(case.calls.iter().map(trimmed))
@@ -87,11 +87,12 @@ fn parses_expected_calls_of_every_sample() {
 #[test]
 fn reports_repairs_in_both_languages() {
     use toolhub_core::{Lang, Localize as _};
-    let reading = read("<tool_call>{'name': 'f', 'arguments': {'a': True,}}", &KnownTools::default());
+    let reading = parse_output("<tool_call>{'name': 'f', 'arguments': {'a': True,}}", &KnownTools::default());
     let notes = |lang| reading.calls[0].repaired.iter().map(|text| text.localize(lang)).collect::<Vec<_>>();
     assert!(notes(Lang::En).iter().any(|text| text.contains("comma")), "{:?}", notes(Lang::En));
     assert!(notes(Lang::Zh).iter().any(|text| text.contains("逗号")), "{:?}", notes(Lang::Zh));
-    let clean = read("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", &KnownTools::default());
+    let clean =
+        parse_output("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", &KnownTools::default());
     assert!(clean.calls[0].repaired.is_empty(), "{:?}", clean.calls[0].repaired);
 }
 
@@ -121,7 +122,7 @@ fn retracts(text: &str) -> bool {
 fn streamed_parse_equals_whole_parse_at_any_split() {
     for case in cases() {
         let known = known(&case);
-        let complete = read(&case.text, &known);
+        let complete = parse_output(&case.text, &known);
         let places: Vec<usize> = case.text.char_indices().map(|(at, _)| at).skip(1).collect();
         let (reading, rendered) = streamed(&case.text, &known, &places);
         assert_eq!(calls(&reading), calls(&complete), "{}: character by character", case.name);
@@ -172,7 +173,7 @@ fn time(text: &str) -> Duration {
     let known = KnownTools::new([KnownTool::new("f", None)]);
     let once = || {
         let started = computed();
-        read(text, &known);
+        parse_output(text, &known);
         computed() - started
     };
     (0..3).map(|_| once()).min().unwrap_or_default()
@@ -285,7 +286,7 @@ proptest! {
         let text: String = parts.concat();
         let known = KnownTools::new([KnownTool::new("f", None)]);
         for known in [&KnownTools::default(), &known] {
-            let complete = read(&text, known);
+            let complete = parse_output(&text, known);
             let mut cuts: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
             cuts.retain(|at| (seed >> (at % 64)) & 1 == 1);
             let (reading, rendered) = streamed(&text, known, &cuts);
@@ -301,7 +302,7 @@ proptest! {
 
     #[test]
     fn parses_arbitrary_text_without_panic(text in any::<String>()) {
-        read(&text, &KnownTools::default());
-        toolhub_llm::repair::repair(&text);
+        parse_output(&text, &KnownTools::default());
+        toolhub_llm::repair::repair_json(&text);
     }
 }

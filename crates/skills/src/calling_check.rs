@@ -8,8 +8,8 @@ use toolhub_core::lang::LocalizedText;
 use crate::calling_script::MAX_SCRIPT_BYTES;
 use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::resource;
 use crate::skill::Skill;
+use crate::skill_file;
 
 /// Returns the advice about the scripts of a skill. `instructions` is the text of its `SKILL.md`.
 pub(crate) fn diagnostics(skill: &Skill, instructions: &str) -> Vec<Diagnostic> {
@@ -44,7 +44,7 @@ pub(crate) fn diagnostics(skill: &Skill, instructions: &str) -> Vec<Diagnostic> 
 }
 
 fn text_of(skill: &Skill, file: &str) -> Option<String> {
-    String::from_utf8(resource::read(&skill.folder, file, MAX_SCRIPT_BYTES).ok()?).ok()
+    String::from_utf8(skill_file::read(&skill.folder, file, MAX_SCRIPT_BYTES).ok()?).ok()
 }
 
 fn parameters(skill: &Skill, tool: &SkillTool, code: &str) -> Vec<Diagnostic> {

@@ -7,7 +7,7 @@ use toolhub_core::lang::LocalizedText;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontmatter::Frontmatter;
 use crate::yaml::{NodeContent, YamlMember};
-use crate::yaml_repair::quoted;
+use crate::yaml_repair::quote_scalar;
 
 /// Maximum length of a name, in characters.
 pub(crate) const MAX_SKILL_NAME_CHARS: usize = 64;
@@ -190,7 +190,7 @@ impl FieldReader<'_> {
             );
         }
         if let Some(member) = member.filter(|member| member.node.text().is_none()) {
-            let remedy = quoted(&text);
+            let remedy = quote_scalar(&text);
             self.add(
                 Severity::Error,
                 Some(member.line),

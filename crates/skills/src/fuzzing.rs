@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::diagnostic::Diagnostic;
 use crate::frontmatter::{self, Frontmatter};
 use crate::yaml::{self, NodeContent, YamlNode};
-use crate::yaml_repair::quoted;
+use crate::yaml_repair::quote_scalar;
 use crate::{declarations, fields, frontmatter_of};
 
 /// How deep a tree may be, and how many bytes of text it may have beside those of the file.
@@ -25,7 +25,7 @@ pub fn skill_frontmatter(data: &[u8]) {
     let text = &*String::from_utf8_lossy(data);
     let file = Path::new("SKILL.md");
     assert_eq!(
-        yaml::parse(&format!("a: {}\n", quoted(text))).ok().map(|tree| tree.value()["a"].clone()),
+        yaml::parse(&format!("a: {}\n", quote_scalar(text))).ok().map(|tree| tree.value()["a"].clone()),
         Some(Value::from(text))
     );
     let strict = frontmatter_of(text);

@@ -90,7 +90,7 @@ impl Localize for SkillGrants {
 }
 
 /// Makes a granted path absolute: `~` is the user's home, relative paths start at toolhub's working directory.
-pub(crate) fn absolute(path: &str, work: &Path) -> PathBuf {
+pub(crate) fn absolute_grant(path: &str, work: &Path) -> PathBuf {
     let path = Path::new(path);
     if let Ok(below) = path.strip_prefix("~")
         && let Some(home) = std::env::home_dir()
@@ -122,8 +122,8 @@ mod tests {
         assert!(!calling.within(&grants(&[], true)) && calling.within(&calling.and(&grants(&[], false))));
         assert_eq!(calling.localize(Lang::En), "call the tools of their caller");
         assert_eq!(SkillGrants::default().localize(Lang::Zh), "仅限自己的文件夹");
-        assert_eq!(absolute("./a", Path::new("/w")), Path::new("/w/a"));
-        assert_eq!(absolute(".", Path::new("/w")), Path::new("/w/"));
-        assert_eq!(absolute("/etc", Path::new("/w")), Path::new("/etc"));
+        assert_eq!(absolute_grant("./a", Path::new("/w")), Path::new("/w/a"));
+        assert_eq!(absolute_grant(".", Path::new("/w")), Path::new("/w/"));
+        assert_eq!(absolute_grant("/etc", Path::new("/w")), Path::new("/etc"));
     }
 }

@@ -19,13 +19,13 @@ use crate::approval_state::ApprovalState;
 use crate::calling_script::{CallingScript, CallingScripts, MAX_SCRIPT_BYTES};
 use crate::declarations::{Runner, SkillTool};
 use crate::file_set::{FileKind, FileSet};
-use crate::grants::absolute;
+use crate::grants::absolute_grant;
 use crate::interpreter::{self, Interpreter};
 use crate::registry::{RegisteredSkill, SkillRegistry};
 use crate::remote::SkillFetcher;
 use crate::run::{self, RunError, ScriptJob};
 use crate::skill::SkillShape;
-use crate::{resource, use_skill};
+use crate::{skill_file, use_skill};
 
 /// Calls the tools of skills.
 pub struct SkillHost {
@@ -180,7 +180,8 @@ impl SkillHost {
         let file = inside(&work_folder.folder, &script.file)?;
         let work = std::env::current_dir().unwrap_or_else(|_| work_folder.folder.clone());
         let (program, arguments_of) = self.started_by(&file, &script.runner).await?;
-        let paths = |granted: &[String]| granted.iter().map(|path| absolute(path, &work)).collect::<Vec<_>>();
+        let paths =
+            |granted: &[String]| granted.iter().map(|path| absolute_grant(path, &work)).collect::<Vec<_>>();
         let own = vec![match known.skill.shape {
             SkillShape::Folder => work_folder.folder.clone(),
             SkillShape::PythonFile => file.clone(),
@@ -251,7 +252,7 @@ fn approved_text(
 ) -> Result<String, ToolError> {
     let folder = known.skill.folder.canonicalize().unwrap_or_else(|_| known.skill.folder.clone());
     let bytes =
-        resource::read(&folder, file, MAX_SCRIPT_BYTES).map_err(|error| not_run(error.text().clone()))?;
+        skill_file::read(&folder, file, MAX_SCRIPT_BYTES).map_err(|error| not_run(error.text().clone()))?;
     // The file could change between check and start, so exactly the verified bytes are run.
     let path: Vec<_> = Path::new(file).components().map(|part| part.as_os_str().to_string_lossy()).collect();
     let is_approved = |files: &FileSet| {
@@ -316,8 +317,8 @@ impl WorkFolder {
             if file.kind == FileKind::Link {
                 continue;
             }
-            let bytes =
-                resource::read(&folder, path, u64::MAX - 1).map_err(|error| not_run(error.text().clone()))?;
+            let bytes = skill_file::read(&folder, path, u64::MAX - 1)
+                .map_err(|error| not_run(error.text().clone()))?;
             if hex::sha256(&bytes) != file.digest {
                 return Err(not_approved(known, &ApprovalState::Changed));
             }

@@ -227,7 +227,7 @@ impl SkillRegistry {
                 }
                 continue;
             }
-            found.skills.push(single(&file, origin, classes.tools));
+            found.skills.push(single_file_skill(&file, origin, classes.tools));
         }
         found
     }
@@ -334,7 +334,7 @@ pub(crate) fn python_scripts(skill: &Skill) -> Vec<String> {
 }
 
 /// Builds the skill of a single Python file.
-pub(crate) fn single(file: &Path, origin: SkillOrigin, tools: Vec<SkillTool>) -> Skill {
+pub(crate) fn single_file_skill(file: &Path, origin: SkillOrigin, tools: Vec<SkillTool>) -> Skill {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let description = tools.iter().map(|tool| tool.description.as_str()).collect::<Vec<_>>().join("; ");

@@ -14,8 +14,8 @@ use toolhub_core::{RawJson, ToolError, ToolOutput, hex};
 use crate::file_set::{FileSet, Stamp};
 use crate::frontmatter;
 use crate::registry::{RegisteredSkill, SkillRegistry};
-use crate::resource;
 use crate::skill::Skill;
+use crate::skill_file;
 
 /// Maximum size of the instructions, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
@@ -66,7 +66,7 @@ fn bytes_of(
     path: &str,
     largest: u64,
 ) -> Result<Vec<u8>, ToolError> {
-    let bytes = resource::read(&skill.folder, path, largest)
+    let bytes = skill_file::read(&skill.folder, path, largest)
         .map_err(|error| ToolError::failed(error.text().clone()))?;
     let Some(approved) = approved else { return Ok(bytes) };
     let parts = Path::new(path).components().filter(|part| matches!(part, Component::Normal(_)));
@@ -152,7 +152,7 @@ pub(crate) fn as_output(path: &str, bytes: Vec<u8>) -> ToolOutput {
         Ok(text) => return ToolOutput::text(text),
         Err(error) => error.into_bytes(),
     };
-    let (mime, data) = (resource::mime_of(path), STANDARD.encode(&bytes));
+    let (mime, data) = (skill_file::mime_of(path), STANDARD.encode(&bytes));
     let block = match mime.starts_with("image/") {
         true => json!({"type": "image", "mimeType": mime, "data": data}),
         false => {

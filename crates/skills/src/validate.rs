@@ -13,9 +13,9 @@ use crate::inputs;
 use crate::interpreter::{self, ScriptError};
 use crate::python::{InspectionMode, Python};
 use crate::registry::SkillRegistry;
-use crate::registry::{python_scripts, single};
-use crate::resource;
+use crate::registry::{python_scripts, single_file_skill};
 use crate::skill::{MANIFEST, Skill, SkillOrigin, manifest_in};
+use crate::skill_file;
 use crate::template::is_placeholder;
 
 /// Recommended maximum number of lines of instructions.
@@ -133,7 +133,7 @@ async fn validate_file(python: &Python, file: &Path) -> SkillValidation {
     diagnostics.extend(schemas_of(file, &found.tools));
     SkillValidation {
         file: file.to_owned(),
-        skill: Some(single(file, SkillOrigin::User, found.tools)),
+        skill: Some(single_file_skill(file, SkillOrigin::User, found.tools)),
         diagnostics,
     }
 }
@@ -215,7 +215,7 @@ fn validate_folder(folder: &Path) -> SkillValidation {
 /// Returns the faults of the instructions.
 fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let bytes = match resource::read(folder, &name, MAX_MANIFEST_BYTES) {
+    let bytes = match skill_file::read(folder, &name, MAX_MANIFEST_BYTES) {
         Ok(bytes) => bytes,
         Err(error) => {
             let remedy =
@@ -271,7 +271,7 @@ fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
     }
     for (at, line) in parts.body.lines().enumerate() {
         for link in links(line) {
-            if resource::read(folder, link, u64::MAX - 1).is_err() {
+            if skill_file::read(folder, link, u64::MAX - 1).is_err() {
                 diagnostics.push(
                     Diagnostic::new(
                         file,
@@ -301,7 +301,7 @@ fn comments(file: &Path, text: &str) -> Vec<Diagnostic> {
         (plain && value.contains(" #")).then_some((at, value, before_comment))
     });
     cut.map(|(at, value, before_comment)| {
-        let quoted = crate::yaml_repair::quoted(value);
+        let quoted = crate::yaml_repair::quote_scalar(value);
         Diagnostic::new(
             file,
             Severity::Advice,

@@ -45,7 +45,7 @@ pub(crate) fn repair(text: &str) -> (String, Vec<Repair>) {
         if needs_quotes(&joined) {
             let indent = &plain[..plain.len() - plain.trim_start().len()];
             let dash = if plain.trim_start().starts_with("- ") { "- " } else { "" };
-            let quoted = format!("{indent}{dash}{key}: {}", quoted(&joined));
+            let quoted = format!("{indent}{dash}{key}: {}", quote_scalar(&joined));
             repairs.push(Repair { line: number, remedy: quoted.clone() });
             out.push(quoted);
             out.extend(std::iter::repeat_n(String::new(), more));
@@ -99,7 +99,7 @@ fn needs_quotes(value: &str) -> bool {
 }
 
 /// Returns a text as a double-quoted YAML scalar.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote_scalar(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
@@ -134,7 +134,7 @@ mod tests {
     fn keeps_quoted_texts_unchanged() {
         for text in ["", "a\rb", "a\u{85}b", "\u{2028}", "\u{feff}a", "\0\u{7}\u{1b}[31m", "\\\"\t\n", "世界"]
         {
-            assert_eq!(parse(&quoted(text)).unwrap().text(), Some(text), "{text:?}");
+            assert_eq!(parse(&quote_scalar(text)).unwrap().text(), Some(text), "{text:?}");
         }
     }
 

@@ -9,9 +9,9 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::{LanguageModel, ModelError};
 use toolhub_core::ports::{BoxFuture, MergeRequest, Synthesizer};
 use toolhub_core::{Localize as _, ToolError};
-use toolhub_llm::discover::{ModelChoice, NoModel, discover};
+use toolhub_llm::discover::{ModelChoice, NoModel, discover_model};
 use toolhub_llm::text_model::TextModel;
-use toolhub_llm::{ModelClient, ToolCalls, merge};
+use toolhub_llm::{ModelClient, ToolCalls, merge_results};
 
 use crate::settings::LlmSettings;
 
@@ -107,7 +107,7 @@ impl Models {
             None => ModelChoice::default(),
         };
         choice.model = name.map(str::to_owned).or(choice.model);
-        let discovered_model = discover(&choice, &lookup).await?;
+        let discovered_model = discover_model(&choice, &lookup).await?;
         let client = Arc::new(ModelClient::new(discovered_model.endpoint));
         Ok(ChosenModel {
             model: into_dyn(Arc::clone(&client)),
@@ -133,7 +133,7 @@ impl Synthesizer for ModelMerger {
         Box::pin(async move {
             let failed = |message: LocalizedText| ToolError::Failed { message, output: None };
             let chosen = self.0.chosen().await.map_err(|none| failed(none.why().clone()))?;
-            let merged = merge(chosen.model.as_ref(), &request).await;
+            let merged = merge_results(chosen.model.as_ref(), &request).await;
             merged.map_err(|error| {
                 failed(LocalizedText::new(
                     error.localize(toolhub_core::Lang::En),

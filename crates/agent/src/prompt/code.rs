@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use toolhub_core::lang::Lang;
 use toolhub_core::model::ToolPresentation;
 
-use super::{PromptOptions, texts, tokens};
+use super::{PromptOptions, estimate_tokens, texts};
 use crate::agent_context::{AgentContext, SignatureText};
 use crate::script_call::AgentTool;
 
@@ -33,7 +33,7 @@ pub(super) fn section(
     let (mut lines, mut left) = (String::new(), options.budget);
     for tool in order.into_iter().filter(|tool| seen.insert(tool.shown.name.as_str())) {
         let line = line(tool, signature);
-        let cost = tokens(&line);
+        let cost = estimate_tokens(&line);
         if cost > left {
             continue;
         }

@@ -16,7 +16,7 @@ use toolhub_core::tool::{ApprovalStatus, Tool};
 use toolhub_core::{ControlProperty, ControlTool, RUN_SCRIPT, RawJson, Source, ToolName, USE_SKILL};
 use toolhub_engine::CatalogEntry;
 
-pub use tokens::tokens;
+pub use tokens::estimate_tokens;
 
 use crate::agent_context::AgentContext;
 use crate::allowlist::ToolAllowlist;
@@ -77,7 +77,7 @@ pub struct Prompt {
 }
 
 /// Builds the prompt from the tools of the agent's context.
-pub async fn prompt(agent_context: &AgentContext<'_>, options: PromptOptions<'_>) -> Prompt {
+pub async fn build_prompt(agent_context: &AgentContext<'_>, options: PromptOptions<'_>) -> Prompt {
     let relevant = match options.query {
         Some(query) => agent_context.finder.search(query, MAX_RELEVANT_TOOLS).await.hits,
         None => Vec::new(),
@@ -87,7 +87,7 @@ pub async fn prompt(agent_context: &AgentContext<'_>, options: PromptOptions<'_>
         let (section, total) = code::section(agent_context, &relevant, signature, &options);
         return code_prompt(agent_context, options, &section, total);
     }
-    build(agent_context.servers(), &agent_context.allowlist, &relevant, options)
+    build_prompt_with(agent_context.servers(), &agent_context.allowlist, &relevant, options)
 }
 
 /// The prompt for scripts: three tools, and the section on the tools that scripts can call.
@@ -116,7 +116,7 @@ fn code_prompt(
 }
 
 /// Builds the prompt with the tools that are known to be relevant, best first.
-pub fn build(
+pub fn build_prompt_with(
     servers: ServerChoice<'_>,
     allowlist: &ToolAllowlist,
     relevant: &[&str],
@@ -159,7 +159,7 @@ pub fn build(
         && let Some(tool) = usable(USE_SKILL).filter(|tool| tool.source == Source::Skill)
     {
         builder.skills = skills::section(&tool, options.budget, options.lang);
-        builder.budget = builder.budget.saturating_sub(tokens(&builder.skills));
+        builder.budget = builder.budget.saturating_sub(estimate_tokens(&builder.skills));
         builder.add(Some(tool), Cost::Free);
     }
     let always = builder.tools.len();
@@ -228,7 +228,7 @@ impl<'a> PromptBuilder<'a> {
     }
 
     fn cost(&self, tool: &Tool) -> usize {
-        tokens(&self.text(tool))
+        estimate_tokens(&self.text(tool))
     }
 
     fn add(&mut self, tool: Option<Tool>, cost: Cost) {
@@ -237,7 +237,7 @@ impl<'a> PromptBuilder<'a> {
             return;
         }
         let text = self.text(&tool);
-        let size = tokens(&text);
+        let size = estimate_tokens(&text);
         if matches!(cost, Cost::Counted) && size > self.budget {
             return;
         }
@@ -260,8 +260,9 @@ impl<'a> PromptBuilder<'a> {
         let mut tokens_apart = 0;
         match tool_presentation {
             ToolPresentation::Native => {
-                let client_texts = client_tools.iter().map(|tool| tokens(&client_text(tool)));
-                tokens_apart = self.tools.iter().map(|(_, text)| tokens(text)).chain(client_texts).sum();
+                let client_texts = client_tools.iter().map(|tool| estimate_tokens(&client_text(tool)));
+                tokens_apart =
+                    self.tools.iter().map(|(_, text)| estimate_tokens(text)).chain(client_texts).sum();
             }
             ToolPresentation::InSystemPrompt => {
                 system.push_str(lang.choose("\nTools:\n\n", "\n工具：\n\n"));
@@ -290,7 +291,7 @@ impl<'a> PromptBuilder<'a> {
         let is_hidden = |tool: &Tool| client_tools.iter().any(|client| client.name == *tool.name());
         let own = self.tools.iter().filter(|(tool, _)| !is_hidden(tool));
         let tools = own.map(|(tool, _)| offered(tool)).chain(client_tools.iter().cloned()).collect();
-        let tokens = tokens(&system) + tokens_apart;
+        let tokens = estimate_tokens(&system) + tokens_apart;
         Prompt { system, tools, tool_presentation, total, tokens }
     }
 }

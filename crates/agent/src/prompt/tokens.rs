@@ -4,7 +4,7 @@
 const CHARS_PER_TOKEN: usize = 4;
 
 /// Estimates the number of tokens: one per four letters or digits of a word, one per other character except spaces.
-pub fn tokens(text: &str) -> usize {
+pub fn estimate_tokens(text: &str) -> usize {
     let (mut count, mut word) = (0, 0_usize);
     for letter in text.chars() {
         if letter.is_ascii_alphanumeric() {
@@ -23,11 +23,11 @@ pub fn tokens(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::tokens;
+    use super::estimate_tokens;
 
     #[test]
     fn counts_tokens_of_words_characters_and_punctuation() {
-        let check = |text: &str, expect: usize| assert_eq!(tokens(text), expect, "{text}");
+        let check = |text: &str, expect: usize| assert_eq!(estimate_tokens(text), expect, "{text}");
         check("", 0);
         check("word", 1);
         check("calculate this", 4);

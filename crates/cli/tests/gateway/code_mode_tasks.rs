@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolhub_agent::prompt::tokens;
+use toolhub_agent::prompt::estimate_tokens;
 
 use crate::raw_client::{Era, RawClient};
 use crate::serving::{Serving, hub};
@@ -62,15 +62,15 @@ struct Conversation {
 
 impl Conversation {
     fn new(definitions: usize, request: &str) -> Self {
-        Self { read: definitions + tokens(request), usage: Usage::default() }
+        Self { read: definitions + estimate_tokens(request), usage: Usage::default() }
     }
 
     /// The model reads everything so far and writes `written`; what comes back is read in the next round.
     fn round(&mut self, written: &str, result: &str) {
         self.usage.rounds += 1;
         self.usage.input += self.read;
-        self.usage.output += tokens(written);
-        self.read += tokens(written) + tokens(result);
+        self.usage.output += estimate_tokens(written);
+        self.read += estimate_tokens(written) + estimate_tokens(result);
     }
 
     fn answer(mut self, answer: &str) -> Usage {
@@ -96,7 +96,7 @@ impl Mode {
         let listed: Value = serde_json::from_str(listed.result()).unwrap();
         // Of a definition, models get name, description and schema.
         let shown = |tool: &Value| {
-            tokens(&json!([tool["name"], tool["description"], tool["inputSchema"]]).to_string())
+            estimate_tokens(&json!([tool["name"], tool["description"], tool["inputSchema"]]).to_string())
         };
         let definitions = listed["tools"].as_array().unwrap().iter().map(shown).sum();
         Self { client, definitions }

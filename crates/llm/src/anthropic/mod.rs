@@ -4,4 +4,4 @@ mod reader;
 mod request;
 
 pub(crate) use reader::Reader;
-pub(crate) use request::{answer_tool, body};
+pub(crate) use request::{answer_tool, request_body};

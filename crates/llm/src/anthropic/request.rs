@@ -16,7 +16,7 @@ pub(crate) fn answer_tool(request: &ChatRequest) -> Option<String> {
 }
 
 /// Builds the request body.
-pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint) -> RawObject {
+pub(crate) fn request_body(request: &ChatRequest, endpoint: &Endpoint) -> RawObject {
     let limit = request.max_tokens.or(endpoint.max_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
     let mut body =
         RawObject::default().with("model", endpoint.model.as_str()).with("max_tokens", u64::from(limit));

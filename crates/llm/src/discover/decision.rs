@@ -62,7 +62,7 @@ fn variables_of(api: WireFormat) -> &'static Variables {
 }
 
 /// Selects the model. `lookup` returns the value of an environment variable.
-pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + Sync)) -> ModelDecision {
+pub fn select_model(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + Sync)) -> ModelDecision {
     let set = |name: &str| lookup(name).filter(|text| !text.trim().is_empty());
     if let Some(url) = &choice.url {
         let api = choice.api.unwrap_or_else(|| api_of(&url.0));

@@ -15,7 +15,7 @@ use crate::key::ApiKey;
 #[cfg(test)]
 mod tests;
 
-pub use self::decision::{ModelDecision, decide};
+pub use self::decision::{ModelDecision, select_model};
 use self::local::LocalServer;
 
 /// Timeout for listing the models of a configured endpoint.
@@ -102,11 +102,11 @@ impl NoModel {
 }
 
 /// Finds a model. Local servers are probed only if nothing is configured; that takes 0.3 s at most.
-pub async fn discover(
+pub async fn discover_model(
     choice: &ModelChoice,
     lookup: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<DiscoveredModel, NoModel> {
-    match decide(choice, lookup) {
+    match select_model(choice, lookup) {
         ModelDecision::Use(found) => Ok(found),
         ModelDecision::Wrong(why) => Err(NoModel::Wrong { why }),
         ModelDecision::ListModels(found) => named(found).await,

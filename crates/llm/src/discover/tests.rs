@@ -19,7 +19,7 @@ fn check(case: &Case<'_>) {
         let key = if endpoint.key.is_some() { "key" } else { "no key" };
         format!("{kind} {} {}, {key}: {why}", endpoint.api.id(), endpoint.name())
     };
-    let decided = match decide(&case.choice, &lookup) {
+    let decided = match select_model(&case.choice, &lookup) {
         ModelDecision::Use(it) => found("use", &it),
         ModelDecision::ListModels(it) => found("ask", &it),
         ModelDecision::ProbeLocal { ollama, model } => format!("look {ollama:?} {model:?}"),

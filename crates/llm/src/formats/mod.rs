@@ -44,7 +44,7 @@ pub struct ParsedOutput {
 }
 
 /// Parses a text written by a model.
-pub fn read(text: &str, known: &KnownTools) -> ParsedOutput {
+pub fn parse_output(text: &str, known: &KnownTools) -> ParsedOutput {
     let source = SourceText::new(text);
     let pieces = ScanState::default().pieces(&source, known, InputState::Nothing);
     ParsedOutput::of(text, pieces)

@@ -5,7 +5,7 @@ use toolhub_core::ToolName;
 
 use super::known_tools::KnownTools;
 use super::scanner::{InputState, PieceKind, ScanState};
-use super::{ParsedOutput, read};
+use super::{ParsedOutput, parse_output};
 use crate::repair::{MAX_LOOK_BEHIND_BYTES, SourceText};
 
 /// Output since the last piece.
@@ -78,7 +78,7 @@ impl<'k> StreamReader<'k> {
 
     /// Ends the text. Returns its content, and the prose not emitted yet.
     pub fn finish(self) -> (ParsedOutput, String) {
-        let reading = read(&self.text, self.known);
+        let reading = parse_output(&self.text, self.known);
         let rest = reading.prose.get(self.emitted..).unwrap_or_default().to_owned();
         (reading, rest)
     }

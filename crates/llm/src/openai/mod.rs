@@ -4,4 +4,4 @@ mod reader;
 mod request;
 
 pub(crate) use reader::Reader;
-pub(crate) use request::{body, object_schema};
+pub(crate) use request::{object_schema, request_body};

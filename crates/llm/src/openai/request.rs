@@ -12,7 +12,7 @@ use crate::names::{wire_id, wire_name};
 const STRICT_DEPTH: usize = 16;
 
 /// Builds the request body.
-pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint, made: CompatRules) -> RawObject {
+pub(crate) fn request_body(request: &ChatRequest, endpoint: &Endpoint, made: CompatRules) -> RawObject {
     let mut body = RawObject::default()
         .with("model", endpoint.model.as_str())
         .with("messages", RawJson::of(&messages(request, made)))

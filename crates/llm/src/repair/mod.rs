@@ -45,7 +45,7 @@ pub struct RepairedJson {
 }
 
 /// Parses the first value in `text`, ignoring the text around it.
-pub fn repair(text: &str) -> Option<RepairedJson> {
+pub fn repair_json(text: &str) -> Option<RepairedJson> {
     /// Maximum number of opening brackets at which a value is tried.
     const MAX_ATTEMPTS: usize = 8;
     let source = SourceText::new(text);

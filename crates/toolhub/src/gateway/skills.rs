@@ -10,7 +10,7 @@ use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_client::skills::SkillEntry;
 use toolhub_mcp_gateway::RpcError;
-use toolhub_skills::resource;
+use toolhub_skills::skill_file;
 
 use super::backend::HubBackend;
 use super::item_use::{ResultSource, SourcedResult};
@@ -289,7 +289,7 @@ impl HubBackend {
             let Some(below) = below else { continue };
             let child = match below.split_once('/') {
                 None => {
-                    json!({"uri": file, "name": below, "mimeType": resource::mime_of(below), "size": size})
+                    json!({"uri": file, "name": below, "mimeType": skill_file::mime_of(below), "size": size})
                 }
                 Some((name, _)) => {
                     json!({"uri": format!("{folder}/{name}"), "name": name, "mimeType": FOLDER_MIME})
@@ -336,7 +336,7 @@ async fn hub_skill_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, 
         Ok(Err(why)) => return Err(RpcError::invalid_params(why.localize(Lang::En))),
         Err(_) => return Err(RpcError::new(-32603, "the file could not be read")),
     };
-    let content = RawObject::default().with("uri", uri).with("mimeType", resource::mime_of(&file.path));
+    let content = RawObject::default().with("uri", uri).with("mimeType", skill_file::mime_of(&file.path));
     let content = match String::from_utf8(bytes) {
         Ok(text) => content.with("text", text),
         Err(error) => content.with("blob", STANDARD.encode(error.as_bytes())),

@@ -7,7 +7,7 @@ use toolhub_core::RawJson;
 use toolhub_core::hex;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::skills::{MAX_SKILL_BYTES, MAX_SKILL_FILES};
-use toolhub_skills::{FileKind, HardLinks, MANIFEST, SkillRegistry, resource};
+use toolhub_skills::{FileKind, HardLinks, MANIFEST, SkillRegistry, skill_file};
 
 /// A served file of a skill.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl ServedSkill {
     /// Reads one of its files, if its digest matches the listing. Blocking. The file is opened once, and the digest is computed
     /// from the bytes that are returned, so that a file replaced since the listing is never served.
     pub(crate) fn read(&self, file: &ServedFile) -> Result<Vec<u8>, LocalizedText> {
-        let read = resource::read(&self.folder, &file.path, resource::MAX_RESOURCE_BYTES);
+        let read = skill_file::read(&self.folder, &file.path, skill_file::MAX_SKILL_FILE_BYTES);
         let bytes = read.map_err(|error| error.text().clone())?;
         if hex::sha256(&bytes) == file.digest {
             return Ok(bytes);

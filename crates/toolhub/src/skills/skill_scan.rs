@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{RawJson, RawObject, Source, ToolDefinition};
 use toolhub_engine::definition_scan::{Finding, FindingKind, scan_definition};
-use toolhub_skills::{FileKind, FileSet, HardLinks, MANIFEST, Skill, SkillShape, resource};
+use toolhub_skills::{FileKind, FileSet, HardLinks, MANIFEST, Skill, SkillShape, skill_file};
 
 use crate::hub::Hub;
 
@@ -35,7 +35,7 @@ impl Hub {
             .collect();
         paths.sort_by_key(|path| *path != MANIFEST);
         for path in paths {
-            let Ok(bytes) = resource::read(&skill.folder, path, MAX_FILE_BYTES) else { continue };
+            let Ok(bytes) = skill_file::read(&skill.folder, path, MAX_FILE_BYTES) else { continue };
             let Ok(text) = String::from_utf8(bytes) else { continue };
             let prose = PROSE.iter().any(|end| path.to_lowercase().ends_with(end));
             let is_reported = |kind: FindingKind| {

@@ -1,7 +1,7 @@
 //! `toolhub prompt`: the exact prompt for a model, and its approximate number of tokens.
 
 use toolhub::{AskOptions, DenyAll, Hub};
-use toolhub_agent::prompt::{Prompt, PromptOptions, PromptPurpose, prompt};
+use toolhub_agent::prompt::{Prompt, PromptOptions, PromptPurpose, build_prompt};
 use toolhub_core::model::{OfferedTool, ToolPresentation};
 use toolhub_core::{Lang, RawJson, RawObject};
 use toolhub_llm::ToolCalls;
@@ -29,7 +29,7 @@ pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
         examples: &examples,
         client_tools: &[],
     };
-    let prompt = prompt(&agent_context, prompt_options).await;
+    let prompt = build_prompt(&agent_context, prompt_options).await;
     show(app, &prompt);
     Ok(Exit::Done)
 }

@@ -370,7 +370,7 @@ fn visible_text(text: &str) -> String {
 }
 
 fn show_file(app: &App, known: &RegisteredSkill, file: &str) -> Exit {
-    match toolhub_skills::resource::read(&known.skill.folder, file, 1 << 20) {
+    match toolhub_skills::skill_file::read(&known.skill.folder, file, 1 << 20) {
         Ok(bytes) => {
             app.screen.verbatim(&visible_text(&String::from_utf8_lossy(&bytes)));
             Exit::Done

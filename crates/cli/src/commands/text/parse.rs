@@ -7,7 +7,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::ModelCall;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_engine::coerce::coerce;
-use toolhub_llm::formats::{KnownTool, KnownTools, ParsedOutput, read};
+use toolhub_llm::formats::{KnownTool, KnownTools, ParsedOutput, parse_output};
 
 use crate::app::App;
 use crate::args::text::ParseArgs;
@@ -86,7 +86,7 @@ fn parse_lines(lang: Lang) -> anyhow::Result<Exit> {
             Ok(line) => {
                 let tools = line.tools.unwrap_or_default();
                 let known = KnownTools::new(tools.iter().filter_map(known_tool));
-                let reading = read(&line.text, &known);
+                let reading = parse_output(&line.text, &known);
                 let members = output_json(&line.text, &reading, &known, lang);
                 let start = RawObject::default().with("id", line.id);
                 members.iter().fold(start, |object, (key, value)| object.with(key.to_owned(), value.clone()))

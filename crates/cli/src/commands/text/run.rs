@@ -6,7 +6,7 @@ use toolhub::{Hub, Outcome, ToolCall, ToolError};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::ModelCall;
 use toolhub_core::{CallId, Localize as _, RawJson, RawObject, ToolName};
-use toolhub_llm::formats::{KnownTool, KnownTools, ParsedOutput, read};
+use toolhub_llm::formats::{KnownTool, KnownTools, ParsedOutput, parse_output};
 use toolhub_llm::text_model::result_block;
 
 use crate::app::App;
@@ -69,11 +69,11 @@ fn input(app: &App) -> anyhow::Result<String> {
 /// The calls in a text. If there are none, the text is parsed again without the list of tools, so that the call of an unknown
 /// tool is reported as such.
 pub(crate) fn read_calls(text: &str, known: &KnownTools) -> ParsedOutput {
-    let reading = read(text, known);
+    let reading = parse_output(text, known);
     if !reading.calls.is_empty() || !reading.unreadable.is_empty() || reading.holds_result {
         return reading;
     }
-    read(text, &KnownTools::default())
+    parse_output(text, &KnownTools::default())
 }
 
 /// The tools of the catalog, for parsing calls.

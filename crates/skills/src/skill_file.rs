@@ -12,11 +12,11 @@ use toolhub_core::lang::LocalizedText;
 use crate::file_set::HardLinks;
 
 /// Maximum size of a file, in bytes.
-pub const MAX_RESOURCE_BYTES: u64 = 16 << 20;
+pub const MAX_SKILL_FILE_BYTES: u64 = 16 << 20;
 
 /// Why a file of a skill cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ResourceError {
+pub enum SkillFileError {
     /// The path leads out of the skill's folder, or may do so.
     #[error("{0}")]
     Refused(LocalizedText),
@@ -28,7 +28,7 @@ pub enum ResourceError {
     Unreadable(LocalizedText),
 }
 
-impl ResourceError {
+impl SkillFileError {
     /// The message.
     pub fn text(&self) -> &LocalizedText {
         match self {
@@ -38,10 +38,10 @@ impl ResourceError {
 }
 
 /// Checks that a path is relative and stays inside a folder.
-fn inside(path: &str) -> Result<PathBuf, ResourceError> {
+fn inside(path: &str) -> Result<PathBuf, SkillFileError> {
     let refuse = |en: &str, zh: &str| {
         let truncated = toolhub_core::text::truncate(path, 200).unwrap_or_else(|| path.to_owned());
-        ResourceError::Refused(LocalizedText::new(
+        SkillFileError::Refused(LocalizedText::new(
             format!("`{truncated}` {en}; name a file inside the skill, such as `references/guide.md`"),
             format!("`{truncated}` {zh}；请给出技能内的文件，例如 `references/guide.md`"),
         ))
@@ -69,10 +69,10 @@ fn inside(path: &str) -> Result<PathBuf, ResourceError> {
 }
 
 /// Reads a file in a skill's folder. Symbolic links are never followed.
-pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, ResourceError> {
+pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, SkillFileError> {
     let parts = inside(path)?;
     let unreadable = |error: std::io::Error| {
-        ResourceError::Unreadable(LocalizedText::new(
+        SkillFileError::Unreadable(LocalizedText::new(
             format!("`{path}` cannot be read: {error}"),
             format!("无法读取 `{path}`：{error}"),
         ))
@@ -89,7 +89,7 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
         };
         if found.is_symlink() {
             let link = way.display();
-            return Err(ResourceError::Refused(LocalizedText::new(
+            return Err(SkillFileError::Refused(LocalizedText::new(
                 format!("`{link}` is a link, and links are not followed; put the file itself into the skill"),
                 format!("`{link}` 是链接，不会跟随；请把文件本身放入技能"),
             )));
@@ -109,7 +109,7 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
         return Err(missing(path));
     }
     if is_foreign(&found, &dir).map_err(unreadable)? {
-        return Err(ResourceError::Refused(LocalizedText::new(
+        return Err(SkillFileError::Refused(LocalizedText::new(
             format!("`{path}` is another user's file, linked into the skill; put a copy into the skill"),
             format!("`{path}` 是硬链接进来的他人文件；请把副本放入技能"),
         )));
@@ -135,16 +135,16 @@ fn is_foreign(_: &cap_std::fs::Metadata, _: &Dir) -> std::io::Result<bool> {
     Ok(false)
 }
 
-fn missing(path: &str) -> ResourceError {
+fn missing(path: &str) -> SkillFileError {
     let truncated = toolhub_core::text::truncate(path, 200).unwrap_or_else(|| path.to_owned());
-    ResourceError::Missing(LocalizedText::new(
+    SkillFileError::Missing(LocalizedText::new(
         format!("the skill has no file `{truncated}`; its files are named with its instructions"),
         format!("技能中没有文件 `{truncated}`；可用的文件列在说明之后"),
     ))
 }
 
-fn too_large(path: &str, largest: u64) -> ResourceError {
-    ResourceError::Unreadable(LocalizedText::new(
+fn too_large(path: &str, largest: u64) -> SkillFileError {
+    SkillFileError::Unreadable(LocalizedText::new(
         format!("`{path}` is larger than {} KiB", largest >> 10),
         format!("`{path}` 超过 {} KiB", largest >> 10),
     ))
@@ -190,13 +190,13 @@ mod tests {
         std::fs::write(folder.path().join("secret"), "secret").unwrap();
         assert_eq!(read(&root, "references/a.md", 10).unwrap(), b"text");
         assert_eq!(read(&root, "./references//a.md", 10).unwrap(), b"text");
-        let refused = |path: &str| matches!(read(&root, path, 10), Err(ResourceError::Refused(_)));
+        let refused = |path: &str| matches!(read(&root, path, 10), Err(SkillFileError::Refused(_)));
         for path in ["../secret", "/etc/passwd", "references/../../secret", "", ".", "a\0b"] {
             assert!(refused(path), "{path:?}");
         }
-        assert!(matches!(read(&root, "references", 10), Err(ResourceError::Missing(_))));
-        assert!(matches!(read(&root, "references/a.md/b", 10), Err(ResourceError::Missing(_))));
-        assert!(matches!(read(&root, "references/a.md", 3), Err(ResourceError::Unreadable(_))));
+        assert!(matches!(read(&root, "references", 10), Err(SkillFileError::Missing(_))));
+        assert!(matches!(read(&root, "references/a.md/b", 10), Err(SkillFileError::Missing(_))));
+        assert!(matches!(read(&root, "references/a.md", 3), Err(SkillFileError::Unreadable(_))));
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();

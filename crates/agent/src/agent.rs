@@ -151,7 +151,7 @@ impl Agent<'_> {
             return plan;
         }
         // Something is missing: retry with the file that an earlier message mentions.
-        let Some((placed, file)) = toolhub_planner::placed(request, &before) else { return plan };
+        let Some((placed, file)) = toolhub_planner::add_last_file(request, &before) else { return plan };
         let with_file = toolhub_planner::plan_with(&placed, &finder, agent_request.today).await;
         let uses = |slot: &ArgumentSource| matches!(slot, ArgumentSource::Value(value) if value.get().contains(&file));
         let is_complete = with_file.problems.is_empty()

@@ -8,7 +8,8 @@ use toolhub_core::finder::ToolFinder;
 
 use crate::plan::{Plan, PlanStep, UnprovenStep};
 use crate::safety::request_check::{
-    MAX_REQUEST_BYTES, asks_about_past, forbids, how_to_position, is_conditional, objection, own_words,
+    MAX_REQUEST_BYTES, asks_about_past, find_objection, forbids_action, how_to_position, is_conditional,
+    own_words,
 };
 
 mod arithmetic;
@@ -21,7 +22,7 @@ mod selection;
 mod spreadsheet;
 mod values;
 
-pub use rewrite::follow_up::{EarlierExchange, in_context, placed};
+pub use rewrite::follow_up::{EarlierExchange, add_last_file, in_context};
 pub use safety::request_check::exceeds_limits;
 pub use selection::candidates::{Candidates, sub_requests};
 
@@ -34,7 +35,7 @@ const MIN_STRIPPED_QUOTE_BYTES: usize = 40;
 pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let denied = rewrite::exclusion::find(&narrowed(request));
     let narrow_request = narrowed(request);
-    let request = plain(request);
+    let request = normalize_request(request);
     let mut plan = assembly::assemble::assemble(&request, candidates, today);
     safety::change_guard::check(&narrow_request, &request, &mut plan);
     let refused = || Plan { problems: vec![assembly::problem::no_order(request.trim())], ..Plan::default() };
@@ -50,7 +51,10 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let past = asks_about_past(&request) && intent.changes();
     let asks_how = how_to_position(&request).is_some_and(|at| !intent.reads_before(at));
     let forbidden = safety::mood::only_forbids(&own_words(&narrow_request.to_lowercase()));
-    if (past || forbids(&request)) && (!intent.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
+    if (past || forbids_action(&request))
+        && (!intent.reads() || asks_how || forbidden)
+        && !plan.steps.is_empty()
+    {
         return refused();
     }
     // Thanks and remarks are not searched for.
@@ -65,7 +69,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     if plan.changing.is_empty() && !plan.steps.is_empty() && safety::unknown_verb::is_order(&remaining) {
         return Plan { problems: vec![assembly::problem::no_tool(request.trim())], ..Plan::default() };
     }
-    if let Some(reason) = objection(&request) {
+    if let Some(reason) = find_objection(&request) {
         // A conditional change is not started: running only the steps that read would not fulfil the request.
         let has_reads = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
         let changes = |part: &String| {
@@ -90,7 +94,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
 
 /// Normalizes a request: narrows full-width characters, trims whitespace, removes quotes around the whole text, and drops an
 /// exclusion ([`rewrite::exclusion`]).
-fn plain(request: &str) -> String {
+fn normalize_request(request: &str) -> String {
     let narrow = narrowed(request);
     let narrow = rewrite::exclusion::find(&narrow).map_or(narrow.clone(), |denied| denied.without(&narrow));
     let text = narrow.trim();

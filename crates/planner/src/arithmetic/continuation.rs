@@ -1,7 +1,7 @@
 //! Operations on a number calculated before: `then multiply that by 10`, 再乘以 4, `and plus 3`.
 
 use crate::arithmetic::expression::{Expression, starts};
-use crate::lexer::number_words::operand;
+use crate::lexer::number_words::read_operand;
 use crate::lexer::token::{Token, TokenKind};
 
 /// An operation on the previous result.
@@ -197,7 +197,7 @@ pub(crate) fn read(tokens: &[Token<'_>], at: usize) -> Option<(Continuation, usi
     let is = |at: usize, words: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(words));
     let found = by_verb(tokens, at).or_else(|| {
         // `15% of that`.
-        let (share, length) = operand(tokens, at)?;
+        let (share, length) = read_operand(tokens, at)?;
         let of = at + length + 1;
         let fits = is(at + length, &["%", "percent"]) && is(of, &["of"]) && that(of + 1) > 0;
         fits.then(|| (Continuation::ShareOf(share), of + 1 + that(of + 1)))
@@ -218,7 +218,7 @@ pub(crate) fn read(tokens: &[Token<'_>], at: usize) -> Option<(Continuation, usi
         }
         // 结果的 15%.
         if is(next, &["的"]) && is(next + 2, &["%"]) && that(at) > 0 {
-            return Some((Continuation::ShareOf(operand(tokens, next + 1)?.0), next + 3));
+            return Some((Continuation::ShareOf(read_operand(tokens, next + 1)?.0), next + 3));
         }
         // `- 5` with a blank is a subtraction; `-5` may be a number.
         let apart = tokens.get(next).zip(tokens.get(next + 1));
@@ -253,7 +253,7 @@ fn by_verb(tokens: &[Token<'_>], at: usize) -> Option<(Continuation, usize)> {
 
 /// A number or a percentage: `15%`.
 fn amount(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
-    let (number, length) = operand(tokens, at)?;
+    let (number, length) = read_operand(tokens, at)?;
     let after = at + length;
     let share = tokens.get(after).is_some_and(|token| token.is_any(&["%", "percent"]));
     Some(if share { (format!("{number}%"), after + 1) } else { (number, after) })
@@ -305,7 +305,7 @@ pub(crate) fn begun(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usiz
         (&["用"], ()),
     ];
     let ((), lead) = starts(tokens, at, &LEADS)?;
-    let (text, length) = operand(tokens, at + lead)?;
+    let (text, length) = read_operand(tokens, at + lead)?;
     let after = at + lead + length;
     let start = tokens[at + lead].start;
     let (after, skipped) = match tokens.get(after) {
@@ -342,12 +342,12 @@ pub(crate) fn chained(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::token::tokens;
+    use crate::lexer::token::tokenize;
 
     #[test]
     fn parses_follow_up_arithmetic() {
         let check = |text: &str, expect: &str| {
-            let all = tokens(text);
+            let all = tokenize(text);
             let found = read(&all, joints(&all, 0)).filter(|(_, after)| *after == all.len());
             assert_eq!(found.map(|(found, _)| found.apply("7")).unwrap_or_default(), expect, "{text}");
         };

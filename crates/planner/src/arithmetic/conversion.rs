@@ -1,18 +1,18 @@
 //! Reads conversions between units as an expression for a calculator: `5 km to miles`, `5 公里是多少英里`.
 
 use crate::arithmetic::expression::{Expression, starts};
-use crate::lexer::number_words::operand;
+use crate::lexer::number_words::read_operand;
 use crate::lexer::token::{Token, TokenKind};
 use crate::lexer::units;
 
 /// `5 km to miles`, `5 公里是多少英里`.
 pub(crate) fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let token = tokens.get(at)?;
-    let (amount, operand_length) = operand(tokens, at)?;
+    let (amount, operand_length) = read_operand(tokens, at)?;
     let (mut from, length) = scale(tokens, at + operand_length)?;
     let mut next = at + operand_length + length;
     // `5 天 3 小时`: an amount in two units.
-    while let Some((more, operand_length)) = operand(tokens, next + and(tokens, next))
+    while let Some((more, operand_length)) = read_operand(tokens, next + and(tokens, next))
         && let Some((unit, length)) = scale(tokens, next + and(tokens, next) + operand_length)
     {
         next += and(tokens, next) + operand_length + length;
@@ -64,7 +64,7 @@ pub(crate) fn how_many(tokens: &[Token<'_>], at: usize) -> Option<(Expression, u
         let (to, length) = scale(tokens, at + 2)?;
         let between = at + 2 + length;
         let number = between + tokens[between..].iter().take_while(small).count();
-        let (value, operand_length) = operand(tokens, number).filter(|_| number > between)?;
+        let (value, operand_length) = read_operand(tokens, number).filter(|_| number > between)?;
         let (from, length) = scale(tokens, number + operand_length)?;
         let after = number + operand_length + length;
         let text = format!("{value} {from} to {to}");

@@ -1,7 +1,7 @@
 //! Fractions, multiples and remainders in words: `half of 340`, 99 的三分之一, `7 out of 35 as a percentage`.
 
 use crate::arithmetic::expression::Expression;
-use crate::lexer::number_words::{numeral, operand};
+use crate::lexer::number_words::{chinese_digit, read_operand};
 use crate::lexer::token::Token;
 
 /// Phrases before a number and their expression templates.
@@ -67,7 +67,7 @@ fn build_expression(
 
 /// A number that no operator follows.
 fn last(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
-    let (number, length) = operand(tokens, at)?;
+    let (number, length) = read_operand(tokens, at)?;
     let after = at + length;
     let continues = [
         "+", "-", "*", "/", "^", "%", "plus", "minus", "times", "percent", "x", "×", "÷", "加", "减", "乘",
@@ -86,7 +86,7 @@ fn before(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
 fn percent_first(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let adds = any(tokens, at, &["add", "adding"]);
     let from = at + usize::from(adds);
-    let (fraction, length) = operand(tokens, from)?;
+    let (fraction, length) = read_operand(tokens, from)?;
     let sign = from + length;
     if !any(tokens, sign, &["%", "percent"]) {
         return None;
@@ -108,16 +108,16 @@ fn percent_first(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)>
 fn what_percent(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let form = |part: &str, total: &str| format!("{part} / {total} * 100");
     if any(tokens, at, &["percent", "percentage"]) && any(tokens, at + 1, &["of"]) {
-        let (total, length) = operand(tokens, at + 2)?;
+        let (total, length) = read_operand(tokens, at + 2)?;
         let verb = at + 2 + length;
         let (part, after) = last(tokens, verb + 1).filter(|_| any(tokens, verb, &["is", "are"]))?;
         return build_expression(tokens, at, after, form(&part, &total));
     }
-    let (part, length) = operand(tokens, at)?;
+    let (part, length) = read_operand(tokens, at)?;
     let next = at + length;
     if is(tokens, next, &["out", "of"]) || any(tokens, next, &["占"]) {
         let skip = if any(tokens, next, &["占"]) { 1 } else { 2 };
-        let (total, length) = operand(tokens, next + skip)?;
+        let (total, length) = read_operand(tokens, next + skip)?;
         let after = next + skip + length;
         let questions = [
             &["as", "a", "percentage"][..],
@@ -136,12 +136,12 @@ fn what_percent(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> 
 
 /// 340 的一半, 99 的三分之一, 6 的 3 倍, `10 factorial`.
 fn after(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
-    let (number, length) = operand(tokens, at)?;
+    let (number, length) = read_operand(tokens, at)?;
     let next = at + length;
     if let Some((words, form)) = AFTER.iter().find(|(words, _)| is(tokens, next, words)) {
         return build_expression(tokens, at, next + words.len(), form.replace("{}", &number));
     }
-    let parts = |at: usize| tokens.get(at).and_then(|token| numeral(token.text));
+    let parts = |at: usize| tokens.get(at).and_then(|token| chinese_digit(token.text));
     if any(tokens, next, &["的"]) {
         if let (Some(below), Some(above)) = (parts(next + 1), parts(next + 4))
             && is(tokens, next + 2, &["分", "之"])
@@ -149,7 +149,7 @@ fn after(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
         {
             return build_expression(tokens, at, next + 5, format!("{number} * {above} / {below}"));
         }
-        if let Some((times, length)) = operand(tokens, next + 1)
+        if let Some((times, length)) = read_operand(tokens, next + 1)
             && any(tokens, next + 1 + length, &["倍"])
         {
             return build_expression(tokens, at, next + 2 + length, format!("{number} * {times}"));
@@ -168,7 +168,7 @@ fn of_both(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     };
     let begins = usize::from(!sign.is_empty());
     let small = begins + usize::from(begins == 1 && any(tokens, at + 1, &["of", "between", "when"]));
-    let (first, length) = operand(tokens, at + small)?;
+    let (first, length) = read_operand(tokens, at + small)?;
     let middle = at + small + length;
     let joints = [
         &["divided", "by"][..],
@@ -180,7 +180,7 @@ fn of_both(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
         &["跟"],
     ];
     let joint = joints.iter().find(|words| is(tokens, middle, words))?;
-    let (second, length) = operand(tokens, middle + joint.len())?;
+    let (second, length) = read_operand(tokens, middle + joint.len())?;
     let after = middle + joint.len() + length;
     if !sign.is_empty() {
         return (small == 2)
@@ -205,12 +205,12 @@ fn of_both(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::token::tokens;
+    use crate::lexer::token::tokenize;
 
     #[test]
     fn parses_fractions_and_multiples() {
         let check = |text: &str, expect: &str| {
-            let all = tokens(text);
+            let all = tokenize(text);
             let found = (0..all.len()).find_map(|at| fraction(&all, at)).map(|(found, _)| found.text);
             assert_eq!(found.unwrap_or_default(), expect, "{text}");
         };

@@ -5,7 +5,7 @@ use crate::arithmetic::conversion::{conversion, how_many};
 use crate::arithmetic::expression::{Expression, starts};
 use crate::arithmetic::fractions::fraction;
 use crate::arithmetic::word_problem::word_problem;
-use crate::lexer::number_words::{numeral, numerals, operand};
+use crate::lexer::number_words::{chinese_digit, read_chinese_number, read_operand};
 use crate::lexer::token::{Token, TokenKind};
 use crate::lexer::units;
 
@@ -146,7 +146,8 @@ pub(crate) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
 
 /// `multiply 37 by 19`, `divide 90 by 4`, `add 3 to 4`, `subtract 3 from 10`, `15% tip on 84.50`.
 fn of_two(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
-    let number = |at: usize| operand(tokens, at).filter(|(_, length)| *length == 1).map(|(text, _)| text);
+    let number =
+        |at: usize| read_operand(tokens, at).filter(|(_, length)| *length == 1).map(|(text, _)| text);
     let word = |at: usize| tokens.get(at).map(|token| token.text.to_lowercase()).unwrap_or_default();
     let made = |text: String, after: usize| {
         Some((Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators: 1 }, after))
@@ -244,14 +245,14 @@ fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece,
         }
         return match (token.kind, token.text) {
             (TokenKind::Number, _) => {
-                operand(tokens, at).map(|(text, length)| (Piece::Operand(text), length))
+                read_operand(tokens, at).map(|(text, length)| (Piece::Operand(text), length))
             }
             (TokenKind::Mark, "(" | "（") => Some((Piece::Open, 1)),
             (TokenKind::Word, "x" | "y" | "z" | "t" | "pi" | "π" | "e") => {
                 Some((Piece::Operand(token.text.to_owned()), 1))
             }
             (TokenKind::Han | TokenKind::Word, _) => {
-                operand(tokens, at).map(|(text, length)| (Piece::Operand(text), length))
+                read_operand(tokens, at).map(|(text, length)| (Piece::Operand(text), length))
             }
             _ => None,
         };
@@ -299,11 +300,11 @@ fn power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
         TokenKind::Number => (text(from).to_owned(), from + 1),
         TokenKind::Han => {
             let value: String = [text(from)].concat();
-            let digit = numeral(&value);
+            let digit = chinese_digit(&value);
             match digit {
                 Some(digit) if text(from + 1) == "次" => (digit.to_string(), from + 1),
                 _ => {
-                    let (value, after, _) = numerals(tokens, from)?;
+                    let (value, after, _) = read_chinese_number(tokens, from)?;
                     (value.to_string(), after)
                 }
             }
@@ -428,12 +429,12 @@ impl ExpressionBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::token::tokens;
+    use crate::lexer::token::tokenize;
 
     #[test]
     fn finds_arithmetic_expressions() {
         let check = |text: &str, expect: &[&str]| {
-            let tokens = tokens(text);
+            let tokens = tokenize(text);
             let found: Vec<_> = find(text, &tokens, &|_| true).into_iter().map(|found| found.text).collect();
             assert_eq!(found, expect, "{text}");
         };

@@ -1,7 +1,7 @@
 //! Arithmetic word problems: discounts, percentages, equal shares, logarithms with a base.
 
 use crate::arithmetic::expression::Expression;
-use crate::lexer::number_words::{numeral, operand};
+use crate::lexer::number_words::{chinese_digit, read_operand};
 use crate::lexer::token::{Token, TokenKind};
 
 /// The maximum distance between the two numbers of a problem in tokens.
@@ -56,16 +56,16 @@ fn logarithm(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     if !is(at, &["log", "logarithm"]) || !is(at + 1, &["base"]) {
         return None;
     }
-    let (base, length) = operand(tokens, at + 2)?;
+    let (base, length) = read_operand(tokens, at + 2)?;
     let of = at + 2 + length;
-    let (number, length) = operand(tokens, of + 1).filter(|_| is(of, &["of"]))?;
+    let (number, length) = read_operand(tokens, of + 1).filter(|_| is(of, &["of"]))?;
     Some(build_expression(tokens, at, of + 1 + length, format!("log({number}, {base})")))
 }
 
 /// A number and an operation on it within the same sentence.
 fn operation_on_number(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let (first, length) =
-        operand(tokens, at).filter(|(_, length)| tokens[at].kind == TokenKind::Number || *length > 1)?;
+        read_operand(tokens, at).filter(|(_, length)| tokens[at].kind == TokenKind::Number || *length > 1)?;
     // 第 makes the number an ordinal, not an amount.
     if at > 0 && tokens[at - 1].text == "第" {
         return None;
@@ -81,13 +81,14 @@ fn operation_on_number(tokens: &[Token<'_>], at: usize) -> Option<(Expression, u
         if text(0) == "打"
             && let Some(length) = (1..=2).find(|length| text(1 + length) == "折")
         {
-            let digits: Option<String> =
-                (0..length).map(|offset| numeral(text(1 + offset)).map(|digit| digit.to_string())).collect();
+            let digits: Option<String> = (0..length)
+                .map(|offset| chinese_digit(text(1 + offset)).map(|digit| digit.to_string()))
+                .collect();
             let digits = digits.or_else(|| (length == 1).then(|| text(1).replace('.', "")));
             let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
             return Some(build_expression(tokens, at, next + 2 + length, format!("{first} * 0.{digits}")));
         }
-        if let Some((second, length)) = operand(tokens, next) {
+        if let Some((second, length)) = read_operand(tokens, next) {
             let after = next + length;
             let is = |at: usize, listed: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(listed));
             // `129 … 30% off`: subtracts a percentage.

@@ -230,7 +230,7 @@ struct ReadClause<'a> {
 
 impl ReadClause<'_> {
     /// Whether the clause can be a step: it has a verb or asks for something. `last` is the step before it.
-    fn is_question(&self, last: Option<&StepDraft>) -> bool {
+    fn can_be_step(&self, last: Option<&StepDraft>) -> bool {
         let intent = clause_intent::intent(&self.bare);
         // `… and the last 3 commits`: without a verb of its own, the clause continues the read-only clause before it.
         let continues = last.is_some_and(|last| {
@@ -239,7 +239,7 @@ impl ReadClause<'_> {
         });
         // 都有哪些工作表？: a question about a thing may have no other verb.
         let questions = ["哪些", "什么", "多少", "哪几", "几"].iter().any(|word| self.own.contains(word));
-        intent.is_question()
+        intent.has_verb()
             || !implied_need::needs(&self.bare).is_empty()
             || (continues || questions) && intent.has_own_object()
     }
@@ -272,8 +272,8 @@ impl<'a> ClauseSteps<'a> {
         if self.completes_unfinished(&read, &earlier, chooser) {
             return;
         }
-        let is_question = read.is_question(self.drafts.last());
-        let Some(choice) = chooser.choose(&read.parsed, read.own, &earlier).filter(|_| is_question) else {
+        let can_be_step = read.can_be_step(self.drafts.last());
+        let Some(choice) = chooser.choose(&read.parsed, read.own, &earlier).filter(|_| can_be_step) else {
             self.open = Some(read.scope.start);
             return;
         };

@@ -265,7 +265,7 @@ fn covers(used: &[(usize, usize)], start: usize, end: usize) -> bool {
 /// The stems of the tool's name, description and parameter names.
 pub(crate) fn words_of(choice: &Choice) -> Vec<String> {
     let described = choice.tool.definition.description();
-    let mut words = crate::values::parameter::words(choice.tool.name().as_str());
+    let mut words = crate::values::parameter::name_words(choice.tool.name().as_str());
     words.push(choice.tool.name().as_str().to_owned());
     words.extend(described.split(|c: char| !c.is_alphanumeric()).map(str::to_owned));
     words.extend(choice.parameters.iter().flat_map(|parameter| parameter.words.iter().cloned()));

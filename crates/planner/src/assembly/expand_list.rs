@@ -62,7 +62,7 @@ pub(crate) fn expand(choice: &Choice, parsed: &ParsedText<'_>) -> Vec<Choice> {
         variants = loose;
     }
     // `delete rows 3 and 9`: in descending order, because each call shifts the rows after it.
-    let moves = crate::values::parameter::words(choice.tool.name().as_str())
+    let moves = crate::values::parameter::name_words(choice.tool.name().as_str())
         .iter()
         .any(|word| ["delete", "remove", "insert", "add"].contains(&word.as_str()));
     for (index, values) in &mut variants {

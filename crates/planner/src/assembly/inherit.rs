@@ -32,7 +32,7 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     }
     inherit_item_id(choice, text, earlier);
     let missing: Vec<usize> = choice.assignment.missing(&parameters).collect();
-    let own_words = crate::values::parameter::words(choice.tool.name().as_str());
+    let own_words = crate::values::parameter::name_words(choice.tool.name().as_str());
     let makes_sheet = own_words.iter().any(|word| word == "create" || word == "add")
         && own_words.iter().any(|word| word == "worksheet" || word == "sheet");
     for index in missing {
@@ -55,7 +55,7 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
                 .iter()
                 .flatten()
                 .any(|other| other.end > other.start && is_cell(other));
-            let deletes = crate::values::parameter::words(choice.tool.name().as_str())
+            let deletes = crate::values::parameter::name_words(choice.tool.name().as_str())
                 .iter()
                 .any(|word| word == "delete");
             (own > 0 && !deletes && !own_cells).then(|| same_cell(target, earlier)).flatten()

@@ -4,7 +4,7 @@ use crate::assembly::coverage::{is_function_word, words_of};
 use crate::lexer::labels;
 use crate::lexer::lexicon;
 use crate::lexer::split::Clause;
-use crate::lexer::token::{TokenKind, tokens};
+use crate::lexer::token::{TokenKind, tokenize};
 use crate::selection::choice::Choice;
 
 /// A clause that contributes no argument is reported if the weight of its unused words reaches this value: a word counts 1, a
@@ -29,7 +29,7 @@ pub(crate) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
         let read = calls.iter().any(|(start, _)| clause.start <= *start && *start < clause.end);
         let touched = read || used.iter().any(|(from, to)| *from < clause.end && clause.start < *to);
         // A clause with a verb or a noun that no call covers is unserved.
-        let all = tokens(phrase);
+        let all = tokenize(phrase);
         let word_matches = lexicon::word_matches(phrase, &all, &|_| false);
         let foreign = word_matches.iter().filter(|word_match| is_foreign(word_match, calls)).count();
         let matched: Vec<(usize, usize)> = word_matches
@@ -56,8 +56,8 @@ pub(crate) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
 /// 做成透视表: whether the name of a call's tool contains a word with the same meaning.
 fn is_own(word_match: &lexicon::WordMatch, calls: &[(usize, Choice)]) -> bool {
     calls.iter().any(|(_, choice)| {
-        let name = crate::values::parameter::words(choice.tool.name().as_str()).join(" ");
-        lexicon::word_matches(&name, &tokens(&name), &|_| false)
+        let name = crate::values::parameter::name_words(choice.tool.name().as_str()).join(" ");
+        lexicon::word_matches(&name, &tokenize(&name), &|_| false)
             .iter()
             .any(|other| other.meaning.things.iter().any(|row| word_match.meaning.things.contains(row)))
     })
@@ -74,7 +74,7 @@ fn is_foreign(word_match: &lexicon::WordMatch, calls: &[(usize, Choice)]) -> boo
         return false;
     }
     !calls.iter().any(|(_, choice)| {
-        let mut phrase = crate::values::parameter::words(choice.tool.name().as_str()).join(" ");
+        let mut phrase = crate::values::parameter::name_words(choice.tool.name().as_str()).join(" ");
         phrase.push(' ');
         phrase.push_str(choice.tool.definition.description());
         for (parameter, slot) in choice.parameters.iter().zip(&choice.assignment.slots) {
@@ -87,7 +87,7 @@ fn is_foreign(word_match: &lexicon::WordMatch, calls: &[(usize, Choice)]) -> boo
                 phrase.push_str(&value.to_string());
             }
         }
-        let all = tokens(&phrase);
+        let all = tokenize(&phrase);
         let known = lexicon::word_matches(&phrase, &all, &|_| false);
         known.iter().any(|other| {
             other.meaning.verbs.iter().any(|row| meaning.verbs.contains(row))

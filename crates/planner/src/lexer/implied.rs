@@ -2,7 +2,7 @@
 
 use crate::lexer::lexicon;
 use crate::lexer::mention::ParsedText;
-use crate::lexer::token::{Token, is_han, tokens};
+use crate::lexer::token::{Token, is_han, tokenize};
 
 /// Whether a path has neither an extension nor a trailing separator.
 pub(crate) fn is_bare(path: &str) -> bool {
@@ -28,7 +28,7 @@ pub(crate) fn of_code(code: &str) -> Vec<usize> {
     if letters.len() < 2 || !rest.starts_with(['-', '_']) || !rest.contains(|c: char| c.is_ascii_digit()) {
         return Vec::new();
     }
-    let word_matches = lexicon::word_matches(&letters, &tokens(&letters), &|_| false);
+    let word_matches = lexicon::word_matches(&letters, &tokenize(&letters), &|_| false);
     word_matches.into_iter().flat_map(|word_match| word_match.meaning.things).collect()
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn is_tool_name(code: &str) -> bool {
     // `node_modules` does not begin with a verb.
     let first = code.split('_').next().unwrap_or_default();
     plain
-        && lexicon::word_matches(first, &tokens(first), &|_| false)
+        && lexicon::word_matches(first, &tokenize(first), &|_| false)
             .iter()
             .any(|word_match| !word_match.meaning.verbs.is_empty())
 }

@@ -119,7 +119,7 @@ pub(crate) fn thing_named(name: &str) -> Option<usize> {
 
 /// Whether a text is only the noun for a kind of object, such as `sheet`, and therefore not a name.
 pub(crate) fn is_kind(text: &str) -> bool {
-    let words = crate::lexer::token::tokens(text);
+    let words = crate::lexer::token::tokenize(text);
     let lower = text.to_lowercase();
     let found = word_matches(text, &words, &|_| false);
     found.len() == 1
@@ -277,10 +277,10 @@ fn is_near(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::token::tokens;
+    use crate::lexer::token::tokenize;
 
     fn names(text: &str) -> Vec<&'static str> {
-        let found = word_matches(text, &tokens(text), &|_| false);
+        let found = word_matches(text, &tokenize(text), &|_| false);
         let things =
             found.iter().flat_map(|word_match| word_match.meaning.things.iter().map(|row| thing(*row).name));
         things.collect()

@@ -54,7 +54,7 @@ fn scan(text: &str) -> Vec<LiteralSpan> {
             .or_else(|| han_folder(text, at))
             .or_else(|| json(rest))
             .or_else(|| formula(text, at))
-            .or_else(|| run(text, at));
+            .or_else(|| scan_word(text, at));
         match read {
             Some((literal, length)) if length > 0 => {
                 found.push(LiteralSpan { literal, start: at, end: at + length });
@@ -163,7 +163,7 @@ fn has_cell(text: &str) -> bool {
 }
 
 /// A run of characters without blanks that is an address, a path, a cell or a code.
-fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
+fn scan_word(text: &str, at: usize) -> Option<(Literal, usize)> {
     if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '_', '-', '@']) {
         return None;
     }
@@ -186,7 +186,7 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     if is_address(word) {
         return Some((Literal::Url(word.to_owned()), word.len()));
     }
-    if let Some(path) = path(formula.trim_end_matches(['.', ':', '-', '+', '?'])) {
+    if let Some(path) = scan_path(formula.trim_end_matches(['.', ':', '-', '+', '?'])) {
         return Some((Literal::Path(path.to_owned()), path.len()));
     }
     if is_named(text, at, word) {
@@ -201,7 +201,7 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     if is_slashed(word) || is_version(word) {
         return Some((Literal::Code(word.to_owned()), word.len()));
     }
-    code(word).then(|| (Literal::Code(word.trim_start_matches('#').to_owned()), word.len()))
+    is_code_identifier(word).then(|| (Literal::Code(word.trim_start_matches('#').to_owned()), word.len()))
 }
 
 /// `email m88`, 邮件 A1029: letters and digits after the noun of a thing with an ID.
@@ -332,7 +332,7 @@ fn rooted(text: &str, at: usize) -> Option<(Literal, usize)> {
     (path.len() > 1).then(|| (Literal::Path(path.to_owned()), path.len()))
 }
 
-fn path(word: &str) -> Option<&str> {
+fn scan_path(word: &str) -> Option<&str> {
     let word = word.strip_suffix(':').unwrap_or(word);
     let known = |name: &str| {
         name.rsplit_once('.')
@@ -353,7 +353,7 @@ fn path(word: &str) -> Option<&str> {
     (is_rooted || is_drive || is_glob || is_folder || has_folders || two_folders || bare).then_some(word)
 }
 
-fn code(word: &str) -> bool {
+fn is_code_identifier(word: &str) -> bool {
     let letters = word.chars().filter(char::is_ascii_alphabetic).count();
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');

@@ -273,12 +273,12 @@ pub(crate) fn stands_alone(text: &str, start: usize, length: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::token::tokens;
+    use crate::lexer::token::tokenize;
 
     #[test]
     fn finds_proper_names() {
         let check = |text: &str, expect: &[&str]| {
-            let tokens = tokens(text);
+            let tokens = tokenize(text);
             let mut found = Vec::new();
             let mut at = 0;
             while at < tokens.len() {

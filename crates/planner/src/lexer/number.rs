@@ -2,7 +2,7 @@
 
 use serde_json::{Number as JsonNumber, Value as Json};
 
-use crate::lexer::number_words::{numerals, ordinal_word, words};
+use crate::lexer::number_words::{ordinal_word, read_chinese_number, read_english_number};
 use crate::lexer::token::{Token, TokenKind};
 use crate::lexer::units::{self, Unit};
 
@@ -47,9 +47,9 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Parsed
         TokenKind::Number => (digits(token.text)?, at + 1, false),
         TokenKind::Word => match ordinal_word(tokens, at) {
             Some(rank) => (rank, at + 1, false),
-            None => words(tokens, at)?,
+            None => read_english_number(tokens, at)?,
         },
-        TokenKind::Han => numerals(tokens, at)?,
+        TokenKind::Han => read_chinese_number(tokens, at)?,
         TokenKind::Mark => return None,
     };
     let mut first = at;
@@ -187,12 +187,12 @@ pub(crate) fn json(value: f64) -> Option<Json> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::token::tokens;
+    use crate::lexer::token::tokenize;
 
     #[test]
     fn parses_numbers() {
         let check = |text: &str, value: f64, unit: &str| {
-            let tokens = tokens(text);
+            let tokens = tokenize(text);
             let number = (0..tokens.len()).find_map(|at| read(text, &tokens, at)).unwrap().number;
             assert_eq!(number.value, value, "{text}");
             let expect = (!unit.is_empty()).then(|| units::of(unit).unwrap());
@@ -219,12 +219,12 @@ mod tests {
     #[test]
     fn parses_percentages_and_skips_ordinary_words() {
         let text = "15% 一下 three";
-        let all = tokens(text);
+        let all = tokenize(text);
         let found: Vec<_> = (0..all.len()).filter_map(|at| read(text, &all, at)).collect();
         assert_eq!(found.len(), 2);
         assert!(found[0].number.percent && !found[1].number.percent);
         let text = "百分之二十";
-        let all = tokens(text);
+        let all = tokenize(text);
         assert!(read(text, &all, 3).unwrap().number.percent);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn ordinal_word(tokens: &[Token<'_>], at: usize) -> Option<f64> {
 
 /// `five`, `twenty-one`, `two hundred and six`, `a dozen`: the value, the index of the token after it, and whether it may be an
 /// article.
-pub(crate) fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
+pub(crate) fn read_english_number(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
     let (first, mut after) = below_hundred(tokens, at)?;
     let may_be_article = after == at + 1 && tokens[at].is_any(&["one", "zero"]);
     let (mut total, mut section, mut scaled) = (0.0, first, false);
@@ -93,7 +93,7 @@ fn below_hundred(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize)> {
 }
 
 /// `三十二`, `两百`, `一千零五`, `三千五` (3500), `二〇二四`.
-pub(crate) fn numerals(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
+pub(crate) fn read_chinese_number(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
     let (mut total, mut section, mut digit) = (0f64, 0f64, None::<f64>);
     // The scale of a final digit: 三千五 is 3500, 三千零五 is 3005.
     let mut step = 1.0;
@@ -129,7 +129,7 @@ pub(crate) fn numerals(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, b
                 plain.push('x');
             }
             other => {
-                let Some(value) = numeral(other) else { break };
+                let Some(value) = chinese_digit(other) else { break };
                 digit = Some(f64::from(value));
                 plain.push(char::from(b'0' + value));
             }
@@ -148,7 +148,7 @@ pub(crate) fn numerals(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, b
 }
 
 /// The digit of a Chinese numeral.
-pub(crate) fn numeral(text: &str) -> Option<u8> {
+pub(crate) fn chinese_digit(text: &str) -> Option<u8> {
     let index = ["一", "二", "三", "四", "五", "六", "七", "八", "九"].iter().position(|one| *one == text);
     match text {
         "两" => Some(2),
@@ -158,11 +158,11 @@ pub(crate) fn numeral(text: &str) -> Option<u8> {
 }
 
 /// A number for an expression, in digits or words, and the number of its tokens.
-pub(crate) fn operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
+pub(crate) fn read_operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let token = tokens.get(at)?;
     // 负五
     if token.is_word("负") {
-        let (value, length) = operand(tokens, at + 1)?;
+        let (value, length) = read_operand(tokens, at + 1)?;
         return Some((format!("(-{value})"), length + 1));
     }
     let (value, length) = plain_operand(tokens, at)?;
@@ -181,8 +181,10 @@ fn plain_operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let token = tokens.get(at)?;
     let spelled = match token.kind {
         TokenKind::Number => return Some((token.text.replace(',', ""), 1)),
-        TokenKind::Word => words(tokens, at).map(|(value, after, _)| scaled(tokens, value, after)),
-        TokenKind::Han => numerals(tokens, at).map(|(value, after, _)| (value, after)),
+        TokenKind::Word => {
+            read_english_number(tokens, at).map(|(value, after, _)| scaled(tokens, value, after))
+        }
+        TokenKind::Han => read_chinese_number(tokens, at).map(|(value, after, _)| (value, after)),
         TokenKind::Mark => None,
     };
     spelled.map(|(value, after)| (value.to_string(), after - at))
@@ -198,13 +200,13 @@ fn scaled(tokens: &[Token<'_>], value: f64, after: usize) -> (f64, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::token::tokens;
+    use crate::lexer::token::tokenize;
 
     #[test]
     fn parses_number_words() {
         let check = |text: &str, expect: &str| {
-            let all = tokens(text);
-            let (found, length) = operand(&all, 0).unwrap();
+            let all = tokenize(text);
+            let (found, length) = read_operand(&all, 0).unwrap();
             assert_eq!(found, expect, "{text}");
             assert_eq!(length, all.len(), "{text}");
         };

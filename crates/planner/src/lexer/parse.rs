@@ -10,7 +10,7 @@ use crate::lexer::mention::{Mention, MentionValue, ParsedText};
 use crate::lexer::name;
 use crate::lexer::number;
 use crate::lexer::series;
-use crate::lexer::token::{Token, tokens};
+use crate::lexer::token::{Token, tokenize};
 use crate::values::date;
 use crate::values::date_time_join;
 use crate::values::holiday;
@@ -18,7 +18,7 @@ use crate::values::holiday;
 impl<'a> ParsedText<'a> {
     /// Analyses a text. Relative dates are resolved against `today`.
     pub(crate) fn of(text: &'a str, today: Date) -> Self {
-        let all = tokens(text);
+        let all = tokenize(text);
         let mut mentions: Vec<Mention> = literal_scanner::find(text)
             .into_iter()
             .map(|found| Mention {

@@ -357,7 +357,7 @@ fn begins_with_other(parsed: &ParsedText<'_>, comma: usize, at: usize) -> bool {
     let before = parsed.mentions.iter().any(|mention| mention.end <= comma.start && code(&mention.value));
     let own = |start: usize, end: usize| {
         let text = parsed.text.get(start..end).unwrap_or_default();
-        let word_matches = lexicon::word_matches(text, &crate::lexer::token::tokens(text), &|_| false);
+        let word_matches = lexicon::word_matches(text, &crate::lexer::token::tokenize(text), &|_| false);
         word_matches.iter().any(|word_match| {
             !word_match.meaning.verbs.is_empty()
                 && crate::lexer::name::has_han(&text[word_match.start..word_match.end])
@@ -376,7 +376,7 @@ fn begins_unknown(parsed: &ParsedText<'_>, at: usize) -> bool {
         return false;
     };
     let known =
-        !lexicon::word_matches(word.text, &crate::lexer::token::tokens(word.text), &|_| false).is_empty();
+        !lexicon::word_matches(word.text, &crate::lexer::token::tokenize(word.text), &|_| false).is_empty();
     let mentioned =
         parsed.mentions.iter().any(|mention| mention.start < word.end && word.start < mention.end);
     word.kind == TokenKind::Word
@@ -452,7 +452,7 @@ fn begins_verb(parsed: &ParsedText<'_>, at: usize) -> bool {
                 return false;
             }
             // 放在 E2 is a location, not a separate order.
-            let word_matches = lexicon::word_matches(rest, &crate::lexer::token::tokens(rest), &|_| false);
+            let word_matches = lexicon::word_matches(rest, &crate::lexer::token::tokenize(rest), &|_| false);
             let first = word_matches.first().filter(|word_match| {
                 word_match.start == 0
                     && (!rest.starts_with('放')

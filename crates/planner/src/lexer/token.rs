@@ -44,7 +44,7 @@ fn is_letter(c: char) -> bool {
 }
 
 /// The tokens of a text in order, without whitespace.
-pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
+pub(crate) fn tokenize(text: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(rest) = text.get(at..)
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn splits_text_into_tokens() {
         let check = |text: &str, expect: &[&str]| {
-            assert_eq!(tokens(text).iter().map(|token| token.text).collect::<Vec<_>>(), expect, "{text}");
+            assert_eq!(tokenize(text).iter().map(|token| token.text).collect::<Vec<_>>(), expect, "{text}");
         };
         check("It's 1,234.5 km.", &["It's", "1,234.5", "km", "."]);
         check("[1,2,300]", &["[", "1", ",", "2,300", "]"]);

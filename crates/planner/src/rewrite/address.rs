@@ -3,8 +3,8 @@
 use crate::lexer::lexicon;
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
-use crate::lexer::token::tokens;
-use crate::rewrite::masked_text::masked;
+use crate::lexer::token::tokenize;
+use crate::rewrite::masked_text::mask_literals;
 use crate::rewrite::statement::begins_order;
 
 /// Words of a polite address or of a heading for an order. A head of such words only is harmless.
@@ -150,7 +150,7 @@ const NEW_THINGS: [&str; 4] = ["new", "a", "an", "another"];
 
 /// Returns the order after an address.
 pub(crate) fn remove(text: &str) -> Option<String> {
-    let masked = masked(text, &literal_scanner::find(text));
+    let masked = mask_literals(text, &literal_scanner::find(text));
     let marks = [": ", "：", ":", " - ", " – "];
     let (at, length) = marks
         .iter()
@@ -165,7 +165,7 @@ pub(crate) fn remove(text: &str) -> Option<String> {
 
 fn begins_in_chinese(order: &str) -> bool {
     let leads = ["请", "把", "将", "在", "给", "帮"];
-    let first = lexicon::word_matches(order, &tokens(order), &|_| false).into_iter().next();
+    let first = lexicon::word_matches(order, &tokenize(order), &|_| false).into_iter().next();
     has_han(order)
         && (leads.iter().any(|lead| order.starts_with(lead))
             || first.is_some_and(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty()))

@@ -1,7 +1,7 @@
 //! Rewrites orders about cells and sheets: `write A and B into A1 and B1` becomes one range, `change F7 to 5` becomes a write.
 
 use crate::lexer::literal::{Literal, LiteralSpan};
-use crate::rewrite::masked_text::{free_text, has_word, is_open, read};
+use crate::rewrite::masked_text::{free_text, has_word, is_open, read_masked};
 
 /// The column number and the row of a single cell.
 fn position(cell: &str) -> Option<(usize, usize)> {
@@ -15,7 +15,7 @@ fn position(cell: &str) -> Option<(usize, usize)> {
 /// `write Date, City and Amount into A1, B1 and C1`: adjacent cells of a row that receive one value each are a range.
 pub(crate) fn adjacent_cells(text: &str) -> Option<String> {
     const WRITES: [&str; 8] = ["write", "put", "enter", "fill", "type", "写", "填", "录入"];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let single =
         |found: &&LiteralSpan| matches!(&found.literal, Literal::Cells(cells) if !cells.contains(':'));
     let cells: Vec<&LiteralSpan> = literals.iter().filter(single).collect();
@@ -95,7 +95,7 @@ pub(crate) fn row_of_values(text: &str) -> Option<String> {
         "a",
         "with",
     ];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let cell = literals.iter().find(|found| matches!(found.literal, Literal::Cells(_)))?;
     let Literal::Cells(name) = &cell.literal else { return None };
     let head = masked.get(..cell.start)?;
@@ -138,7 +138,7 @@ pub(crate) fn row_in_chinese(text: &str) -> Option<String> {
         "录入一行：",
         "加一行：",
     ];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let (at, label) = ROWS.iter().find_map(|label| masked.find(label).map(|at| (at, *label)))?;
     let cell =
         literals.iter().rev().find(|found| found.end <= at && matches!(found.literal, Literal::Cells(_)))?;
@@ -169,7 +169,7 @@ pub(crate) fn row_in_chinese(text: &str) -> Option<String> {
 /// `change F7 on the sheet S of a.xlsx to 48200`: writes a value into a cell.
 pub(crate) fn cell_write(text: &str) -> Option<String> {
     const CHANGES: [&str; 6] = ["change ", "set ", "update ", "correct ", "fix ", "overwrite "];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let start = masked.strip_prefix("please ").map_or(0, |_| "please ".len());
     let verb = CHANGES.iter().find(|verb| masked[start..].starts_with(**verb))?;
     let object = masked[start + verb.len()..].trim_start_matches("the ").trim_start_matches("value of ");
@@ -199,7 +199,7 @@ pub(crate) fn cell_write(text: &str) -> Option<String> {
 
 /// `give A1:F1 of … a gray background`: sets a format.
 pub(crate) fn cell_format(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let cells = literals.iter().any(|found| matches!(found.literal, Literal::Cells(_)));
     let lead = ["give ", "please give "].iter().find(|lead| masked.starts_with(**lead)).filter(|_| cells)?;
     // `… a yellow fill and make it bold`
@@ -231,7 +231,7 @@ pub(crate) fn cell_format(text: &str) -> Option<String> {
 
 /// `list the tabs in a.xlsx`: the tabs of a workbook are its sheets.
 pub(crate) fn tabs_as_sheets(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let workbook = literals.iter().any(|found| {
         matches!(&found.literal, Literal::Path(path) if path.ends_with(".xlsx") || path.ends_with(".xls") || path.ends_with(".xlsm"))
     });
@@ -242,7 +242,7 @@ pub(crate) fn tabs_as_sheets(text: &str) -> Option<String> {
 
 /// `create a workbook a.xlsx with a sheet named X`: becomes two orders.
 pub(crate) fn workbook_with_sheet(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let book = literals
         .iter()
         .find(|found| matches!(&found.literal, Literal::Path(path) if path.ends_with(".xlsx")))?;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::lexer::literal::{Literal, LiteralSpan};
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
-use crate::rewrite::masked_text::{free_text, masked};
+use crate::rewrite::masked_text::{free_text, mask_literals};
 
 const TABLE: &str = include_str!("../../data/colloquial.tsv");
 
@@ -95,7 +95,7 @@ pub(crate) fn plain(text: &str) -> Option<String> {
     let trimmed = result.trim_end_matches(['.', '!', ' ']);
     if let Some(shorter) =
         trimmed.strip_suffix(" please").filter(|shorter| !shorter.ends_with([',', '"', '\'']))
-        && free_text(&masked(&result, &literal_scanner::find(&result))) >= result.len()
+        && free_text(&mask_literals(&result, &literal_scanner::find(&result))) >= result.len()
     {
         result = shorter.to_owned();
         changed = true;
@@ -113,7 +113,7 @@ fn replaced(text: &str, entry: &PhraseEntry) -> Option<String> {
         return None;
     }
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let until = free_text(&masked);
     let ascii = entry.phrase.is_ascii();
     let at = masked.match_indices(&entry.phrase).map(|(at, _)| at).find(|at| {

@@ -6,7 +6,7 @@ use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::token::is_han;
 use crate::rewrite::follow_up;
-use crate::rewrite::masked_text::{free_text, masked};
+use crate::rewrite::masked_text::{free_text, mask_literals};
 
 /// Nouns for kinds of things, before or after a name.
 const KINDS: [&str; 12] = [
@@ -56,7 +56,7 @@ pub(crate) fn resolve(text: &str) -> Option<String> {
 /// 回复邮件 em-55 …，然后把 em-55 删了: repeats the kind at the second mention of a name.
 fn repeat_kind(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     for (position, first) in literals.iter().enumerate() {
         let name = match &first.literal {
             Literal::Code(name) | Literal::Quoted(name) => name.clone(),
@@ -114,7 +114,7 @@ fn repeat_kind_of_bare_name(text: &str, masked: &str) -> Option<String> {
 /// `rename the sheet A to Summary, …, then insert rows on Summary`: the new name of a sheet is a sheet, too.
 fn repeat_kind_of_renamed_sheet(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let at = ["rename the sheet ", "rename sheet ", "rename the tab ", "rename the worksheet "]
         .iter()
         .find_map(|verb| masked.find(verb).map(|at| at + verb.len()))?;
@@ -150,7 +150,7 @@ fn resolve_branch(text: &str) -> Option<String> {
 /// `List my events for D and find 30 minutes on that day`, 这几天: repeats the date named before.
 fn resolve_date(text: &str) -> Option<String> {
     const DAYS: [&str; 7] = ["on that day", "that same day", "那一天", "那天", "当天", "这几天", "那几天"];
-    let masked = masked(text, &literal_scanner::find(text));
+    let masked = mask_literals(text, &literal_scanner::find(text));
     let (at, word) = DAYS.iter().filter_map(|word| masked.find(word).map(|at| (at, *word))).min()?;
     let dates: Vec<&str> = text[..at]
         .split(|c: char| !(c.is_ascii_digit() || c == '-'))
@@ -191,7 +191,7 @@ fn kind_of(text: &str, masked: &str, found: &LiteralSpan) -> Option<(&'static st
 /// `… from her`, 他的观察: replaces the pronoun by the only person named before.
 fn resolve_pronoun(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     if !["graph", "entity", "observation", "图谱", "实体", "观察", "node"]
         .iter()
         .any(|word| masked.contains(word))
@@ -359,7 +359,7 @@ fn repeat_kind_of_new_object(text: &str) -> Option<String> {
 /// `make the folder X and move Y in word`, `read X, then change A to B in it`: inserts the path named before.
 fn insert_path(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let words = [
         " in there",
         " into there",
@@ -408,7 +408,7 @@ fn insert_file(text: &str) -> Option<String> {
         "把文件内容给我看",
     ];
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let (at, word) = WORDS.iter().find_map(|word| masked.rfind(word).map(|at| (at, *word)))?;
     let ends = masked[at + word.len()..].trim_matches(['.', '!', '。', ' ', '吧', '?']).is_empty();
     let [file] = literals

@@ -4,10 +4,10 @@
 use crate::lexer::filler;
 use crate::lexer::lexicon;
 use crate::lexer::literal_scanner;
-use crate::lexer::token::{TokenKind, tokens};
+use crate::lexer::token::{TokenKind, tokenize};
 
 /// Words with which such a part begins.
-const NEGATIONS: [&str; 24] = [
+const EXCLUSION_STARTS: [&str; 24] = [
     "but do not",
     "but don't",
     "and do not",
@@ -80,14 +80,14 @@ pub(crate) fn find(request: &str) -> Option<Exclusion> {
         .unwrap_or(0);
     let clause = clause.get(lead..)?.trim_start_matches(['，', ',', ' ']).to_owned();
     let plain = (lead > 0).then_some("不").filter(|word| clause.starts_with(word));
-    let negation = NEGATIONS
+    let negation = EXCLUSION_STARTS
         .iter()
         .filter(|word| clause.starts_with(**word))
         .max_by_key(|word| word.len())
         .copied()
         .or(plain)?;
     let rest = clause.get(negation.len()..)?.trim_start();
-    let all = tokens(rest);
+    let all = tokenize(rest);
     let word_matches = lexicon::word_matches(rest, &all, &|_| false);
     let verb = word_matches
         .first()
@@ -98,21 +98,21 @@ pub(crate) fn find(request: &str) -> Option<Exclusion> {
                 || filler::always().contains(token.text)
                 || FILLERS_AFTER_VERB.iter().any(|word| word.contains(token.text))
         });
-    let is_question = {
+    let has_order_before = {
         let head = request.get(..from)?;
-        let all = tokens(head);
+        let all = tokenize(head);
         let is_used = |token: &crate::lexer::token::Token<'_>| !free(token.start);
         lexicon::word_matches(head, &all, &is_used)
             .iter()
             .any(|word_match| !word_match.meaning.verbs.is_empty())
     };
-    (known && is_question).then(|| Exclusion { start, end, verbs: verb.meaning.verbs.clone() })
+    (known && has_order_before).then(|| Exclusion { start, end, verbs: verb.meaning.verbs.clone() })
 }
 
 /// Whether a tool's name denotes an excluded action.
 pub(crate) fn is_denied(exclusion: &Exclusion, tool: &str) -> bool {
-    let name = crate::values::parameter::words(tool).join(" ");
-    let word_matches = lexicon::word_matches(&name, &tokens(&name), &|_| false);
+    let name = crate::values::parameter::name_words(tool).join(" ");
+    let word_matches = lexicon::word_matches(&name, &tokenize(&name), &|_| false);
     let first = word_matches.iter().find(|word_match| !word_match.meaning.verbs.is_empty());
     first.is_some_and(|word_match| word_match.meaning.verbs.iter().any(|verb| exclusion.verbs.contains(verb)))
 }

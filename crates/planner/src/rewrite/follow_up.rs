@@ -82,14 +82,15 @@ const BEFORE: [&str; 9] = ["in", "at", "for", "on", "with", "of", "the", "在", 
 pub fn in_context(request: &str, before: &[EarlierExchange<'_>]) -> Option<String> {
     let before = before.get(before.len().saturating_sub(MAX_EARLIER_EXCHANGES)..)?;
     let (last, earlier) = before.split_last()?;
-    let text = crate::plain(request);
-    let resolve_last = || in_context(last.request, earlier).unwrap_or_else(|| crate::plain(last.request));
+    let text = crate::normalize_request(request);
+    let resolve_last =
+        || in_context(last.request, earlier).unwrap_or_else(|| crate::normalize_request(last.request));
     continue_calculation(&text, &resolve_last, last).or_else(|| {
         let resolved = resolve_last();
         // A question never repeats a change.
         let changes =
             crate::selection::clause_intent::intent(&ParsedText::of(&resolved, Date::ZERO)).changes();
-        if changes && is_question(request) {
+        if changes && is_follow_up_question(request) {
             return None;
         }
         exchanged(&text, &resolved)
@@ -97,7 +98,7 @@ pub fn in_context(request: &str, before: &[EarlierExchange<'_>]) -> Option<Strin
 }
 
 /// Whether a request that continues another is a question.
-fn is_question(request: &str) -> bool {
+fn is_follow_up_question(request: &str) -> bool {
     let text = request.trim().to_lowercase();
     text.ends_with(['?', '？', '呢', '吗'])
         || ["what", "how", "and what", "and how"].iter().any(|word| text.starts_with(word))
@@ -106,8 +107,8 @@ fn is_question(request: &str) -> bool {
 
 /// The request with the file (and its sheet) that was mentioned last, and that file; `None` if the request itself contains a
 /// path.
-pub fn placed(request: &str, before: &[EarlierExchange<'_>]) -> Option<(String, String)> {
-    let text = crate::plain(request);
+pub fn add_last_file(request: &str, before: &[EarlierExchange<'_>]) -> Option<(String, String)> {
+    let text = crate::normalize_request(request);
     let path = |text: &str| {
         let parsed = ParsedText::of(text, Date::ZERO);
         let named = parsed.mentions.iter().rev().find_map(|mention| match &mention.value {
@@ -120,8 +121,11 @@ pub fn placed(request: &str, before: &[EarlierExchange<'_>]) -> Option<(String, 
     if path(&text).is_some() {
         return None;
     }
-    let (file, sheet) =
-        before.iter().rev().take(MAX_EARLIER_EXCHANGES).find_map(|one| path(&crate::plain(one.request)))?;
+    let (file, sheet) = before
+        .iter()
+        .rev()
+        .take(MAX_EARLIER_EXCHANGES)
+        .find_map(|one| path(&crate::normalize_request(one.request)))?;
     let own = ParsedText::of(&text, Date::ZERO);
     let context = MatchContext { parsed: &own, stems: labels::stems(&own), tool_words: Vec::new() };
     let sheet = sheet.filter(|_| sheet::find(&context).is_empty());
@@ -144,15 +148,15 @@ fn continue_calculation(
     let trimmed = ["是多少", "等于多少", "等于几", "是几", "呢", "吧"]
         .iter()
         .fold(trimmed, |trimmed, word| trimmed.strip_suffix(word).unwrap_or(trimmed).trim_end());
-    let tokens = crate::lexer::token::tokens(trimmed);
-    let is_question = usize::from(tokens.first().is_some_and(|token| token.is_any(&["what's"])))
+    let tokens = crate::lexer::token::tokenize(trimmed);
+    let question_tokens = usize::from(tokens.first().is_some_and(|token| token.is_any(&["what's"])))
         + if tokens.get(1).is_some_and(|token| token.is_word("is")) && tokens[0].is_word("what") {
             2
         } else {
             0
         };
     let lead = continuation::joints(&tokens, 0);
-    let starts = [lead, is_question];
+    let starts = [lead, question_tokens];
     let continued = starts.into_iter().find_map(|start| {
         let (first, mut after) = continuation::read(&tokens, start)?;
         let mut all = vec![first];
@@ -167,7 +171,7 @@ fn continue_calculation(
     })?;
     let rewritten = |inner: &str| {
         let text = continued.iter().fold(inner.to_owned(), |inner, one| one.apply(&inner));
-        let tokens = crate::lexer::token::tokens(&text);
+        let tokens = crate::lexer::token::tokenize(&text);
         let found = recognize::find(&text, &tokens, &|_| true);
         let alone = matches!(found.as_slice(), [one] if one.start == 0 && one.end == text.len());
         alone.then_some(text)
@@ -305,7 +309,7 @@ mod tests {
     fn adds_file_of_earlier_request() {
         let check = |before: &str, request: &str, expect: &str| {
             let before = [EarlierExchange { request: before, answer: "" }];
-            assert_eq!(placed(request, &before).unwrap_or_default().0, expect, "{request}");
+            assert_eq!(add_last_file(request, &before).unwrap_or_default().0, expect, "{request}");
         };
         check(
             "create sheet Poll in poll.xlsx",

@@ -3,7 +3,7 @@
 
 use crate::lexer::literal::{Literal, LiteralSpan};
 use crate::lexer::name::has_han;
-use crate::rewrite::masked_text::{free_text, has_word, is_open, read};
+use crate::rewrite::masked_text::{free_text, has_word, is_open, read_masked};
 
 /// Verbs that add something to the graph.
 const ADDS: [&str; 9] =
@@ -36,7 +36,7 @@ const MAX_NAME_WORDS: usize = 5;
 
 /// `Add X to the knowledge graph as an entity of type T, with the observation …`: creates an entity.
 pub(crate) fn entity_of_type(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     if is_open(&masked) || has_han(&masked) {
         return None;
     }
@@ -134,7 +134,7 @@ pub(crate) fn relation_between(text: &str) -> Option<String> {
         " relationship saying that ",
         " relation saying ",
     ];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     if has_han(&masked) {
         return None;
     }
@@ -208,7 +208,7 @@ pub(crate) fn entity_in_chinese(text: &str) -> Option<String> {
         "录入图谱",
         "存入知识图谱",
     ];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let first = literals.first().filter(|found| matches!(found.literal, Literal::Quoted(_)))?;
     let start = ["把", "将"].iter().find_map(|word| {
         let head = masked[..first.start].trim_end();
@@ -226,7 +226,7 @@ pub(crate) fn entity_in_chinese(text: &str) -> Option<String> {
 pub(crate) fn entity_fields(text: &str) -> Option<String> {
     const LABELS: [&str; 5] = ["类型", "观察", "实体类型", "观察内容", "关系类型"];
     const BETWEEN: [&str; 9] = ["写成", "写上", "填写", "写", "填", "设为", "设成", "是", "为"];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     if !["实体", "节点", "图谱"].iter().any(|word| masked.contains(word)) {
         return None;
     }
@@ -246,7 +246,7 @@ pub(crate) fn entity_fields(text: &str) -> Option<String> {
 
 /// `knowledge graph, X: add the observation …`, 知识图谱：删除实体 …: the graph before a colon is a place.
 pub(crate) fn graph_as_location(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     if let Some(rest) = ["知识图谱：", "知识图谱:", "图谱："].iter().find_map(|lead| text.strip_prefix(lead))
     {
         return Some(format!("在知识图谱里，{}", rest.trim_start()));
@@ -297,7 +297,7 @@ pub(crate) fn quote_mixed_names(text: &str) -> Option<String> {
 
 /// 把“O”这条观察记到知识图谱的实体 N 上: adds an observation.
 pub(crate) fn observation_addition(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let value = literals.first().filter(|found| matches!(found.literal, Literal::Quoted(_)))?;
     let head = masked[..value.start].trim_end();
     let start = ["把", "将"].iter().find_map(|word| head.strip_suffix(word)).map(str::len)?;
@@ -342,7 +342,7 @@ pub(crate) fn observed(text: &str) -> Option<String> {
         ["补充上", "补充", "添加", "追加", "新增", "增加", "加上", "补上", "记上", "加", "补"];
     const COUNTS: [&str; 7] = ["一条", "两条", "三条", "四条", "几条", "条", "一个"];
     const TEXTS: [&str; 5] = ["观察", "信息", "备注", "说明", "记录"];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let name = literals.first().filter(|found| matches!(found.literal, Literal::Quoted(_)))?;
     let head = masked[..name.start].trim_end();
     let places = [
@@ -409,7 +409,7 @@ pub(crate) fn observation_deletion(text: &str) -> Option<String> {
     const BOUNDS: [&str; 12] =
         ["别", "不能", "保留", "只", "如果", "除", "吗", "等", "先", "重要", "要留", "？"];
     const MAX_PREDICATE_CHARS: usize = 12;
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let [name, value] = literals.as_slice() else { return None };
     let quoted = [name, value].iter().all(|found| matches!(found.literal, Literal::Quoted(_)));
     let kind = ["实体", "节点"].iter().any(|kind| masked[..name.start].ends_with(kind));

@@ -16,7 +16,7 @@ use crate::rewrite::lookup_rewrite::{
     branch_checkout, branch_comparison, commit_changes, file_of_version, folder_description, graph_lookup,
     reorder_base, staging, trailing_repository, web_lookup,
 };
-use crate::rewrite::masked_text::{free_text, has_word, read};
+use crate::rewrite::masked_text::{free_text, has_word, read_masked};
 use crate::rewrite::message_rewrite::{
     drop_occasion, event_booking, event_creation, event_from_statement, event_invitation, mail_file_content,
     mail_to_address, reply_to_id,
@@ -136,23 +136,23 @@ fn polite_question(text: &str) -> Option<String> {
         "hey can you ",
         "hey could you ",
     ];
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let (at, _) = masked.match_indices('?').next()?;
     if masked.matches('?').count() != 1 || at > free_text(&masked) {
         return None;
     }
     let start = masked[..at].rfind(['.', '!', ',']).map_or(0, |mark| mark + 1);
     let sentence = masked[start..at].trim_start();
-    let is_question =
+    let question_words =
         [" how ", " why ", " whether ", " if ", " tell me ", " know ", " explain ", " access", " see "];
     let polite = LEADS.iter().any(|lead| sentence.starts_with(lead))
-        && !is_question.iter().any(|word| sentence.contains(word));
+        && !question_words.iter().any(|word| sentence.contains(word));
     polite.then(|| format!("{}.{}", &text[..at], &text[at + 1..]))
 }
 
 /// `do a dry run of replacing A with B`: moves the verb to the front and the manner to the end.
 fn dry_run(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let leads = [
         "do a dry run of ",
         "dry run of ",
@@ -173,7 +173,7 @@ fn dry_run(text: &str) -> Option<String> {
 
 /// `rename A -> B`: replaces an arrow between two names with `to`.
 fn arrow(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let verb =
         ["rename", "move", "mv", "change", "replace", "swap"].iter().find(|verb| has_word(&masked, verb));
     let chinese = ["重命名", "改名", "改成", "移动", "替换"].iter().any(|verb| masked.contains(verb));
@@ -190,7 +190,7 @@ fn arrow(text: &str) -> Option<String> {
 
 /// `search the knowledge graph - kubernetes`: the query follows a dash or a colon.
 fn query_after_dash(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let verb = ["search ", "look in ", "check "].iter().find(|verb| masked.starts_with(**verb))?;
     let (at, length) = [" - ", ": ", " – ", " -> "]
         .iter()
@@ -205,7 +205,7 @@ fn query_after_dash(text: &str) -> Option<String> {
 
 /// `09:15 in Lisbon is what in Mumbai?`: a conversion between two time zones.
 fn time_zone_conversion(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let marks = [" is what in ", " is what time in ", " would be what in ", " is when in ", " is what for "];
     let (at, mark) = marks.iter().find_map(|mark| masked.find(mark).map(|at| (at, *mark)))?;
     let before = &text[..at];
@@ -221,7 +221,7 @@ fn time_zone_conversion(text: &str) -> Option<String> {
 
 /// `what's in a/b?`: lists a folder.
 fn folder_listing(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     const LEADS: [&str; 15] = [
         "what files are in ",
         "which files are in ",
@@ -267,7 +267,7 @@ fn folder_listing(text: &str) -> Option<String> {
 
 /// `X should be called Y, rename it`: merges a statement and its order.
 fn merge_statement(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let statement_marks = [
         " should be called ",
         " should be named ",
@@ -300,7 +300,7 @@ fn merge_statement(text: &str) -> Option<String> {
 
 /// `get the staged changes in X committed as …`: moves the verb to the front.
 fn participle_to_verb(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let leads = ["get ", "please get ", "can you get ", "could you get ", "please have ", "go get "];
     let lead = leads.iter().filter(|lead| masked.starts_with(**lead)).map(|lead| lead.len()).max()?;
     let mut at = lead;
@@ -328,7 +328,7 @@ fn participle_to_verb(text: &str) -> Option<String> {
 
 /// 所有的 .pptx: a bare extension means all files with it.
 fn bare_extension(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let free = |at: usize| !literals.iter().any(|found| found.start < at && at < found.end);
     // `find all PDF files under X`: the name of a file format means its extension.
     let is_lookup = ["find ", "list ", "search ", "locate ", "show ", "找", "列", "搜"]
@@ -361,7 +361,7 @@ fn bare_extension(text: &str) -> Option<String> {
 
 /// `On the node X, get rid of …`: moves a leading location after the order.
 pub(crate) fn leading_location(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let lead = ["on ", "from ", "for "].iter().find(|lead| masked.starts_with(**lead))?;
     let comma = masked.find(", ")?;
     let head = masked.get(lead.len()..comma)?;
@@ -377,7 +377,7 @@ pub(crate) fn leading_location(text: &str) -> Option<String> {
 
 /// a.md 这名字看不懂，改成 b.md: a remark about a file's name, followed by a new name, is a rename.
 fn file_rename(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let [old, new] = literals.as_slice() else { return None };
     let paths = matches!((&old.literal, &new.literal), (Literal::Path(_), Literal::Path(_)));
     let between = masked.get(old.end..new.start)?;
@@ -400,7 +400,7 @@ fn file_rename(text: &str) -> Option<String> {
 fn kind_before_id(text: &str) -> Option<String> {
     const LEADS: [&str; 8] = ["id 为", "id为", "id 是", "id是", "编号为", "编号是", "编号", "id"];
     const KINDS: [&str; 7] = ["邮件", "日程", "事件", "会议", "活动", "日历事件", "邀请"];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     // 5567 号邮件 is an ID; 12 号邮件 and 12 号会议 may contain a day of the month.
     if let Some(at) = text.find("号邮件") {
@@ -441,7 +441,7 @@ fn kind_before_id(text: &str) -> Option<String> {
 
 /// 从 B3 开始放: the cell is the destination, not the source.
 fn destination_cell(text: &str) -> Option<String> {
-    let (literals, _) = read(text);
+    let (literals, _) = read_masked(text);
     literals.iter().filter(|found| matches!(found.literal, Literal::Cells(_))).find_map(|found| {
         let before = text[..found.start].trim_end().strip_suffix('从')?;
         let after = text[found.end..].trim_start().strip_prefix("开始")?;
@@ -452,7 +452,7 @@ fn destination_cell(text: &str) -> Option<String> {
 
 /// 抓 https://…: fetches a page.
 fn page_fetch(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let url = literals.iter().find(|found| matches!(found.literal, Literal::Url(_)))?;
     let head = masked[..url.start].trim_end();
     if let Some(before) = head.strip_suffix("download") {
@@ -470,7 +470,7 @@ fn page_fetch(text: &str) -> Option<String> {
 
 /// data/raw 和 data/clean 两个目录，都给我建: the topic at the front is the object of the verb after the comma.
 fn topic(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let comma = masked.find(['，', ','])?;
     let width = masked[comma..].chars().next()?.len_utf8();
     let (head, order) = (masked.get(..comma)?, masked.get(comma + width..)?);
@@ -483,8 +483,8 @@ fn topic(text: &str) -> Option<String> {
         verb = rest.trim_start();
     }
     let word_matches =
-        crate::lexer::lexicon::word_matches(head, &crate::lexer::token::tokens(head), &|_| false);
-    let is_question = word_matches.iter().any(|word_match| !word_match.meaning.verbs.is_empty());
+        crate::lexer::lexicon::word_matches(head, &crate::lexer::token::tokenize(head), &|_| false);
+    let has_verb = word_matches.iter().any(|word_match| !word_match.meaning.verbs.is_empty());
     let known = VERBS.chinese.contains_key(verb.trim_end_matches("一下").trim_end_matches('了'));
     // Only the noun for its kind may follow the last name of the topic.
     let last = literals.iter().map(|found| found.end).filter(|end| *end <= comma).max()?;
@@ -492,7 +492,7 @@ fn topic(text: &str) -> Option<String> {
     let inside = ["", "目录", "文件夹", "文件", "表", "工作表", "邮件", "日程", "实体", "节点", "分支"]
         .contains(&kind.trim());
     let bounds = ["不", "别", "如果", "除", "只", "吗"].iter().any(|word| masked.contains(word));
-    (known && !is_question && inside && !bounds && has_han(verb))
+    (known && !has_verb && inside && !bounds && has_han(verb))
         .then(|| format!("{verb} {}", text[..comma].trim()))
 }
 
@@ -526,7 +526,7 @@ fn repeated_noun(text: &str) -> Option<String> {
 
 /// `Link Anna Schmidt to Blue Whale with works_on`: creates a relation in the knowledge graph.
 fn relation_creation(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let verb = ["link ", "connect ", "relate "].iter().find(|verb| masked.starts_with(**verb))?;
     let named = text[verb.len()..].starts_with(char::is_uppercase);
     let [relation] = literals.as_slice() else { return None };

@@ -4,7 +4,7 @@
 use crate::lexer::literal::{Literal, LiteralSpan};
 use crate::lexer::name::has_han;
 use crate::lexer::token::is_han;
-use crate::rewrite::masked_text::{has_word, read};
+use crate::rewrite::masked_text::{has_word, read_masked};
 use crate::selection::verb_class::VERBS;
 
 /// Whether a code is a commit or a version: `9f3c2ab`, `v1.4.0`.
@@ -41,7 +41,7 @@ pub(crate) fn commit_changes(text: &str) -> Option<String> {
         "what's in commit",
         "what is in commit",
     ];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let [first, second] = literals.as_slice() else { return None };
     let (revision, folder) = match (is_revision(first), is_folder(second)) {
         (true, true) => (first, second),
@@ -66,7 +66,7 @@ pub(crate) fn commit_changes(text: &str) -> Option<String> {
 
 /// `How does X differ from the branch B?`: compares a repository with a branch.
 pub(crate) fn branch_comparison(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let [folder, branch] = literals.as_slice() else { return None };
     let lead = ["how does ", "how do ", "in what way does ", "does "]
         .iter()
@@ -112,7 +112,7 @@ pub(crate) fn trailing_repository(text: &str) -> Option<String> {
         ". the repository is ",
         ". the repo is in ",
     ];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let folder = literals.last().filter(|found| match &found.literal {
         Literal::Path(_) => is_folder(found),
         Literal::Code(code) => code.contains('/'),
@@ -138,7 +138,7 @@ pub(crate) fn trailing_repository(text: &str) -> Option<String> {
 pub(crate) fn branch_checkout(text: &str) -> Option<String> {
     const BRANCHES: [&str; 8] =
         ["main", "master", "develop", "dev", "staging", "trunk", "production", "release"];
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let (at, verb) =
         ["check out ", "checkout "].iter().find_map(|verb| masked.find(verb).map(|at| (at, *verb)))?;
     let is_whole_word = at == 0 || masked[..at].ends_with(' ');
@@ -161,7 +161,7 @@ pub(crate) fn branch_checkout(text: &str) -> Option<String> {
 
 /// `the version of F that was in v1.8.0 of X`, v1.4.0 这个版本里的 F: shows a file of a commit.
 pub(crate) fn file_of_version(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let [_, _, _] = literals.as_slice() else { return None };
     let revision = literals.iter().find(|found| is_revision(found))?;
     let folder = literals.iter().find(|found| is_folder(found))?;
@@ -190,7 +190,7 @@ pub(crate) fn file_of_version(text: &str) -> Option<String> {
 pub(crate) fn web_lookup(text: &str) -> Option<String> {
     const VERBS_OF_SEARCH: [&str; 5] = ["look up ", "search for ", "find ", "look for ", "google "];
     const WEB: [&str; 4] = [" on the web", " on the internet", " online", " on the net"];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let start = ["please ", "can you ", "could you "]
         .iter()
         .find(|lead| masked.starts_with(**lead))
@@ -231,7 +231,7 @@ pub(crate) fn graph_lookup(text: &str) -> Option<String> {
 
 /// 以 develop 为基础, 以“X”为说明提交, 把 F 加入 R 的暂存区: reorders the words around a name for the other rules.
 pub(crate) fn reorder_base(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     if let Some(at) = masked.find("以 ")
         && let Some(end) = masked[at..].find("为基础").map(|end| at + end)
     {
@@ -255,7 +255,7 @@ pub(crate) fn reorder_base(text: &str) -> Option<String> {
 /// 把 F 加入 R 仓库的暂存区: stages files in a repository.
 pub(crate) fn staging(text: &str) -> Option<String> {
     const VERBS: [&str; 6] = ["加入到", "加入", "加到", "加进", "放进", "添加到"];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let (at, verb) = VERBS.iter().find_map(|verb| masked.find(verb).map(|at| (at, *verb)))?;
     let repository = literals.iter().find(|found| found.start > at && is_folder(found))?;
     let between = masked.get(at + verb.len()..repository.start)?.trim();
@@ -277,7 +277,7 @@ pub(crate) fn staging(text: &str) -> Option<String> {
 
 /// `In my course repo under X, …`, `For the blog in X, …`: removes the description of a folder before its path.
 pub(crate) fn folder_description(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let lead = ["in ", "for ", "inside "].iter().find(|lead| masked.starts_with(**lead))?;
     let folder = literals.first().filter(|found| is_folder(found))?;
     let prefix = masked.get(lead.len()..folder.start)?;

@@ -10,7 +10,7 @@ const CONDITIONAL_WORDS: [&str; 16] = [
 ];
 
 /// Replaces each byte of a literal with `#` and lowercases the rest. Byte offsets stay valid.
-pub(crate) fn masked(text: &str, literals: &[LiteralSpan]) -> String {
+pub(crate) fn mask_literals(text: &str, literals: &[LiteralSpan]) -> String {
     let mut bytes = text.to_ascii_lowercase().into_bytes();
     for found in literals {
         bytes[found.start..found.end].fill(b'#');
@@ -100,8 +100,8 @@ fn is_closed(after: &str) -> bool {
             || [" and ", " with ", " to "].iter().any(|joint| rest.starts_with(joint)))
 }
 
-pub(crate) fn read(text: &str) -> (Vec<LiteralSpan>, String) {
+pub(crate) fn read_masked(text: &str) -> (Vec<LiteralSpan>, String) {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     (literals, masked)
 }

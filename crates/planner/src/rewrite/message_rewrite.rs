@@ -1,7 +1,7 @@
 //! Rewrites idioms about mail and events: `drop a@b.io a line`, `Book "X" on …`, `Invite a@b.io to …`, `Respond to 4471: …`.
 
 use crate::lexer::literal::{Literal, LiteralSpan};
-use crate::rewrite::masked_text::read;
+use crate::rewrite::masked_text::read_masked;
 
 /// `drop a@b.io a line`, `ping a@b.io, subject …`: the address shows that a mail is meant.
 pub(crate) fn mail_to_address(text: &str) -> Option<String> {
@@ -31,7 +31,7 @@ pub(crate) fn mail_to_address(text: &str) -> Option<String> {
         " by mail",
         " by email",
     ];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let mail = literals.iter().find(|found| matches!(found.literal, Literal::Mail(_)))?;
     let verb = VERBS_OF_MAIL.iter().find(|verb| masked[..mail.start].ends_with(**verb))?;
     let at = mail.start - verb.len();
@@ -52,7 +52,7 @@ pub(crate) fn mail_to_address(text: &str) -> Option<String> {
 
 /// `Book "Review" on 2026-11-12 …`: a quoted title with a time is an event.
 pub(crate) fn event_booking(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let verbs = ["book ", "schedule ", "pencil in ", "slot in ", "set up ", "arrange "];
     literals.iter().filter(|found| matches!(found.literal, Literal::Quoted(_))).find_map(|found| {
         let verb = verbs.iter().find(|verb| masked[..found.start].ends_with(**verb))?;
@@ -65,7 +65,7 @@ pub(crate) fn event_booking(text: &str) -> Option<String> {
 
 /// `Invite a@b.io to "Review" on …`, 邀请 a@b.io 参加 … 的“评审”会议: an event with its attendees.
 pub(crate) fn event_invitation(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let title = literals.iter().find(|found| matches!(found.literal, Literal::Quoted(_)))?;
     let mails: Vec<&LiteralSpan> =
         literals.iter().filter(|found| matches!(found.literal, Literal::Mail(_))).collect();
@@ -105,7 +105,7 @@ pub(crate) fn event_invitation(text: &str) -> Option<String> {
 
 /// `put a 30 minute event called X in my calendar`: an event is created.
 pub(crate) fn event_creation(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let at = if masked.starts_with("put a") { 0 } else { masked.find(" put a")? + 1 };
     let object = masked.get(at + 4..)?;
     let words: Vec<&str> = object.split(' ').take(6).collect();
@@ -137,7 +137,7 @@ pub(crate) fn event_from_statement(text: &str) -> Option<String> {
         " under ",
         " as the event ",
     ];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let title = literals.iter().find(|found| matches!(found.literal, Literal::Quoted(_)))?;
     let head = TITLED.iter().find_map(|word| masked[..title.start].strip_suffix(word))?;
     let head = PLACES.iter().find_map(|place| head.strip_suffix(place))?.trim_end();
@@ -226,7 +226,7 @@ const FILE_MAIL_WORDS: [&str; 58] = [
 
 /// 读取 F，把内容用邮件发给 M，主题“S”: the text of a file becomes the body of a mail or a draft.
 pub(crate) fn mail_file_content(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let [file, mail, subject] = literals.as_slice() else { return None };
     let kinds = matches!(
         (&file.literal, &mail.literal, &subject.literal),
@@ -251,7 +251,7 @@ pub(crate) fn mail_file_content(text: &str) -> Option<String> {
 pub(crate) fn drop_occasion(text: &str) -> Option<String> {
     const OCCASIONS: [&str; 7] = ["要", "得", "需要", "我要", "我们要", "有", "约了"];
     const BOUNDS: [&str; 10] = ["别", "不", "如果", "只", "除", "吗", "或", "？", "先", "取消"];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let comma = masked.find(['，', ','])?;
     let free = !literals.iter().any(|found| found.start < comma && comma < found.end);
     let head = masked.get(..comma)?;
@@ -270,7 +270,7 @@ pub(crate) fn drop_occasion(text: &str) -> Option<String> {
 
 /// `Respond to 4471: sounds good`: the number is the ID of a mail.
 pub(crate) fn reply_to_id(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     const LEADS: [&str; 8] = [
         "reply all to ",
         "reply to all on ",

@@ -3,7 +3,7 @@
 
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
-use crate::rewrite::masked_text::{is_open, masked};
+use crate::rewrite::masked_text::{is_open, mask_literals};
 use crate::selection::verb_class::VERBS;
 
 /// Words between two parts, longer ones first.
@@ -27,7 +27,7 @@ const MAX_OBJECT_WORDS: usize = 8;
 /// The request with each passive part as an imperative; `None` if it has fewer than two such parts.
 pub(crate) fn to_imperatives(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     if has_han(&masked) || is_open(&masked) {
         return None;
     }

@@ -3,11 +3,11 @@
 
 use crate::lexer::literal::Literal;
 use crate::lexer::name::has_han;
-use crate::rewrite::masked_text::{free_text, has_word, is_open, read};
+use crate::rewrite::masked_text::{free_text, has_word, is_open, read_masked};
 
 /// `Convert 08:00 Warsaw time to Chicago time, and 19:00 Warsaw time to Manila time`: repeats what the second part leaves out.
 pub(crate) fn double_conversion(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let verb = ["convert ", "please convert "].iter().find(|verb| masked.starts_with(**verb))?;
     let (at, joint) =
         [", and ", " and ", "; "].iter().find_map(|joint| masked.find(joint).map(|at| (at, *joint)))?;
@@ -24,7 +24,7 @@ pub(crate) fn double_conversion(text: &str) -> Option<String> {
 
 /// `put email 5 in the folder Invoices 2026`: quotes a name with a number.
 pub(crate) fn numbered_folder(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let (at, lead) = ["the folder ", "the mail folder ", "folder "]
         .iter()
         .find_map(|lead| masked.find(lead).map(|at| (at, *lead)))?;
@@ -71,7 +71,7 @@ pub(crate) fn noun_before_number(text: &str) -> Option<String> {
 
 /// `empty the staging area of R`: unstages everything.
 pub(crate) fn unstage_all(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let (at, words) = [
         "empty the staging area of ",
         "empty the staging area in ",
@@ -103,7 +103,7 @@ pub(crate) fn object_before_comma(text: &str) -> Option<String> {
         "删掉",
         "合并",
     ];
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     // B2:B30 的背景请设成黄色
     let inner = VERBS.iter().find_map(|verb| masked.find(&format!("请{verb}")));
     if let Some(at) =
@@ -121,7 +121,7 @@ pub(crate) fn object_before_comma(text: &str) -> Option<String> {
     let object = literals.first().is_some_and(|found| found.start < comma);
     // The head is a noun phrase: it has no verb, no statement and no other clause.
     let word_matches =
-        crate::lexer::lexicon::word_matches(head, &crate::lexer::token::tokens(head), &|_| false);
+        crate::lexer::lexicon::word_matches(head, &crate::lexer::token::tokenize(head), &|_| false);
     let noun = word_matches.iter().all(|word_match| word_match.meaning.verbs.is_empty())
         && !head.contains(['，', '。', '了', '是', '不', '把', '将', '在'])
         && head.ends_with(|c: char| c == '#' || "表行列格件夹域".contains(c));
@@ -146,7 +146,7 @@ pub(crate) fn show_named(text: &str) -> Option<String> {
     let head = ENDS.iter().find_map(|end| bare.strip_suffix(end))?;
     let plain = !head.contains(['，', '。', '；']) && !head.starts_with(['把', '将', '请', '帮', '先']);
     let word_matches =
-        crate::lexer::lexicon::word_matches(head, &crate::lexer::token::tokens(head), &|_| false);
+        crate::lexer::lexicon::word_matches(head, &crate::lexer::token::tokenize(head), &|_| false);
     let verbless = !word_matches
         .first()
         .is_some_and(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty());
@@ -156,7 +156,7 @@ pub(crate) fn show_named(text: &str) -> Option<String> {
 
 /// `which files in R are still modified or untracked?`: the state of a repository.
 pub(crate) fn repository_status(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let at = ["which files in ", "what files in "]
         .iter()
         .find_map(|lead| masked.find(lead).map(|at| at + lead.len()))?;
@@ -182,7 +182,7 @@ pub(crate) fn unit_conversion(text: &str) -> Option<String> {
 
 /// `I would like ten web search results about X`: a web search.
 pub(crate) fn web_search(text: &str) -> Option<String> {
-    let (_, masked) = read(text);
+    let (_, masked) = read_masked(text);
     let (at, words) = [
         " web search results about ",
         " web search results for ",
@@ -200,7 +200,7 @@ pub(crate) fn web_search(text: &str) -> Option<String> {
 
 /// `The customer of email 7086 is waiting for an answer; reply with 'X'`: the mail is named in the statement.
 pub(crate) fn reply_to_mentioned_mail(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
+    let (literals, masked) = read_masked(text);
     let (at, mark) = ["; ", ". ", ", so ", ", please ", ": "]
         .iter()
         .find_map(|mark| masked.find(mark).map(|at| (at, *mark)))?;

@@ -6,8 +6,8 @@ use crate::lexer::lexicon;
 use crate::lexer::literal;
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
-use crate::lexer::token::{is_han, tokens};
-use crate::rewrite::masked_text::{free_text, has_word, masked};
+use crate::lexer::token::{is_han, tokenize};
+use crate::rewrite::masked_text::{free_text, has_word, mask_literals};
 use crate::rewrite::statement::{begins_order, points_back};
 use crate::rewrite::statement_words::{SUBJECTS, asks_for_more, binds, retracts};
 
@@ -71,7 +71,7 @@ const REPEATS: [&str; 22] = [
 /// Returns the request without its reason.
 pub(crate) fn remove(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     // `First do this, then that`: the parts are already in order.
     if let Some(rest) = ["first ", "first, "].iter().find_map(|word| masked.strip_prefix(word))
         && masked.contains(" then ")
@@ -110,7 +110,7 @@ fn is_about_person(original: &str, clause: &str) -> bool {
     let lower = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase());
     let acts =
         lower(verb) && verb.len() > 2 && (verb.ends_with('s') || verb.ends_with("ed") || *verb == "left");
-    let things = lexicon::word_matches(clause, &tokens(clause), &|_| false);
+    let things = lexicon::word_matches(clause, &tokenize(clause), &|_| false);
     let orders = crate::selection::verb_class::VERBS.english.contains_key(first.to_lowercase().as_str());
     name(first)
         && name(last)
@@ -210,7 +210,7 @@ fn leading(text: &str, masked: &str) -> Option<String> {
 
 fn trailing(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let until = free_text(&masked);
     let after = AFTER.iter().filter_map(|mark| {
         let at = masked.rfind(mark)?;
@@ -379,7 +379,7 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
     let (clause, order) = (&masked[..head], &masked[head + mark..]);
     let reason = ["由于", "因为"].iter().any(|word| clause.starts_with(word));
     // 大楼要检修，给 …: a clause without a verb or noun of the tables, before an order.
-    let is_unknown = |clause: &str| lexicon::word_matches(clause, &tokens(clause), &|_| false).is_empty();
+    let is_unknown = |clause: &str| lexicon::word_matches(clause, &tokenize(clause), &|_| false).is_empty();
     let begins = [
         "把",
         "将",

@@ -5,8 +5,8 @@ use crate::lexer::lexicon::{self, WordMatch};
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
-use crate::lexer::token::{Token, TokenKind, is_han, tokens};
-use crate::rewrite::masked_text::{has_word, is_open, masked};
+use crate::lexer::token::{Token, TokenKind, is_han, tokenize};
+use crate::rewrite::masked_text::{has_word, is_open, mask_literals};
 use crate::selection::verb_class::VERBS;
 
 /// Verbs of a statement about a thing.
@@ -131,11 +131,11 @@ const HAN_BOUNDS: [&str; 12] =
 
 /// Removes a statement before an order and replaces the pronoun in the order with the statement's subject.
 pub(crate) fn remove_statement(text: &str) -> Option<String> {
-    if has_han(&masked(text, &literal_scanner::find(text))) || !text.is_ascii() && has_han(text) {
+    if has_han(&mask_literals(text, &literal_scanner::find(text))) || !text.is_ascii() && has_han(text) {
         return chinese(text);
     }
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     if is_open(&masked.replace("isn't", "").replace("doesn't", "").replace("not ", "")) {
         return None;
     }
@@ -168,13 +168,13 @@ fn statement(text: &str, masked: &str, statement_end: usize, order_start: usize)
     let head = masked.get(..statement_end)?;
     let order = text.get(order_start..)?;
     let first = head.split(|c: char| !c.is_ascii_alphabetic() && c != '\'').next().unwrap_or_default();
-    let is_question =
+    let no_subjects =
         ["what", "which", "is", "are", "does", "do", "can", "could", "please", "in", "on", "there", "here"];
     // `message 77104 keeps …`: a word that may be a verb is a noun before a number.
     let named = head[first.len()..].trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '#');
     let noun = ["message", "email", "mail", "branch"].contains(&first) && named;
     if VERBS.english.contains_key(first) && !noun
-        || is_question.contains(&first)
+        || no_subjects.contains(&first)
         || BOUNDS.iter().any(|word| has_word(&head.replace(" is only a ", " is a "), word))
     {
         return None;
@@ -198,7 +198,7 @@ fn statement(text: &str, masked: &str, statement_end: usize, order_start: usize)
             return Some(format!("{order} {last} {}", &text[start..end]));
         }
         let kind = before.rfind(' ').map_or(0, |at| at + 1);
-        let word_matches = lexicon::word_matches(&before[kind..], &tokens(&before[kind..]), &|_| false);
+        let word_matches = lexicon::word_matches(&before[kind..], &tokenize(&before[kind..]), &|_| false);
         let is_kind = word_matches.iter().any(|word_match| !word_match.meaning.things.is_empty());
         return resolve_pronoun(order, &text[if is_kind { kind } else { start }..end]);
     }
@@ -237,8 +237,8 @@ fn counted(word: &str) -> usize {
 fn resolve_pronoun(order: &str, thing: &str) -> Option<String> {
     let literals = literal_scanner::find(order);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
-    let all = tokens(order);
-    let thing_has_kind = !lexicon::word_matches(thing, &tokens(thing), &|token| {
+    let all = tokenize(order);
+    let thing_has_kind = !lexicon::word_matches(thing, &tokenize(thing), &|token| {
         literal_scanner::find(thing).iter().any(|found| found.start < token.end && token.start < found.end)
     })
     .is_empty();
@@ -260,7 +260,7 @@ fn resolve_pronoun(order: &str, thing: &str) -> Option<String> {
         {
             let after = all.get(at + 2).filter(|after| after.kind == TokenKind::Word && free(after.start));
             let kind = after.filter(|after| {
-                !lexicon::word_matches(after.text, &tokens(after.text), &|_| false).is_empty()
+                !lexicon::word_matches(after.text, &tokenize(after.text), &|_| false).is_empty()
                     || after.is_any(&["files", "things", "ones"])
             });
             let object = match kind {
@@ -274,8 +274,8 @@ fn resolve_pronoun(order: &str, thing: &str) -> Option<String> {
             let end = all[at + 1].end;
             return Some(format!("{}{thing}{}", &order[..token.start], &order[end..]));
         }
-        let kind =
-            next.filter(|next| !lexicon::word_matches(next.text, &tokens(next.text), &|_| false).is_empty());
+        let kind = next
+            .filter(|next| !lexicon::word_matches(next.text, &tokenize(next.text), &|_| false).is_empty());
         match kind {
             // `delete that mail`: a noun for a kind without a name after it refers to the thing in the statement.
             Some(kind)
@@ -353,12 +353,12 @@ fn chinese(text: &str) -> Option<String> {
         return None;
     }
     let is_used = |token: &Token<'_>| !free(token.start);
-    let word_matches = lexicon::word_matches(head, &tokens(head), &is_used);
+    let word_matches = lexicon::word_matches(head, &tokenize(head), &is_used);
     let literal_ends: Vec<usize> =
         literals.iter().map(|found| found.end).filter(|end| *end <= comma).collect();
     let number = number_end(head);
     let last = subject_end(head, &word_matches, &literal_ends, number)?;
-    let is_question = word_matches.iter().any(|word_match| {
+    let has_verb_before = word_matches.iter().any(|word_match| {
         !word_match.meaning.verbs.is_empty()
             && head
                 .get(word_match.start..word_match.end)
@@ -367,7 +367,7 @@ fn chinese(text: &str) -> Option<String> {
     let is_identified =
         !literals.is_empty() || head.contains("实体") || head.contains("节点") || number.is_some();
     let is_polite = ["请", "麻烦", "帮我", "帮忙", "劳烦"].iter().any(|lead| order.starts_with(lead));
-    if !is_predicate(head.get(last..)?, is_polite) || is_question || !is_identified {
+    if !is_predicate(head.get(last..)?, is_polite) || has_verb_before || !is_identified {
         return None;
     }
     HanOrder::read(order).about(head.get(..last)?.trim())
@@ -444,7 +444,7 @@ impl<'a> HanOrder<'a> {
                 return Some(format!("把 {thing} {}", rest.trim_start()));
             }
         }
-        let own = lexicon::word_matches(action, &tokens(action), &|_| false);
+        let own = lexicon::word_matches(action, &tokenize(action), &|_| false);
         let verb =
             own.first().filter(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty())?;
         let rest = action.get(verb.end..)?.replace('它', "");
@@ -485,7 +485,7 @@ pub(crate) fn remove_reason(text: &str) -> Option<String> {
         "and", "before",
     ];
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let marks = [", ", " - ", " – ", ". ", "; ", "，", "。", "；"];
     let (at, start) =
         marks.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len()))).max()?;

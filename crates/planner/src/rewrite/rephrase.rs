@@ -3,12 +3,12 @@
 
 use crate::lexer::literal::{Literal, LiteralSpan};
 use crate::lexer::literal_scanner;
-use crate::lexer::token::{Token, TokenKind, tokens};
+use crate::lexer::token::{Token, TokenKind, tokenize};
 use crate::rewrite::address;
 use crate::rewrite::colloquial;
 use crate::rewrite::coreference;
 use crate::rewrite::idiom_rewrite;
-use crate::rewrite::masked_text::{has_word, is_open, masked};
+use crate::rewrite::masked_text::{has_word, is_open, mask_literals};
 use crate::rewrite::passive_rewrite::{self, PASSIVES, verb_of};
 use crate::rewrite::reason_clause;
 use crate::rewrite::remark;
@@ -67,7 +67,7 @@ fn negated_flags(text: &str) -> Option<String> {
 fn negated_flag(text: &str) -> Option<String> {
     const TABLE: &str = include_str!("../../data/negated_flags.tsv");
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let rows = TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'));
     rows.flat_map(|(plain, phrases)| {
         phrases.split_whitespace().map(move |phrase| (plain, phrase.replace('_', " ")))
@@ -129,7 +129,7 @@ fn joined(text: &str) -> Option<String> {
 fn with_verbs(text: &str) -> Option<String> {
     const PREPOSITIONS: [&str; 4] = [" to ", " into ", " as ", " in "];
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     if let Some(other) = with_cells(text, &masked, &literals) {
         return Some(other);
     }
@@ -205,7 +205,7 @@ fn with_cells(text: &str, masked: &str, literals: &[LiteralSpan]) -> Option<Stri
 /// `give X the name Y`, `copy X and call it Y`, `evt_5 moves to Y`: other forms of renaming and moving.
 fn with_name(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     if is_open(&masked) {
         return None;
     }
@@ -238,7 +238,7 @@ fn with_particle(text: &str) -> Option<String> {
     const PARTICLES: [&str; 9] = ["out", "off", "down", "up", "over", "away", "in", "back", "forward"];
     const MAX_WORDS_BETWEEN: usize = 6;
     let literals = literal_scanner::find(text);
-    let all = tokens(text);
+    let all = tokenize(text);
     let inside =
         |token: &Token<'_>| literals.iter().any(|found| found.start < token.end && token.start < found.end);
     for (at, token) in
@@ -287,7 +287,7 @@ fn passive_to_active(text: &str) -> Option<String> {
     const WISHES: [&str; 7] =
         ["i want ", "i need ", "i'd like ", "i would like ", "we want ", "we need ", "i'd love "];
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     if is_open(&masked) {
         return None;
     }
@@ -332,7 +332,7 @@ fn passive_to_active(text: &str) -> Option<String> {
         return Some(idiom_rewrite::leading_location(&order).unwrap_or(order));
     }
     let wish = WISHES.iter().find(|wish| masked.starts_with(**wish))?;
-    let all = tokens(text);
+    let all = tokenize(text);
     // The participle directly follows the last literal or name of the object.
     let participle = all.iter().find(|token| {
         token.start > wish.len()

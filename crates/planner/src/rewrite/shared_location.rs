@@ -47,11 +47,11 @@ pub(crate) fn move_to_front(text: &str) -> Option<String> {
                 && mention.end <= to
         })
     };
-    let is_question = others.iter().filter(|clause| {
+    let with_verb = others.iter().filter(|clause| {
         let part = text.get(clause.start..clause.end).unwrap_or_default();
-        clause_intent::intent(&ParsedText::of(part, Date::ZERO)).is_question()
+        clause_intent::intent(&ParsedText::of(part, Date::ZERO)).has_verb()
     });
-    let fits = is_file(last.start, last.end) && !is_file(0, last.start) && is_question.count() > 1;
+    let fits = is_file(last.start, last.end) && !is_file(0, last.start) && with_verb.count() > 1;
     let head = text.get(..others.last()?.end)?.trim_end();
     let chinese = crate::lexer::name::has_han(&joined);
     fits.then(|| if chinese { format!("在 {shared} 里，{head}") } else { format!("In {shared}: {head}") })

@@ -7,7 +7,7 @@ use crate::lexer::lexicon;
 use crate::lexer::literal_scanner;
 use crate::lexer::split;
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::{Token, TokenKind, tokens};
+use crate::lexer::token::{Token, TokenKind, tokenize};
 use crate::selection::verb_class::VERBS;
 
 /// The minimum length of a verb to correct, in letters; shorter verbs resemble too many words.
@@ -32,7 +32,7 @@ static NOUNS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
 /// The text with misspelt words corrected; `None` if there are none.
 pub(crate) fn correct(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let all = tokens(text);
+    let all = tokenize(text);
     let mut result = String::with_capacity(text.len());
     let mut copied = 0;
     for (at, token) in all.iter().enumerate() {
@@ -67,7 +67,7 @@ fn is_known(token: &Token<'_>) -> bool {
     !lower.bytes().all(|byte| byte.is_ascii_lowercase())
         || is_stop(&lower)
         || split::is_verb(&lower)
-        || !lexicon::word_matches(token.text, &tokens(token.text), &|_| false).is_empty()
+        || !lexicon::word_matches(token.text, &tokenize(token.text), &|_| false).is_empty()
         || VERBS.english.contains_key(&lower)
         || VERBS.tools.contains_key(lower.as_str())
         || NOUNS.contains(lower.trim_end_matches('s'))

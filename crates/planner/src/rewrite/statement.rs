@@ -6,8 +6,8 @@ use crate::lexer::literal;
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
-use crate::lexer::token::{is_han, tokens};
-use crate::rewrite::masked_text::{free_text, has_word, is_open, masked};
+use crate::lexer::token::{is_han, tokenize};
+use crate::rewrite::masked_text::{free_text, has_word, is_open, mask_literals};
 use crate::rewrite::statement_words::{SUBJECTS, asks_for_more, binds, loosened, retracts};
 use crate::selection::verb_class::VERBS;
 
@@ -78,7 +78,7 @@ const HAN_BINDING: [&str; 48] = [
 /// Removes the statements before and after an order.
 pub(crate) fn remove(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    if has_han(&masked(text, &literals)) {
+    if has_han(&mask_literals(text, &literals)) {
         return chinese(text);
     }
     let without_lead = leading(text);
@@ -166,7 +166,7 @@ pub(crate) fn begins_order(masked: &str) -> bool {
     VERBS.english.contains_key(first)
         || split::is_verb(first)
         || phrase
-        || lexicon::word_matches(rest, &tokens(rest), &|_| false)
+        || lexicon::word_matches(rest, &tokenize(rest), &|_| false)
             .first()
             .is_some_and(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty())
 }
@@ -201,7 +201,7 @@ pub(crate) fn points_back(masked: &str) -> bool {
 
 fn leading(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let until = free_text(&masked);
     let mut places: Vec<(usize, usize)> = BREAKS
         .iter()
@@ -230,9 +230,9 @@ fn leading(text: &str) -> Option<String> {
             && sentences
                 .clone()
                 .all(|part| is_statement(part) || part.trim().len() < 6 && !part.contains('#'));
-        let is_question = order.trim_start().starts_with('#') || order.contains('?') && order.contains('#');
+        let names_literal = order.trim_start().starts_with('#') || order.contains('?') && order.contains('#');
         (is_plain
-            && (begins_order(order) || is_question && !is_open(&order.replace('?', "")))
+            && (begins_order(order) || names_literal && !is_open(&order.replace('?', "")))
             && !points_back(order))
         .then(|| text[rest..].trim_start().to_owned())
     })
@@ -288,13 +288,13 @@ fn trailing(text: &str) -> Option<String> {
         "someone",
     ];
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let until = free_text(&masked);
     let marks = [", ", " - ", " – ", ". ", "; ", "! ", "? "];
     let (at, start) =
         marks.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len()))).max()?;
     let clause = masked.get(start..)?;
-    let things = lexicon::word_matches(clause, &tokens(clause), &|_| false);
+    let things = lexicon::word_matches(clause, &tokenize(clause), &|_| false);
     let names = things.iter().any(|word_match| !word_match.meaning.things.is_empty());
     let upper = text.get(start..)?.split(' ').skip(1).any(|word| word.starts_with(char::is_uppercase));
     let quoted =
@@ -379,7 +379,7 @@ fn reports(clause: &str) -> bool {
 fn chinese(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let until = free_text(&masked);
     let mut clauses: Vec<(usize, usize, usize)> = Vec::new();
     let mut start = 0;
@@ -395,7 +395,7 @@ fn chinese(text: &str) -> Option<String> {
     }
     let is_statement_clause = |(start, end, _): &(usize, usize, usize)| {
         let clause = masked.get(*start..*end).unwrap_or_default().trim();
-        let word_matches = lexicon::word_matches(clause, &tokens(clause), &|_| false);
+        let word_matches = lexicon::word_matches(clause, &tokenize(clause), &|_| false);
         let states = clause.ends_with(['了', '啦', '的', '着'])
             || ["老板", "领导", "客户", "他", "她", "我", "大家", "刚才", "刚刚", "反正", "因为", "毕竟"]
                 .iter()

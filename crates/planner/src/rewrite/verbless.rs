@@ -5,8 +5,8 @@ use crate::lexer::literal::Literal;
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
-use crate::lexer::token::tokens;
-use crate::rewrite::masked_text::{free_text, has_word, is_open, masked};
+use crate::lexer::token::tokenize;
+use crate::rewrite::masked_text::{free_text, has_word, is_open, mask_literals};
 use crate::selection::verb_class::VERBS;
 
 /// Kinds of things for which the implied verb reads.
@@ -44,7 +44,7 @@ const SENTENCE: [&str; 34] = [
 /// Returns the request with the implied verbs added; `None` if every part has a verb.
 pub(crate) fn with_verbs(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let hidden = masked(text, &literals);
+    let hidden = mask_literals(text, &literals);
     // Text after a colon is content and is not checked for questions.
     let free_text_start = hidden.find(": ").filter(|at| hidden[..*at].contains(' ')).unwrap_or(hidden.len());
     if has_han(&hidden) || is_open(&hidden[..free_text_start]) {
@@ -126,7 +126,7 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
     if SENTENCE.iter().any(|word| has_word(head, word)) {
         return None;
     }
-    let word_matches = lexicon::word_matches(rest, &tokens(rest), &|_| false);
+    let word_matches = lexicon::word_matches(rest, &tokenize(rest), &|_| false);
     if made.is_some() {
         // `new branch …`: a noun for a kind of thing must precede the first literal, quote or colon.
         let things = word_matches

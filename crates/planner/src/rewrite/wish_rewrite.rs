@@ -5,7 +5,7 @@ use crate::lexer::literal::{self, Literal};
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
-use crate::rewrite::masked_text::{free_text, is_open, masked};
+use crate::rewrite::masked_text::{free_text, is_open, mask_literals};
 use crate::rewrite::statement::begins_order;
 use crate::rewrite::statement_words::{SUBJECTS, binds};
 use crate::selection::verb_class::VERBS;
@@ -37,7 +37,7 @@ const MAX_STATEMENT_WORDS: usize = 10;
 
 /// `A new branch X is what I need in Y`: moves the wish to the front.
 pub(crate) fn needed_object(text: &str) -> Option<String> {
-    let masked = masked(text, &literal_scanner::find(text));
+    let masked = mask_literals(text, &literal_scanner::find(text));
     let (at, words) = NEEDED.iter().find_map(|words| masked.find(words).map(|at| (at, *words)))?;
     // `Row 3 is needed` is no wish; `a new sheet is needed` is one.
     let wished = !words.ends_with("needed") || masked.starts_with("a ") || masked.starts_with("an ");
@@ -54,7 +54,7 @@ pub(crate) fn needed_object(text: &str) -> Option<String> {
 
 /// `Could the folder A be renamed to B, please?`: `please` marks an order; rewrites it into the form that `active` parses.
 pub(crate) fn passive_question(text: &str) -> Option<String> {
-    let masked = masked(text, &literal_scanner::find(text));
+    let masked = mask_literals(text, &literal_scanner::find(text));
     let lead = COULD.iter().find(|lead| masked.starts_with(**lead))?;
     let trimmed = masked.trim_end_matches(['?', ' ']);
     let end = [", please", " please"].iter().find_map(|word| trimmed.strip_suffix(word)).map(str::len);
@@ -71,7 +71,7 @@ pub(crate) fn passive_question(text: &str) -> Option<String> {
 /// applies to the order.
 pub(crate) fn mentioned_location(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let path = |found: &&literal::LiteralSpan| matches!(found.literal, Literal::Path(_));
     let file = literals.iter().find(path)?;
     let mark = BREAKS.iter().find(|mark| masked[file.end..].starts_with(**mark))?;
@@ -119,7 +119,7 @@ pub(crate) fn passive_wish(text: &str) -> Option<String> {
         " isn't needed and ",
         " is no longer used and ",
     ];
-    let masked = masked(text, &literal_scanner::find(text));
+    let masked = mask_literals(text, &literal_scanner::find(text));
     if let Some((at, words)) = UNNEEDED.iter().find_map(|words| masked.find(words).map(|at| (at, *words))) {
         let rest = &masked[at + words.len()..];
         let passive = ["should be ", "has to be ", "must be ", "needs to be "]
@@ -138,7 +138,7 @@ pub(crate) fn passive_wish(text: &str) -> Option<String> {
 /// `A meeting called 'X' needs to be in the calendar on D …`: creates an event.
 pub(crate) fn event_wish(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let title = literals.first().filter(|found| matches!(found.literal, Literal::Quoted(_)))?;
     let lead = [
         "a meeting called ",
@@ -168,7 +168,7 @@ pub(crate) fn event_wish(text: &str) -> Option<String> {
 
 /// `Message m-4 belongs in the folder Contracts, please put it there`: moves a mail.
 pub(crate) fn mail_move(text: &str) -> Option<String> {
-    let masked = masked(text, &literal_scanner::find(text));
+    let masked = mask_literals(text, &literal_scanner::find(text));
     let kind = ["message ", "email ", "mail "].iter().find(|kind| masked.starts_with(**kind))?;
     let (at, verb) = [" belongs in the folder ", " belongs into the folder ", " belongs in folder "]
         .iter()
@@ -212,7 +212,7 @@ pub(crate) fn file_move(text: &str) -> Option<String> {
         "move it in there",
     ];
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let (at, verb) = VERBS_OF_PLACE.iter().find_map(|verb| masked.find(verb).map(|at| (at, *verb)))?;
     let [file, folder] = literals.as_slice() else { return None };
     let path = |found: &literal::LiteralSpan| match &found.literal {
@@ -251,7 +251,7 @@ pub(crate) fn permission(text: &str) -> Option<String> {
         "go ahead",
         "please take care of that",
     ];
-    let masked = masked(text, &literal_scanner::find(text));
+    let masked = mask_literals(text, &literal_scanner::find(text));
     let trimmed = masked.trim_end_matches(['.', '!', ' ']);
     let head = DONE.iter().find_map(|order| trimmed.strip_suffix(order))?.trim_end();
     let end = head.strip_suffix(['.', ';', ',', '-', ':'])?.trim_end().len();
@@ -262,7 +262,7 @@ pub(crate) fn permission(text: &str) -> Option<String> {
 
 /// `Would you mind staging X?`: converts the gerund to an imperative.
 pub(crate) fn gerund_request(text: &str) -> Option<String> {
-    let masked = masked(text, &literal_scanner::find(text));
+    let masked = mask_literals(text, &literal_scanner::find(text));
     let lead = ["would you mind ", "do you mind ", "would you please mind "]
         .iter()
         .find(|lead| masked.starts_with(**lead))?;
@@ -286,7 +286,7 @@ pub(crate) fn event_field_change(text: &str) -> Option<String> {
     const FIELDS: [&str; 7] = ["title", "location", "description", "start", "end", "start time", "end time"];
     const SHOULD: [&str; 6] =
         [" should be ", " should read ", " has to be ", " must be ", " needs to be ", " should become "];
-    let masked = masked(text, &literal_scanner::find(text));
+    let masked = mask_literals(text, &literal_scanner::find(text));
     let rest = masked.strip_prefix("the ")?;
     let field = FIELDS
         .iter()
@@ -323,7 +323,7 @@ pub(crate) fn id_after_kind(text: &str) -> Option<String> {
     ];
     const KINDS: [&str; 6] = ["email", "mail", "message", "event", "invitation", "meeting"];
     let literals = literal_scanner::find(text);
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     let until = free_text(&masked);
     LEADS.iter().find_map(|lead| {
         masked.match_indices(lead).map(|(at, _)| at).filter(|at| *at < until).find_map(|at| {

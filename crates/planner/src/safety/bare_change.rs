@@ -5,12 +5,12 @@ use crate::lexer::labels;
 use crate::lexer::lexicon;
 use crate::lexer::name::has_han;
 use crate::lexer::stop_words::is_stop;
-use crate::lexer::token::{is_han, tokens};
+use crate::lexer::token::{is_han, tokenize};
 use crate::plan::{ArgumentSource, PlanStep};
 use crate::rewrite::masked_text::has_word;
 use crate::rewrite::statement::begins_order;
 use crate::selection::verb_class::VERBS;
-use crate::values::parameter::words;
+use crate::values::parameter::name_words;
 
 /// Words of tool names that mean everything, and the words of requests that prove them.
 const ALL: [&str; 6] = ["all", "every", "everything", "entire", "whole", "complete"];
@@ -113,7 +113,7 @@ pub(crate) fn is_bare(step: &PlanStep) -> bool {
 /// Whether a request orders a tool without values. `own` is the original request and `plain` the rewritten one, both in lower
 /// case without quoted parts.
 pub(crate) fn is_ordered(own: &str, plain: &str, tool: &str) -> bool {
-    let name = words(tool);
+    let name = name_words(tool);
     let Some(verb) = name.iter().take(3).find(|word| VERBS.tools.contains_key(word.as_str())) else {
         // `browser_screenshot`: the name has no verb, so that any order may be meant.
         let is_order = |text: &str| parts(text).into_iter().any(begins_order);
@@ -222,7 +222,7 @@ fn names(own: &str, object: &str, verb: &str) -> bool {
         return own.contains(object);
     }
     let kinds = |text: &str| -> Vec<usize> {
-        let found = lexicon::word_matches(text, &tokens(text), &|_| false);
+        let found = lexicon::word_matches(text, &tokenize(text), &|_| false);
         found.into_iter().flat_map(|word_match| word_match.meaning.things).collect()
     };
     let own_kinds = kinds(object);

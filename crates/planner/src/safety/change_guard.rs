@@ -11,7 +11,7 @@ use crate::safety::mood::{self, Mood};
 use crate::safety::number_mismatch::{self, NumberMismatch};
 use crate::safety::reported_order;
 use crate::safety::request_check::own_words;
-use crate::values::parameter::words;
+use crate::values::parameter::name_words;
 
 /// Words in the names of parameters for a new value or a destination.
 const TARGETS: [&str; 7] = ["new", "target", "dest", "destination", "to", "into", "output"];
@@ -169,7 +169,7 @@ fn text(slot: &ArgumentSource) -> Option<String> {
 /// `delete this`: the reason not to run a tool without values that the request does not order by its verb and object.
 fn unordered(own: &str, plain: &str, step: &PlanStep) -> Option<LocalizedText> {
     let tool = step.tool.as_ref()?.as_str();
-    let example = words(tool).join(" ");
+    let example = name_words(tool).join(" ");
     let is_open = bare_change::is_bare(step) && !bare_change::is_ordered(own, plain, tool);
     is_open.then(|| {
         LocalizedText::new(
@@ -190,7 +190,7 @@ fn set_ends(lower: &str, step: &mut PlanStep) {
         .filter_map(|(at, (_, slot))| Some((at, value(slot)?.as_str()?.to_lowercase())))
         .collect();
     let is_target =
-        |at: usize| words(&step.arguments[at].0).iter().any(|word| TARGETS.contains(&word.as_str()));
+        |at: usize| name_words(&step.arguments[at].0).iter().any(|word| TARGETS.contains(&word.as_str()));
     for (one, from) in texts.iter().filter(|(at, _)| is_target(*at)) {
         for (other, to) in texts.iter().filter(|(at, _)| !is_target(*at)) {
             let (Some(first), Some(second)) = (lower.find(from.as_str()), lower.find(to.as_str())) else {
@@ -213,7 +213,7 @@ fn set_ends(lower: &str, step: &mut PlanStep) {
 
 /// `rename A, B`: no word gives the direction.
 fn unclear_ends(lower: &str, step: &PlanStep) -> Option<LocalizedText> {
-    let name = words(step.tool.as_ref()?.as_str());
+    let name = name_words(step.tool.as_ref()?.as_str());
     if !name.iter().any(|word| ["rename", "move", "copy"].contains(&word.as_str())) {
         return None;
     }
@@ -225,7 +225,7 @@ fn unclear_ends(lower: &str, step: &PlanStep) -> Option<LocalizedText> {
         .collect();
     // 然后把 B 移到这里: the object after 把 is moved and is not the destination.
     let led = step.arguments.iter().any(|(name, slot)| {
-        let target = words(name).iter().any(|word| TARGETS.contains(&word.as_str()));
+        let target = name_words(name).iter().any(|word| TARGETS.contains(&word.as_str()));
         let text = value(slot).and_then(|value| Some(value.as_str()?.to_lowercase())).unwrap_or_default();
         let before = lower.find(text.as_str()).map_or("", |at| lower[..at].trim_end());
         let before = before.trim_end_matches(['"', '\'', '“', '「']);
@@ -254,7 +254,7 @@ fn unclear() -> LocalizedText {
 
 /// `delete the file of user X`: the object is the file, not the user. `write a mail`: the mail is not to be sent yet.
 fn other_object(own: &str, step: &PlanStep) -> Option<LocalizedText> {
-    let name = words(step.tool.as_ref()?.as_str());
+    let name = name_words(step.tool.as_ref()?.as_str());
     let ends = |word: &&String| ENDING.contains(&word.as_str());
     let object_stems: Vec<String> =
         name.iter().filter(|word| !ends(word)).map(|word| labels::stem(word)).collect();

@@ -10,7 +10,7 @@ use crate::safety::proof::{Claim, texts_in};
 use crate::selection::choice::Choice;
 use crate::selection::verb_class::{Verb, classes_of, verbs};
 use crate::values::candidate::{ArgumentValue, GOOD, ValueCandidate};
-use crate::values::parameter::{Parameter, ValueType, words};
+use crate::values::parameter::{Parameter, ValueType, name_words};
 use crate::values::role::Role;
 
 /// Minimum score of an argument that was found by its role.
@@ -316,8 +316,8 @@ impl Claim<'_> {
         let before =
             before.trim_end_matches(|c: char| c.is_whitespace() || "\"'“‘「".contains(c)).to_lowercase();
         // 日程“面试”, `event 'Review'`: the text directly after the noun for the created object is its name.
-        let name = words(choice.tool.name().as_str()).join(" ");
-        let rows = |text: &str| lexicon::word_matches(text, &crate::lexer::token::tokens(text), &|_| false);
+        let name = name_words(choice.tool.name().as_str()).join(" ");
+        let rows = |text: &str| lexicon::word_matches(text, &crate::lexer::token::tokenize(text), &|_| false);
         let own: Vec<usize> =
             rows(&name).into_iter().flat_map(|word_match| word_match.meaning.things).collect();
         let object = rows(&before).last().is_some_and(|word_match| {

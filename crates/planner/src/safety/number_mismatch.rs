@@ -2,7 +2,7 @@
 //! a suffix and a difference must not fill a parameter for a single number.
 
 use crate::safety::number_bound;
-use crate::values::parameter::words;
+use crate::values::parameter::name_words;
 
 /// A number in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +79,7 @@ const ENDINGS: [&str; 7] = ["st", "nd", "rd", "th", "px", "pt", "x"];
 /// Why the number of a parameter is not all that a text states. `others` are all numbers of the changing calls. `own` is the
 /// text in lower case, without quoted parts.
 pub(crate) fn mismatch(own: &str, parameter: &str, value: f64, others: &[f64]) -> Option<NumberMismatch> {
-    let named = words(parameter);
+    let named = name_words(parameter);
     let is = |list: &[&str]| named.iter().any(|word| list.contains(&word.as_str()));
     if value < 0.0 && is(&NEVER_NEGATIVE) {
         return Some(NumberMismatch::Negative);
@@ -114,7 +114,8 @@ pub(crate) fn mismatch(own: &str, parameter: &str, value: f64, others: &[f64]) -
 /// The same for a number in a text parameter, of which only a bound is known to be wrong.
 pub(crate) fn bound_of_text(own: &str, parameter: &str, text: &str) -> Option<NumberMismatch> {
     let value: f64 = text.trim().parse().ok()?;
-    let takes_bound = words(parameter).iter().any(|word| number_bound::PARAMETERS.contains(&word.as_str()));
+    let takes_bound =
+        name_words(parameter).iter().any(|word| number_bound::PARAMETERS.contains(&word.as_str()));
     let all = numerals(own);
     let mut found = all.iter().filter(|one| (one.value - value).abs() < 1e-9).peekable();
     let is_bound =

@@ -16,7 +16,7 @@ use crate::selection::verb_class::{VERBS, classes_of, verbs};
 use crate::spreadsheet::cell_value::cells_of;
 use crate::values::candidate::{ArgumentValue, MatchContext};
 use crate::values::flag;
-use crate::values::parameter::{ValueType, words};
+use crate::values::parameter::{ValueType, name_words};
 use crate::values::role::Role;
 
 /// The minimum strength of a phrase that sets a flag.
@@ -63,13 +63,13 @@ impl Claim<'_> {
     /// that the request does not mention, or fewer of the mentioned things.
     fn is_comparable(&self, choice: &Choice, rival: &Choice) -> bool {
         let rows = |text: &str| -> BTreeSet<usize> {
-            let all = crate::lexer::token::tokens(text);
+            let all = crate::lexer::token::tokenize(text);
             lexicon::word_matches(text, &all, &|_| false)
                 .into_iter()
                 .flat_map(|word_match| word_match.meaning.things)
                 .collect()
         };
-        let named = |choice: &Choice| rows(&words(choice.tool.name().as_str()).join(" "));
+        let named = |choice: &Choice| rows(&name_words(choice.tool.name().as_str()).join(" "));
         let literal = |token: &Token<'_>| {
             self.parsed.mentions.iter().any(|mention| {
                 matches!(mention.value, MentionValue::Literal(_))
@@ -169,7 +169,7 @@ impl Claim<'_> {
             let flags = ["bold", "italic", "underline", "underlined", "italics"];
             return head.first().is_some_and(|token| token.is_any(&flags));
         }
-        let things: Vec<String> = words(choice.tool.name().as_str()).into_iter().skip(1).collect();
+        let things: Vec<String> = name_words(choice.tool.name().as_str()).into_iter().skip(1).collect();
         classes.contains("create")
             && choice.assignment.slots.iter().flatten().count() > 2
             && head.iter().any(|token| things.iter().any(|thing| token.is_word(thing)))
@@ -231,7 +231,7 @@ impl Claim<'_> {
         used.extend(self.repeated(choice));
         let fillers = self.fillers(choice);
         let tool_words: Vec<String> =
-            words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
+            name_words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
         let described = self.described_words(choice);
         // 表头 is one word, although 表 alone may be a label of an argument.
         let words_of_two: Vec<(usize, usize)> = (0..parsed.tokens.len().saturating_sub(1))
@@ -430,11 +430,11 @@ impl Claim<'_> {
     fn things(&self, choice: &Choice) -> Vec<(usize, usize)> {
         let mut rows: Vec<usize> = Vec::new();
         let mut add = |text: &str| {
-            let all = crate::lexer::token::tokens(text);
+            let all = crate::lexer::token::tokenize(text);
             let word_matches = lexicon::word_matches(text, &all, &|_| false);
             rows.extend(word_matches.iter().flat_map(|word_match| word_match.meaning.things.iter().copied()));
         };
-        add(&words(choice.tool.name().as_str()).join(" "));
+        add(&name_words(choice.tool.name().as_str()).join(" "));
         for (parameter, slot) in choice.parameters.iter().zip(&choice.assignment.slots) {
             if slot.is_some() {
                 add(&parameter.words.join(" "));
@@ -450,7 +450,7 @@ impl Claim<'_> {
         // The tool's own environment may be mentioned: `in the knowledge graph`, `from my calendar`.
         let described = choice.tool.definition.description();
         let head = first_sentence(described);
-        let all = crate::lexer::token::tokens(head);
+        let all = crate::lexer::token::tokenize(head);
         let inside: Vec<usize> = lexicon::word_matches(head, &all, &|_| false)
             .into_iter()
             .flat_map(|word_match| word_match.meaning.things)
@@ -480,7 +480,7 @@ impl Claim<'_> {
         }
         let head = first_sentence(choice.tool.definition.description()).to_lowercase();
         let plain = |word: &&str| {
-            let all = crate::lexer::token::tokens(word);
+            let all = crate::lexer::token::tokenize(word);
             word.len() > 2
                 && !RESTRICTING_WORDS.contains(word)
                 && !VERBS.english.contains_key(*word)

@@ -8,15 +8,15 @@ use crate::lexer::filler;
 use crate::lexer::lexicon;
 use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
-use crate::lexer::token::{is_han, tokens};
+use crate::lexer::token::{is_han, tokenize};
 use crate::plan::{ArgumentSource, PlanStep};
 use crate::rewrite::address::{english_words, is_address};
-use crate::rewrite::masked_text::{free_text, has_word, masked};
+use crate::rewrite::masked_text::{free_text, has_word, mask_literals};
 use crate::rewrite::passive_rewrite::verb_of;
 use crate::rewrite::statement::begins_order;
 use crate::safety::proof::texts_in;
 use crate::selection::verb_class::VERBS;
-use crate::values::parameter::words;
+use crate::values::parameter::name_words;
 
 /// Marks between a head and an order, besides the colon and the dashes in [`frame_mark`].
 const FRAME_MARKS: [char; 8] = [':', '：', '—', '–', '―', '|', '→', '⇒'];
@@ -322,7 +322,7 @@ impl Used {
         values.retain(|text| !text.trim().is_empty());
         values.sort_by_key(|text| std::cmp::Reverse(text.len()));
         let tools = steps.iter().filter_map(|step| step.tool.as_ref());
-        let tools: Vec<String> = tools.flat_map(|tool| words(tool.as_str())).collect();
+        let tools: Vec<String> = tools.flat_map(|tool| name_words(tool.as_str())).collect();
         let classes = tools.iter().filter_map(|word| VERBS.tools.get(word.as_str()));
         let is_preview = |name: &str| {
             let name = name.to_lowercase();
@@ -357,7 +357,7 @@ pub(crate) fn find(request: &str, steps: &[&PlanStep]) -> Option<String> {
     let used = Used::of(steps);
     let lower = lowercase_of_same_length(request);
     let literals = literal_scanner::find(request);
-    let masked = masked(request, &literals);
+    let masked = mask_literals(request, &literals);
     let until = free_text(&masked);
     let mut start = 0;
     let mut previous = ' ';
@@ -493,7 +493,7 @@ fn is_used(lower: &str, used: &Used) -> bool {
     {
         return false;
     }
-    let known = lexicon::word_matches(&rest, &tokens(&rest), &|_| false);
+    let known = lexicon::word_matches(&rest, &tokenize(&rest), &|_| false);
     let mut bytes = rest.clone().into_bytes();
     for word_match in known.iter().filter(|word_match| !word_match.meaning.things.is_empty()) {
         bytes[word_match.start..word_match.end].fill(b' ');

@@ -8,7 +8,8 @@ const MAX_PLAN_STEPS: usize = 40;
 /// Maximum length of a request for rules, in bytes. The rest of a longer one is not planned.
 pub(crate) const MAX_REQUEST_BYTES: usize = 8 << 10;
 
-const NEGATIONS: [&str; 24] = [
+/// Words that forbid an action or take it back, wherever they are in a request.
+const FORBIDDING_WORDS: [&str; 24] = [
     "never mind",
     "must not",
     "should not",
@@ -34,7 +35,8 @@ const NEGATIONS: [&str; 24] = [
     "不用",
     "无需",
 ];
-const HOW: [&str; 12] = [
+/// Words of a question how to do something.
+const HOW_TO_WORDS: [&str; 12] = [
     "what would happen",
     "what command",
     "is it possible to",
@@ -50,7 +52,7 @@ const HOW: [&str; 12] = [
 ];
 
 /// Words that mark a question whether to do something, a condition, or an alternative.
-const OPEN: [&str; 22] = [
+const UNDECIDED_WORDS: [&str; 22] = [
     "should i",
     "shall i",
     "should we",
@@ -76,7 +78,7 @@ const OPEN: [&str; 22] = [
 ];
 
 /// Words that begin a question about a past action.
-const PAST: [&str; 12] = [
+const PAST_QUESTION_STARTS: [&str; 12] = [
     "did ",
     "was ",
     "were ",
@@ -91,7 +93,7 @@ const PAST: [&str; 12] = [
     "didn't ",
 ];
 /// The Chinese equivalents, at any position.
-const PAST_HAN: [&str; 13] = [
+const PAST_QUESTION_WORDS_HAN: [&str; 13] = [
     "了没有",
     "了没？",
     "了吗",
@@ -110,15 +112,15 @@ const PAST_HAN: [&str; 13] = [
 /// Whether a request asks if something was done, or for the person that did it.
 pub(crate) fn asks_about_past(request: &str) -> bool {
     let own = own_words(&request.to_lowercase());
-    PAST.iter().any(|word| own.trim_start().starts_with(word))
-        || PAST_HAN.iter().any(|word| own.contains(word))
+    PAST_QUESTION_STARTS.iter().any(|word| own.trim_start().starts_with(word))
+        || PAST_QUESTION_WORDS_HAN.iter().any(|word| own.contains(word))
 }
 
 /// Whether a request forbids an action, or is a question about how to do it.
-pub(crate) fn forbids(request: &str) -> bool {
+pub(crate) fn forbids_action(request: &str) -> bool {
     let own = own_words(&request.to_lowercase());
-    let negated = NEGATIONS.iter().filter(|word| !["without", "avoid", "instead of"].contains(*word));
-    let how = HOW.iter();
+    let negated = FORBIDDING_WORDS.iter().filter(|word| !["without", "avoid", "instead of"].contains(*word));
+    let how = HOW_TO_WORDS.iter();
     negated.chain(how).any(|word| match word.is_ascii() {
         true => has_word(&own, word),
         false => plain_han(&own).contains(*word),
@@ -167,7 +169,7 @@ pub(crate) fn own_words(request: &str) -> String {
 }
 
 /// The reason not to run a plan that changes something, if the request contains one.
-pub(crate) fn objection(request: &str) -> Option<LocalizedText> {
+pub(crate) fn find_objection(request: &str) -> Option<LocalizedText> {
     let request = own_words(&request.to_lowercase());
     // 删除了 is a past deletion, not the exception 除了.
     let han = request.replace("删除了", "");
@@ -178,7 +180,7 @@ pub(crate) fn objection(request: &str) -> Option<LocalizedText> {
     // 别 is part of many words that are not negations.
     let plain = plain_han(&request);
     if let Some(word) =
-        NEGATIONS.iter().find(|word| if word.is_ascii() { has(word) } else { plain.contains(**word) })
+        FORBIDDING_WORDS.iter().find(|word| if word.is_ascii() { has(word) } else { plain.contains(**word) })
     {
         return Some(LocalizedText::new(
             format!(
@@ -187,7 +189,7 @@ pub(crate) fn objection(request: &str) -> Option<LocalizedText> {
             format!("没有执行：请求中有“{word}”，而要执行的操作会改动数据；请只说要做的事"),
         ));
     }
-    if let Some(word) = OPEN.iter().find(has) {
+    if let Some(word) = UNDECIDED_WORDS.iter().find(has) {
         return Some(LocalizedText::new(
             format!(
                 "nothing was run: `{word}` leaves something to be decided, which needs a language model, and what would be run changes something; say only what is to be done"
@@ -197,7 +199,7 @@ pub(crate) fn objection(request: &str) -> Option<LocalizedText> {
             ),
         ));
     }
-    HOW.iter().find(has).map(|_| {
+    HOW_TO_WORDS.iter().find(has).map(|_| {
         LocalizedText::new(
             "nothing was run: the request is a question about how to do something, and the tool would change something; write it as an instruction to run the tool",
             "没有执行：请求是在问怎么做，而该工具会改动数据；若要执行，请写成指令",
@@ -293,7 +295,7 @@ mod tests {
             "delete the sheet Old or Sheet1",
             "delete everything in Sheet1 except the header",
         ] {
-            assert!(objection(request).is_some(), "{request}");
+            assert!(find_objection(request).is_some(), "{request}");
         }
         for request in [
             "delete row 1 in sheet Data",
@@ -304,7 +306,7 @@ mod tests {
             "put =IF(A1>0,1,0) into B1",
             "在 B1 写入“如果”",
         ] {
-            assert!(objection(request).is_none(), "{request}");
+            assert!(find_objection(request).is_none(), "{request}");
         }
         assert!(
             exceeds_limits("1+1", 41).is_some()

@@ -51,7 +51,7 @@ impl Candidates {
 
 /// The texts to search tools for, without duplicates: the whole request, its clauses, and queries derived from its contents.
 pub fn sub_requests(request: &str) -> Vec<String> {
-    let plain = crate::plain(request);
+    let plain = crate::normalize_request(request);
     let text = plain.as_str();
     // Splitting does not depend on the date.
     let parsed = ParsedText::of(text, Date::ZERO);

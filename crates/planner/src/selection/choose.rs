@@ -141,7 +141,7 @@ impl<'a> Chooser<'a> {
             choices: &choices,
             parsed,
             clause: parsed_clause.text,
-            is_question: intent.is_question(),
+            has_verb: intent.has_verb(),
         };
         let mut best = options.preferred()?.clone();
         choices.retain(|other| {
@@ -205,7 +205,7 @@ impl<'a> Chooser<'a> {
                 && parsed_clause.text.chars().count() <= MAX_SHORT_SEARCH_CHARS
         };
         let may_do = does
-            || choice.does == Agreement::Unknown && !intent.is_question() && verb_class::is_read_only(choice);
+            || choice.does == Agreement::Unknown && !intent.has_verb() && verb_class::is_read_only(choice);
         is_proven_by_arguments(choice, confidence, parsed)
             || agrees(choice, confidence, parsed)
             || (intent.searches() && searches && does && choice.intent_score > 0.0)
@@ -448,7 +448,7 @@ fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice], parsed_clause:
 
 fn is_about_tools(tool: &Tool) -> bool {
     tool.tags.iter().any(|tag| tag == "tools")
-        || crate::values::parameter::words(tool.name().as_str())
+        || crate::values::parameter::name_words(tool.name().as_str())
             .iter()
             .any(|word| word == "tool" || word == "tools")
 }
@@ -456,7 +456,7 @@ fn is_about_tools(tool: &Tool) -> bool {
 fn context<'a>(tool: &Tool, parameters: &[Parameter], parsed: &'a ParsedText<'a>) -> MatchContext<'a> {
     let description = tool.definition.description();
     let head = description.split("\n\n").find(|part| !part.trim().is_empty()).unwrap_or_default();
-    let mut words: Vec<String> = crate::values::parameter::words(tool.name().as_str());
+    let mut words: Vec<String> = crate::values::parameter::name_words(tool.name().as_str());
     words.extend(
         head.split(|c: char| !c.is_alphanumeric())
             .filter(|word| word.len() > 2 && !is_stop(word))

@@ -202,7 +202,7 @@ impl Intent {
         self.certain
             .iter()
             .any(|verbs| !any(&|profile: &Profile| verbs.iter().any(|verb| profile.all_verbs.contains(verb))))
-            || self.is_question()
+            || self.has_verb()
                 && self
                     .things
                     .iter()
@@ -216,7 +216,7 @@ impl Intent {
     }
 
     /// Whether it has a verb.
-    pub(crate) fn is_question(&self) -> bool {
+    pub(crate) fn has_verb(&self) -> bool {
         !self.verbs.is_empty()
     }
 

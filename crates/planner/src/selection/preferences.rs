@@ -31,7 +31,7 @@ pub(crate) struct FittingTools<'a> {
     pub(crate) parsed: &'a ParsedText<'a>,
     /// The part of it with the action.
     pub(crate) clause: &'a str,
-    pub(crate) is_question: bool,
+    pub(crate) has_verb: bool,
 }
 
 impl<'a> FittingTools<'a> {
@@ -71,7 +71,7 @@ impl<'a> FittingTools<'a> {
 
     /// Without a verb, no change is requested: a read-only tool instead of an incomplete change.
     fn prefer_read_only(&self, best: &Choice) -> Option<&'a Choice> {
-        if self.is_question || is_read_only(best) || best.is_whole() {
+        if self.has_verb || is_read_only(best) || best.is_whole() {
             return None;
         }
         self.instead_of(best, READ_ONLY_TOLERANCE, |choice| {

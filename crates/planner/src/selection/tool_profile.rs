@@ -3,10 +3,10 @@
 use toolhub_core::Tool;
 
 use crate::lexer::lexicon::{self, Meaning, WordMatch};
-use crate::lexer::token::tokens;
+use crate::lexer::token::tokenize;
 use crate::selection::table_rows::{READ_ONLY_VERBS, add, is_any_verb, only_changes};
 use crate::selection::verb_position::{NOUN_LEADS, is_name_verb};
-use crate::values::parameter::{Parameter, words};
+use crate::values::parameter::{Parameter, name_words};
 use crate::values::role::Role;
 
 /// The actions and objects of a tool, from its words.
@@ -40,7 +40,7 @@ pub(crate) struct Profile {
 
 /// The words of a text that are in the tables.
 fn table_words(text: &str) -> Vec<WordMatch> {
-    lexicon::word_matches(text, &tokens(text), &|_| false)
+    lexicon::word_matches(text, &tokenize(text), &|_| false)
 }
 
 impl Profile {
@@ -61,7 +61,7 @@ impl Profile {
     /// Adds the actions and objects in the name of the tool.
     fn add_name(&mut self, tool_name: &str) {
         // `sports.get_ranking`: the part before a dot is a namespace.
-        let parts: Vec<String> = tool_name.split(['.', '/']).map(|part| words(part).join(" ")).collect();
+        let parts: Vec<String> = tool_name.split(['.', '/']).map(|part| name_words(part).join(" ")).collect();
         let name = parts.join(" . ");
         for WordMatch { start, meaning, .. } in table_words(&name) {
             if is_name_verb(&name, start) {

@@ -6,7 +6,7 @@ use crate::lexer::literal_scanner;
 use crate::lexer::mention::ParsedText;
 use crate::lexer::split::Clause;
 use crate::lexer::token::is_han;
-use crate::rewrite::masked_text::{free_text, masked};
+use crate::rewrite::masked_text::{free_text, mask_literals};
 use crate::selection::candidates::Candidates;
 use crate::selection::choose::Schemas;
 use crate::selection::clause_intent;
@@ -31,7 +31,7 @@ pub(crate) fn split(
     if clauses.len() < 2 {
         return None;
     }
-    let until = free_text(&masked(text, &literal_scanner::find(text)));
+    let until = free_text(&mask_literals(text, &literal_scanner::find(text)));
     let mut schemas = Schemas::default();
     let is_foreign = |clause: &Clause, schemas: &mut Schemas| {
         let phrase = text.get(clause.start..clause.end).unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::lexer::mention::ParsedText;
 use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{Token, TokenKind};
 use crate::selection::choice::Choice;
-use crate::values::parameter::words;
+use crate::values::parameter::name_words;
 
 const CLASSES: &str = include_str!("../../data/verb_classes.tsv");
 
@@ -85,7 +85,7 @@ pub(crate) fn is_read_only(choice: &Choice) -> bool {
         "test",
         "echo",
     ];
-    let name = words(choice.tool.name().as_str());
+    let name = name_words(choice.tool.name().as_str());
     // `git_log`: the first word may be a namespace.
     let verb = name
         .iter()
@@ -133,7 +133,7 @@ const BOUND_CLASSES: [(&str, &[&str], &[&str]); 3] = [
 /// Whether the verbs of a class prove a tool whose own verb is `verb`.
 fn is_about(choice: &Choice, verb: &str, class: &str) -> bool {
     let Some((_, own, things)) = BOUND_CLASSES.iter().find(|(name, ..)| *name == class) else { return true };
-    let name = words(choice.tool.name().as_str()).join(" ");
+    let name = name_words(choice.tool.name().as_str()).join(" ");
     let head = choice.tool.definition.description().trim().to_lowercase();
     let head = head.split(['.', '\n']).next().unwrap_or_default();
     own.contains(&verb) || things.iter().any(|thing| name.contains(thing) || head.contains(thing))
@@ -141,7 +141,7 @@ fn is_about(choice: &Choice, verb: &str, class: &str) -> bool {
 
 /// The classes of the verb in a tool's name.
 pub(crate) fn classes_of(choice: &Choice) -> Verb {
-    let name = words(choice.tool.name().as_str());
+    let name = name_words(choice.tool.name().as_str());
     let known = name.iter().take(3).find(|word| VERBS.tools.contains_key(word.as_str()));
     match known {
         Some(word) => {

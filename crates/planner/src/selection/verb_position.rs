@@ -3,7 +3,7 @@
 use crate::lexer::lexicon::{self, WordMatch};
 use crate::lexer::mention::ParsedText;
 use crate::lexer::name::has_han;
-use crate::lexer::token::{is_han, tokens};
+use crate::lexer::token::{is_han, tokenize};
 
 /// Words that precede a noun.
 pub(crate) const NOUN_LEADS: [&str; 23] = [
@@ -18,7 +18,7 @@ pub(crate) fn is_name_verb(name: &str, start: usize) -> bool {
     let own = before.rsplit('.').next().unwrap_or_default();
     let verb = |word_match: &WordMatch| !word_match.meaning.verbs.is_empty();
     before.ends_with(|c: char| c == '.' || c.is_ascii_digit() || is_han(c))
-        || !lexicon::word_matches(own, &tokens(own), &|_| false).iter().any(verb)
+        || !lexicon::word_matches(own, &tokenize(own), &|_| false).iter().any(verb)
 }
 
 /// Whether a negation precedes the verb.

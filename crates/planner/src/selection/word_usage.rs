@@ -26,7 +26,7 @@ pub(super) fn known_words(choice: &Choice, profile: &Profile, parsed: &ParsedTex
         parsed.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
     };
     let named: Vec<String> =
-        parameter::words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
+        parameter::name_words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
     let (mut all, mut known) = (0usize, 0.0);
     for token in &parsed.tokens {
         if token.kind != TokenKind::Word || is_used(token) || coverage::is_function_word(token) {

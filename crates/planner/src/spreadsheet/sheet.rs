@@ -273,7 +273,7 @@ fn is_own_word(parsed: &ParsedText<'_>, start: usize, end: usize) -> bool {
     after_of
         && (2..=8).contains(&word.chars().count())
         && !general.iter().any(|word_of_all| word.contains(word_of_all))
-        && crate::lexer::lexicon::word_matches(word, &crate::lexer::token::tokens(word), &|_| false)
+        && crate::lexer::lexicon::word_matches(word, &crate::lexer::token::tokenize(word), &|_| false)
             .is_empty()
 }
 

@@ -98,7 +98,7 @@ pub(crate) fn name_at(parsed: &ParsedText<'_>, at: usize, announced: bool) -> Op
             // Without a naming word, a name has at most 18 bytes (six Chinese characters) and does not start with a verb.
             let verb = crate::lexer::lexicon::word_matches(
                 &rest[..length],
-                &crate::lexer::token::tokens(&rest[..length]),
+                &crate::lexer::token::tokenize(&rest[..length]),
                 &|_| false,
             )
             .iter()
@@ -157,7 +157,7 @@ pub(crate) fn run_before(before: &str) -> Option<(usize, usize)> {
     .any(|word| run.ends_with(word));
     // 看看明细表, 读取订单表: a leading verb is not part of the name.
     let word_matches =
-        crate::lexer::lexicon::word_matches(run, &crate::lexer::token::tokens(run), &|_| false);
+        crate::lexer::lexicon::word_matches(run, &crate::lexer::token::tokenize(run), &|_| false);
     let lead = word_matches
         .iter()
         .find(|word_match| {

@@ -38,7 +38,7 @@ pub(crate) fn old_names(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
     let is_thing = |span: (usize, usize)| {
         let word = text.get(span.0..span.1).unwrap_or_default();
         let word_matches =
-            crate::lexer::lexicon::word_matches(word, &crate::lexer::token::tokens(word), &|_| false);
+            crate::lexer::lexicon::word_matches(word, &crate::lexer::token::tokenize(word), &|_| false);
         word_matches.iter().any(|word_match| !word_match.meaning.things.is_empty())
     };
     let is_used = |span: (usize, usize)| {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::lexer::labels::{self, Label, LabelSpan};
 use crate::lexer::mention::ParsedText;
-use crate::values::parameter::words;
+use crate::values::parameter::name_words;
 
 const TABLE: &str = include_str!("../../data/choices.tsv");
 
@@ -44,7 +44,7 @@ pub(crate) fn kinds(words: &[String]) -> Vec<Value> {
 /// The words and phrases for a listed value.
 fn value_labels(value: &str, description: &str) -> Vec<Label> {
     let lower = value.to_lowercase();
-    let mut found = vec![Label::new(&words(value).join("_"), 4.0)];
+    let mut found = vec![Label::new(&name_words(value).join("_"), 4.0)];
     if crate::lexer::name::has_han(value) {
         found = vec![Label::new(value, 4.0)];
     }

@@ -4,7 +4,7 @@ use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
 use toolhub_core::calendar::{MONTHS, WEEKDAYS};
 
-use crate::lexer::number_words::numeral;
+use crate::lexer::number_words::chinese_digit;
 use crate::lexer::token::{Token, TokenKind};
 
 /// A date, a time of day, or both.
@@ -129,7 +129,7 @@ fn small_number(tokens: &[Token<'_>], at: usize) -> Option<(i64, usize)> {
     if let Some(value) = whole(tokens, at) {
         return Some((value, at + 1));
     }
-    let ones = |at: usize| numeral(text(tokens, at)).map(i64::from);
+    let ones = |at: usize| chinese_digit(text(tokens, at)).map(i64::from);
     match (ones(at), text(tokens, at), text(tokens, at + 1)) {
         (Some(tens), _, "十") => {
             Some(ones(at + 2).map_or((tens * 10, at + 2), |ones| (tens * 10 + ones, at + 3)))
@@ -281,14 +281,14 @@ fn time(tokens: &[Token<'_>], at: usize) -> Option<(Time, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::token::tokens;
+    use crate::lexer::token::tokenize;
 
     #[test]
     fn parses_dates_and_times() {
         // A Thursday.
         let today = Date::constant(2026, 1, 15);
         let check = |text: &str, expect: &str| {
-            let tokens = tokens(text);
+            let tokens = tokenize(text);
             let found = read(&tokens, 0, today).map(|when| {
                 assert_eq!(when.after, tokens.len(), "{text}");
                 match when.moment {

@@ -67,12 +67,12 @@ fn chinese(tokens: &[Token<'_>], at: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::token::tokens;
+    use crate::lexer::token::tokenize;
 
     #[test]
     fn finds_holidays() {
         let check = |text: &str, expect: &str| {
-            let all = tokens(text);
+            let all = tokenize(text);
             let found =
                 (0..all.len()).find_map(|at| Some(&text[all[at].start..all[read(&all, at)? - 1].end]));
             assert_eq!(found.unwrap_or_default(), expect, "{text}");

@@ -360,7 +360,7 @@ fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidat
         })
     };
     let own = context.tool_words.join(" ");
-    let rows: Vec<usize> = lexicon::word_matches(&own, &crate::lexer::token::tokens(&own), &|_| false)
+    let rows: Vec<usize> = lexicon::word_matches(&own, &crate::lexer::token::tokenize(&own), &|_| false)
         .into_iter()
         .flat_map(|word_match| word_match.meaning.things)
         .collect();
@@ -382,7 +382,7 @@ fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<ValueCandidat
         let Some(first) = record_part::thing_at(parsed, marker.end) else { continue };
         // 知识图谱中删除实体: text that continues with a verb is not a name.
         let phrase = parsed.text.get(first.0..first.1).unwrap_or_default();
-        let begins = lexicon::word_matches(phrase, &crate::lexer::token::tokens(phrase), &|_| false);
+        let begins = lexicon::word_matches(phrase, &crate::lexer::token::tokenize(phrase), &|_| false);
         let quoted = parsed.text[..first.0].ends_with(['“', '"', '「', '\'', '『']);
         if !quoted
             && (phrase.starts_with(['中', '里', '上', '内'])

@@ -2,7 +2,7 @@
 
 use crate::lexer::literal::{Literal, LiteralSpan};
 use crate::lexer::literal_scanner;
-use crate::rewrite::masked_text::masked;
+use crate::rewrite::masked_text::mask_literals;
 
 /// Words between a name and its parent folder.
 const INTO: [&str; 8] =
@@ -28,7 +28,7 @@ const HAN_MAKES: [&str; 7] = ["新建", "创建", "建立", "建", "新增", "�
 pub(crate) fn joined(text: &str) -> Option<String> {
     let literals = literal_scanner::find(text);
     let folder = only_folder(&literals)?;
-    let masked = masked(text, &literals);
+    let masked = mask_literals(text, &literals);
     english(text, &masked, folder).or_else(|| chinese(text, &masked, folder))
 }
 

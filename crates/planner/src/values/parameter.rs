@@ -131,7 +131,7 @@ impl Parameter {
     fn read(name: &str, schema: &Map<String, Value>, tool_description: &str, depth: usize) -> Self {
         let description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
         let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
-        let words = words(name);
+        let words = name_words(name);
         // `anyOf` with null is a common way to mark a parameter as optional.
         let any_of = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(*key).and_then(Value::as_array));
         let inner = any_of.and_then(|kinds| {
@@ -187,7 +187,7 @@ impl Parameter {
 }
 
 /// The lowercase words of a name in any case style: `startDate`, `start_date`, `start-date2`.
-pub(crate) fn words(name: &str) -> Vec<String> {
+pub(crate) fn name_words(name: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let mut before = ' ';
     for c in name.chars() {

@@ -213,7 +213,7 @@ pub(crate) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
             || is_stop(word)
             || SEARCHING.contains(&format!(" {} ", word.to_lowercase()))
             || tool_words.contains(&crate::lexer::labels::stem(word))
-            || crate::lexer::lexicon::word_matches(word, &crate::lexer::token::tokens(word), &|_| false)
+            || crate::lexer::lexicon::word_matches(word, &crate::lexer::token::tokenize(word), &|_| false)
                 .iter()
                 .any(|word_match| !word_match.meaning.things.is_empty())
     };

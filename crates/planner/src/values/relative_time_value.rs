@@ -56,10 +56,10 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, label_spans: &[LabelSpa
     for mention in &context.parsed.mentions {
         let written = context.parsed.written(mention);
         // `is 2028-02-29 a Monday?` contains no offset.
-        let is_question =
+        let asks_weekday =
             is_weekday(written) && context.parsed.mentions.iter().any(|other| is_dated(context, other));
         if matches!(mention.value, MentionValue::Moment(Moment::Date(_)))
-            && !is_question
+            && !asks_weekday
             && !is_in_digits(written)
             && !is_today(written)
             && !is_counted(mention.start, mention.end)

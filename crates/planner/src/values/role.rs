@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn derives_roles_from_names_and_descriptions() {
         let check = |name: &str, description: &str, expect: Role| {
-            let words = crate::values::parameter::words(name);
+            let words = crate::values::parameter::name_words(name);
             let evidence = RoleEvidence { description, ..RoleEvidence::default() };
             assert_eq!(Role::of(&words, &evidence), expect, "{name}: {description}");
         };

@@ -43,7 +43,7 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> O
         return only_target(context.parsed).map(|mention| match end {
             End::Source => Vec::new(),
             End::Target => {
-                let value = ArgumentValue::FromRequest(Json::from(path(mention)));
+                let value = ArgumentValue::FromRequest(Json::from(mentioned_path(mention)));
                 vec![ValueCandidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 }]
             }
         });
@@ -52,7 +52,7 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> O
     let tool_has_word = |word: &str| context.tool_words.iter().any(|other| other == word);
     let whole_path = tool_has_word("fail") && tool_has_word("destination");
     let found = transfers.into_iter().map(|transfer| {
-        let (source, target) = (path(transfer.source), path(transfer.target));
+        let (source, target) = (mentioned_path(transfer.source), mentioned_path(transfer.target));
         let (mention, value, score) = match end {
             End::Source => (transfer.source, source.to_owned(), GOOD + 1.0),
             End::Target => {
@@ -97,7 +97,7 @@ fn renames(parsed: &ParsedText<'_>) -> bool {
     ["rename", "重命名", "改名", "更名", "改个名", "改叫"].iter().any(|verb| lower.contains(verb))
 }
 
-fn path(mention: &Mention) -> &str {
+fn mentioned_path(mention: &Mention) -> &str {
     match &mention.value {
         MentionValue::Literal(Literal::Path(text) | Literal::Quoted(text) | Literal::Code(text)) => text,
         _ => "",

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use toolhub_mcp_gateway::random_token;
 use toolhub_private_files::{create_private_dir, open_private_file};
 
-use crate::session::FOLDER;
+use crate::folder_sessions::CONSOLE_FOLDER;
 
 const ADDRESSES_FOLDER: &str = "addresses";
 /// Maximum length of an address.
@@ -25,8 +25,8 @@ pub struct PublishedAddress {
 impl PublishedAddress {
     /// Publishes the address of a hub with this data folder.
     pub fn publish(home: &Path, address: SocketAddr) -> io::Result<Self> {
-        let folder = home.join(FOLDER).join(ADDRESSES_FOLDER);
-        create_private_dir(&home.join(FOLDER))?;
+        let folder = home.join(CONSOLE_FOLDER).join(ADDRESSES_FOLDER);
+        create_private_dir(&home.join(CONSOLE_FOLDER))?;
         create_private_dir(&folder)?;
         let name =
             random_token().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
@@ -49,7 +49,8 @@ impl Drop for PublishedAddress {
 
 /// The addresses of the running hubs with this data folder. Removes those of hubs that were killed.
 pub fn running_addresses(home: &Path) -> Vec<SocketAddr> {
-    let entries = fs::read_dir(home.join(FOLDER).join(ADDRESSES_FOLDER)).into_iter().flatten().flatten();
+    let entries =
+        fs::read_dir(home.join(CONSOLE_FOLDER).join(ADDRESSES_FOLDER)).into_iter().flatten().flatten();
     let mut addresses = Vec::new();
     for entry in entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
         let Ok(file) = File::open(entry.path()) else { continue };

@@ -7,8 +7,10 @@ mod argument_pointer;
 mod asking;
 mod assets;
 mod browser;
+mod browser_sessions;
 mod event_response;
 mod events;
+mod folder_sessions;
 mod idempotency;
 mod interactive_call;
 mod login_limiter;
@@ -18,8 +20,6 @@ mod person_login;
 mod problem;
 mod request;
 mod route;
-mod session;
-mod sessions;
 mod shared_idempotency;
 
 use std::io;
@@ -43,14 +43,14 @@ use toolhub_server::{WebApp, WebContext};
 pub use crate::address::{PublishedAddress, running_addresses};
 pub use crate::argument_pointer::argument_pointer;
 use crate::browser::{CookieKind, Cookies, Preferences, PrivateCookies};
+use crate::browser_sessions::BrowserSessions;
 use crate::event_response::PendingAnswers;
 use crate::events::EventSource;
+use crate::folder_sessions::SessionOwner;
 use crate::idempotency::IdempotencyKeys;
 use crate::login_limiter::LoginLimiter;
 use crate::problem::Problem;
 use crate::request::{AuthenticatedCaller, ConsoleContext, Credential, QueryParameters};
-use crate::session::SessionOwner;
-use crate::sessions::Sessions;
 
 /// The path of the console's pages.
 pub const CONSOLE_PATH: &str = "/console";
@@ -72,11 +72,11 @@ pub async fn one_time_link(
     store: Option<&dyn HubStore>,
 ) -> io::Result<Secret> {
     let ticket = match store.filter(|store| store.is_shared()) {
-        Some(store) => sessions::new_shared_ticket(store).await?,
-        None => session::new_ticket(home)?,
+        Some(store) => browser_sessions::new_shared_ticket(store).await?,
+        None => folder_sessions::new_ticket(home)?,
     };
     let host = match address.ip().is_loopback() {
-        true => format!("{}:{}", session::console_host(home)?, address.port()),
+        true => format!("{}:{}", folder_sessions::console_host(home)?, address.port()),
         false => address.to_string(),
     };
     Ok(Secret::new(format!("http://{host}{CONSOLE_PATH}/{OPEN_PREFIX}{}", ticket.expose())))
@@ -85,7 +85,7 @@ pub async fn one_time_link(
 /// The console and the API of a hub.
 pub struct Console {
     gateways: Arc<Gateways>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<BrowserSessions>,
     events: EventSource,
     idempotency: IdempotencyKeys,
     confirmations: Arc<PendingAnswers<bool>>,
@@ -109,7 +109,7 @@ impl Console {
     pub fn new(gateways: Arc<Gateways>, lang: Lang) -> Self {
         let hub = gateways.hub();
         Self {
-            sessions: Arc::new(Sessions::open(&hub.paths().data_dir, hub.store())),
+            sessions: Arc::new(BrowserSessions::open(&hub.paths().data_dir, hub.store())),
             events: EventSource::default(),
             idempotency: IdempotencyKeys::default(),
             confirmations: Arc::default(),
@@ -117,7 +117,7 @@ impl Console {
             logins: LoginLimiter::default(),
             local: Arc::new(Principal::local()),
             lang,
-            host: session::console_host(&hub.paths().data_dir).ok(),
+            host: folder_sessions::console_host(&hub.paths().data_dir).ok(),
             gateways,
         }
     }
@@ -248,7 +248,7 @@ impl Console {
                 None => return Ok(None),
             },
         };
-        let credential = Credential::Session { csrf: session::csrf_token(token) };
+        let credential = Credential::Session { csrf: folder_sessions::csrf_token(token) };
         Ok(Some(AuthenticatedCaller { principal, credential }))
     }
 

@@ -15,11 +15,11 @@ use toolhub_core::{Lang, Principal, RawJson, Role, Roles};
 use toolhub_mcp_gateway::PrincipalHandle;
 use url::form_urlencoded;
 
+use crate::browser_sessions::BrowserSessions;
 use crate::event_response::PendingAnswers;
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::problem::Problem;
-use crate::sessions::Sessions;
 
 /// How a caller proved its identity.
 #[derive(Debug, Clone)]
@@ -135,7 +135,7 @@ pub(crate) struct ConsoleContext<'a> {
     pub(crate) confirmations: &'a Arc<PendingAnswers<bool>>,
     /// The questions of servers that calls of pages wait for.
     pub(crate) questions: &'a Arc<PendingAnswers<ClientResponse>>,
-    pub(crate) sessions: &'a Arc<Sessions>,
+    pub(crate) sessions: &'a Arc<BrowserSessions>,
     /// Whether browsers reach the hub over HTTPS.
     pub(crate) is_https: bool,
     /// The host name of the console on this machine.

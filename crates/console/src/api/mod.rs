@@ -34,12 +34,12 @@ use toolhub_access::DECIDERS;
 use toolhub_core::{BoxFuture, Role, Roles, Secret};
 
 use crate::browser::Cookies;
+use crate::browser_sessions::BrowserSessions;
 use crate::events::{IsLive, StreamAccess};
+use crate::folder_sessions::SessionOwner;
 use crate::problem::Problem;
 use crate::request::{ConsoleContext, Credential};
 use crate::route::Parameter;
-use crate::session::SessionOwner;
-use crate::sessions::Sessions;
 
 /// The roles that see the states of servers.
 pub(crate) const VIEWERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Auditor, Role::Owner];
@@ -137,7 +137,7 @@ pub(crate) fn live_check(context: &ConsoleContext<'_>) -> IsLive {
 
 /// A session that a stream depends on.
 struct SessionCheck {
-    sessions: Arc<Sessions>,
+    sessions: Arc<BrowserSessions>,
     gateways: Arc<Gateways>,
     token: Option<Secret>,
     roles: Roles,

@@ -14,7 +14,7 @@ use toolhub_core::shared_state::{EntryFilter, EntryReplacement, NewEntry, StateE
 use toolhub_core::{RawJson, Secret};
 use toolhub_server::hash_of;
 
-use crate::session::{
+use crate::folder_sessions::{
     FolderSessions, MAX_OWN_SESSIONS, SessionOwner, StoredSession, TICKET_LIFETIME, USE_INTERVAL, is_token,
     new_token, now_ms, superseded_session,
 };
@@ -23,12 +23,12 @@ const KIND: StateKind = StateKind::BrowserSession;
 const TICKET: StateKind = StateKind::ConsoleTicket;
 
 /// The sessions of a hub.
-pub(crate) struct Sessions {
+pub(crate) struct BrowserSessions {
     folder: FolderSessions,
     shared: Option<SharedSessions>,
 }
 
-impl Sessions {
+impl BrowserSessions {
     /// The sessions in the data folder, or in `store` if other replicas share it.
     pub(crate) fn open(data_dir: &Path, store: Option<&Arc<dyn HubStore>>) -> Self {
         let shared = store.filter(|store| store.is_shared());

@@ -21,7 +21,7 @@ use toolhub_private_files::{
 use toolhub_server::hash_of;
 
 /// The folder of the console's files in the data folder.
-pub(crate) const FOLDER: &str = "console";
+pub(crate) const CONSOLE_FOLDER: &str = "console";
 const SESSIONS_FILE: &str = "sessions.json";
 const HOST_FILE: &str = "host";
 const TICKETS_FOLDER: &str = "tickets";
@@ -90,7 +90,7 @@ pub(crate) struct FolderSessions {
 impl FolderSessions {
     /// Reads the stored sessions. An unreadable file means that all browsers have to log in again.
     pub(crate) fn open(data_dir: &Path) -> Self {
-        let folder = data_dir.join(FOLDER);
+        let folder = data_dir.join(CONSOLE_FOLDER);
         let stored = fs::read(folder.join(SESSIONS_FILE)).ok();
         let sessions = stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         Self { folder, sessions: Mutex::new(sessions) }
@@ -212,7 +212,7 @@ pub(crate) fn superseded_session(
 /// Cookies do not distinguish ports, so that every program that listens on another port of `127.0.0.1` or `localhost` could
 /// receive the cookie of a session there.
 pub(crate) fn console_host(data_dir: &Path) -> io::Result<String> {
-    let file = data_dir.join(FOLDER).join(HOST_FILE);
+    let file = data_dir.join(CONSOLE_FOLDER).join(HOST_FILE);
     let is_host = |text: &str| {
         let name = text.strip_prefix("console-").and_then(|rest| rest.strip_suffix(".localhost"));
         name.is_some_and(|name| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -220,7 +220,7 @@ pub(crate) fn console_host(data_dir: &Path) -> io::Result<String> {
     if let Some(known) = fs::read_to_string(&file).ok().filter(|text| is_host(text)) {
         return Ok(known);
     }
-    create_private_dir(&data_dir.join(FOLDER))?;
+    create_private_dir(&data_dir.join(CONSOLE_FOLDER))?;
     let name = random_token().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
     let host = format!("console-{name}.localhost");
     // Another process may have been faster; a damaged file is replaced.
@@ -234,8 +234,8 @@ pub(crate) fn console_host(data_dir: &Path) -> io::Result<String> {
 
 /// Creates a one-time ticket in a data folder. Removes tickets that were never used.
 pub(crate) fn new_ticket(data_dir: &Path) -> io::Result<Secret> {
-    let folder = data_dir.join(FOLDER).join(TICKETS_FOLDER);
-    create_private_dir(&data_dir.join(FOLDER))?;
+    let folder = data_dir.join(CONSOLE_FOLDER).join(TICKETS_FOLDER);
+    create_private_dir(&data_dir.join(CONSOLE_FOLDER))?;
     create_private_dir(&folder)?;
     for entry in fs::read_dir(&folder)?.flatten() {
         let modified = entry.metadata().and_then(|metadata| metadata.modified());

@@ -97,7 +97,7 @@ fn unknown(key: &str, name: &str) -> LocalizedText {
             format!("`{name}` 没有对应的密钥：可用 `toolhub keys list` 查看"),
         ),
         "profiles" => {
-            LocalizedText::new(format!("there is no profile `{name}`"), format!("没有名为 `{name}` 的配置档"))
+            LocalizedText::new(format!("there is no profile `{name}`"), format!("没有名为 `{name}` 的配置方案"))
         }
         "servers" => LocalizedText::new(
             format!("no server fits `{name}`: `toolhub servers` shows their ids"),

@@ -221,7 +221,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/call request" => "用自己的话说明想做什么：供 `toolhub recommend` 参考",
         "/explain capability" => "不指定工具，由适用于该类别的工具处理",
         "/explain principal" => "显示该主体能否通过网关看到和调用此工具：密钥名称，或 local",
-        "/explain profile" => "该主体使用的配置档 [默认：default]",
+        "/explain profile" => "该主体使用的配置方案 [默认：default]",
         "/tools tag" => "只列出适用于该类别的工具，例如 search 或 table",
         "/call pairs" => "参数，按工具的 schema 确定类型；`key:=JSON` 直接给出 JSON 值",
         "/call args" => "JSON 对象形式的参数，`@文件`，或 `-` 表示标准输入",
@@ -303,7 +303,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/servers/export gateway" => {
             "写入 toolhub 自身而不是各服务器：客户端通过 `toolhub serve --stdio` 使用所有工具"
         }
-        "/servers/export profile" => "与 `--gateway` 同用：客户端看到的配置档",
+        "/servers/export profile" => "与 `--gateway` 同用：客户端看到的配置方案",
         "/servers/export file" => "写入的文件 [默认：该客户端自己的文件]",
         "/servers/import dry_run" | "/servers/export dry_run" => "只显示会做什么",
         "/servers/import replace" | "/servers/export replace" => "替换同名服务器",
@@ -387,7 +387,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/serve" => "通过 HTTP 或标准输入输出向 MCP 客户端提供所有工具",
         "/serve bind" => "监听地址 [默认：127.0.0.1:7460]",
         "/serve stdio" => "通过标准输入输出与一个客户端通信",
-        "/serve profile" => "客户端未指定时使用的配置档",
+        "/serve profile" => "客户端未指定时使用的配置方案",
         "/serve no_servers" => "只提供内置工具和技能：不启动也不连接任何 MCP 服务器",
         "/keys" => "为使用网关的人和程序生成、列出、吊销和更换密钥",
         "/keys/new" => "为人或程序生成密钥；只显示一次",
@@ -395,13 +395,13 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/keys/new roles" => {
             "角色：viewer、caller、approver、operator、auditor 或 owner；可重复 [默认：caller]"
         }
-        "/keys/new profiles" => "密钥可用的配置档；可重复 [默认：全部]",
+        "/keys/new profiles" => "密钥可用的配置方案；可重复 [默认：全部]",
         "/keys/new expires" => "从何时起失效，如 2027-01-31",
         "/keys/new per_day" => "每日（UTC）最多调用次数",
         "/keys/new same_person" => "供已吊销的同名密钥的同一人使用：可访问该名称下的调用、响应和批准",
         "/keys/list" => "列出密钥",
         "/keys/list all" => "也显示已吊销密钥的名称",
-        "/keys/show" => "显示一个密钥的角色、配置档、有效期和额度",
+        "/keys/show" => "显示一个密钥的角色、配置方案、有效期和额度",
         "/keys/show name" => "密钥的名称",
         "/keys/revoke" => "吊销密钥；使用它的连接在一秒内断开",
         "/keys/revoke name" => "密钥的名称",

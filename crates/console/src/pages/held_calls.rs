@@ -110,7 +110,7 @@ fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
                 (fact(frame.text("Caller", "调用方"), &call.principal))
                 (fact(frame.text("Rule", "规则"), &call.rule))
                 (fact(frame.text("Source", "来源"), &call.sources.join(", ")))
-                (fact(frame.text("Profile", "配置档"), &call.profile))
+                (fact(frame.text("Profile", "配置方案"), &call.profile))
                 dt { (frame.text("Made", "提出时间")) } dd { (time(&call.at)) }
                 dt { (frame.text("Expires", "过期时间")) } dd { (time(&call.expires)) }
                 @if let Some(by) = &call.decided_by { (fact(frame.text("Decided by", "决定人"), by)) }

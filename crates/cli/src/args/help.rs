@@ -157,10 +157,10 @@ fn chinese_value(name: &str) -> Option<&'static str> {
 fn chinese(key: &str) -> Option<&'static str> {
     Some(match key {
         "" => "AI 智能体所有工具的统一入口",
-        " config" => "配置文件 [默认：此文件夹受信任时为 ./toolhub.toml，否则为用户的配置]",
-        " home" => "数据文件夹 [默认：用户数据文件夹]",
+        " config" => "配置文件 [默认：此目录受信任时为 ./toolhub.toml，否则为用户的配置]",
+        " home" => "数据目录 [默认：用户数据目录]",
         " trust" => {
-            "本次运行使用此文件夹带有的内容；也可设 TOOLHUB_TRUST=1，或用 TOOLHUB_TRUST=文件夹:文件夹 只信任这些文件夹"
+            "本次运行使用此目录带有的内容；也可设 TOOLHUB_TRUST=1，或用 TOOLHUB_TRUST=目录:目录 只信任这些目录"
         }
         " hub" => "使用该地址上正在运行的 hub，密钥取自 TOOLHUB_HUB_KEY；也可设 TOOLHUB_HUB=URL",
         " hub_key_file" => "与 `--hub` 合用：从此文件读取密钥",
@@ -247,7 +247,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/servers/add kind" => "HTTP 服务器的类型：http 或 sse",
         "/servers/add header" => "每个请求都带的请求头",
         "/servers/add env" => "给程序设置的环境变量",
-        "/servers/add cwd" => "程序的工作文件夹",
+        "/servers/add cwd" => "程序的工作目录",
         "/servers/add replace" => "替换同名服务器",
         "/servers/add no_test" => "不尝试连接",
         "/servers/add command" => "程序及其参数；`-` 表示从标准输入读取该服务器的 JSON",
@@ -333,7 +333,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/skills/show name" => "技能名，或其工具名",
         "/skills/show file" => "改为显示技能的这个文件，例如 references/guide.md",
         "/skills/validate" => "按规则检查技能，并说明应怎样写",
-        "/skills/validate paths" => "技能文件夹、其 SKILL.md，或单个 Python 文件",
+        "/skills/validate paths" => "技能目录、其 SKILL.md，或单个 Python 文件",
         "/skills/run" => "运行技能的工具",
         "/skills/run name" => "技能名",
         "/skills/run tool" => "工具名 [默认：技能唯一的工具]",
@@ -347,7 +347,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/skills/approve yes" => "不再询问，可疑的和请求更多权限的也批准",
         "/skills/new" => "新建一个技能的雏形",
         "/skills/new name" => "名称：小写字母、数字和连字符",
-        "/skills/new place" => "建在哪个文件夹 [默认：配置文件旁的 `skills`]",
+        "/skills/new place" => "建在哪个目录 [默认：配置文件旁的 `skills`]",
         "/skills/new tool" => "附带一个作为工具的脚本",
         "/history" => "显示调用过什么以及结果",
         "/history id" => "显示该调用及它发起的调用：列表中的编号，或 `last`",
@@ -378,9 +378,9 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/init no_import" => "不导入服务器，让它们留在客户端中",
         "/init no_connect" => "只导入服务器，不改动客户端的文件",
         "/init undo" => "撤销 `toolhub init` 的改动",
-        "/trust" => "显示此文件夹的配置、服务器和技能会做什么，并信任它们",
-        "/trust list" => "列出受信任的文件夹",
-        "/trust revoke" => "不再信任某个文件夹 [默认：当前文件夹]",
+        "/trust" => "显示此目录的配置、服务器和技能会做什么，并信任它们",
+        "/trust list" => "列出受信任的目录",
+        "/trust revoke" => "不再信任某个目录 [默认：当前目录]",
         "/trust yes" => "不再询问，用于脚本",
         "/doctor" => "检查配置、服务器、数据和模型，并说明如何解决",
         "/doctor ask_model" => "向语言模型说一句话，看它是否回答；可能产生少量费用",
@@ -437,7 +437,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/serve new_token" => "为调用方生成一个令牌，然后退出",
         "/serve check" => "检查正在运行的 hub 是否就绪，然后退出；用于健康检查",
         "/man-pages" => "生成手册页",
-        "/man-pages folder" => "写入的文件夹",
+        "/man-pages folder" => "写入的目录",
         "/help" => "显示命令的帮助",
         "/help command" => "哪个命令",
         "/tools/list" => "列出所有工具",

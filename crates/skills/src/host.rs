@@ -355,7 +355,7 @@ fn not_approved(known: &RegisteredSkill, approval: &ApprovalState) -> ToolError 
     if matches!(approval, ApprovalState::Unreadable(_)) {
         return not_run(LocalizedText::new(
             format!("the skill `{name}` is held back: {en}"),
-            format!("技能 `{name}` 已被搁置：{zh}"),
+            format!("技能 `{name}` 已被隔离：{zh}"),
         ));
     }
     not_run(LocalizedText::new(
@@ -364,7 +364,7 @@ fn not_approved(known: &RegisteredSkill, approval: &ApprovalState) -> ToolError 
             shell::quote(name)
         ),
         format!(
-            "技能 `{name}` 已被搁置：{zh}；先用 `toolhub skills show {0}` 查看，再用 `toolhub skills approve {0}` 批准",
+            "技能 `{name}` 已被隔离：{zh}；先用 `toolhub skills show {0}` 查看，再用 `toolhub skills approve {0}` 批准",
             shell::quote(name)
         ),
     ))

@@ -578,8 +578,6 @@ fn store_problem(data_dir: &Path, error: &OpenError) -> LocalizedText {
         format!(
             "nothing can be kept in `{folder}`: {error}{cause}: check that it can be written, or choose another folder with `--home`"
         ),
-        format!(
-            "无法在 `{folder}` 保存数据：{error}{cause}：请检查该目录是否可写，或用 `--home` 换一个目录"
-        ),
+        format!("无法在 `{folder}` 保存数据：{error}{cause}：请检查该目录是否可写，或用 `--home` 换一个目录"),
     )
 }

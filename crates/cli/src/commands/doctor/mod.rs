@@ -147,11 +147,7 @@ fn check_config(app: &App, hub: &Hub, report: &mut Report<'_>) {
     match paths.workspace.notice(app.global.config.as_deref()) {
         Some(notice) => report.add("workspace", CheckResult::Warning, &notice.localize(lang)),
         None if paths.workspace.is_trusted_here() => {
-            report.add(
-                "workspace",
-                CheckResult::Pass,
-                lang.choose("this folder: trusted", "此目录：已信任"),
-            );
+            report.add("workspace", CheckResult::Pass, lang.choose("this folder: trusted", "此目录：已信任"));
         }
         None => {}
     }

@@ -165,7 +165,7 @@ fn find_role_problem(
     };
     let forbidden = LocalizedText::new(
         format!("forbidden: `{id}` may not use this profile"),
-        format!("禁止：`{id}` 无权使用该配置档"),
+        format!("禁止：`{id}` 无权使用该配置方案"),
     );
     (!may_use).then_some(forbidden)
 }

@@ -96,9 +96,10 @@ fn unknown(key: &str, name: &str) -> LocalizedText {
             format!("there is no key for `{name}`: `toolhub keys list` shows the keys"),
             format!("`{name}` 没有对应的密钥：可用 `toolhub keys list` 查看"),
         ),
-        "profiles" => {
-            LocalizedText::new(format!("there is no profile `{name}`"), format!("没有名为 `{name}` 的配置档"))
-        }
+        "profiles" => LocalizedText::new(
+            format!("there is no profile `{name}`"),
+            format!("没有名为 `{name}` 的配置方案"),
+        ),
         "servers" => LocalizedText::new(
             format!("no server fits `{name}`: `toolhub servers` shows their ids"),
             format!("没有服务器与 `{name}` 匹配：可用 `toolhub servers` 查看"),

@@ -52,7 +52,7 @@ impl Localize for Mismatch {
             Self::Group => ("the principal is in none of its `groups`", "主体不属于 `groups` 中的任何组"),
             Self::Principal => ("names other `principals`", "`principals` 指名的是其他主体"),
             Self::Kind => ("concerns other `kinds` of items", "`kinds` 不包含这类条目"),
-            Self::Profile => ("concerns other `profiles`", "`profiles` 不包含该配置档"),
+            Self::Profile => ("concerns other `profiles`", "`profiles` 不包含该配置方案"),
             Self::Server => ("concerns other `servers`", "`servers` 不包含该来源"),
             Self::Tool => ("names other `tools`", "`tools` 不包含该名称"),
             Self::Tag => ("the tool has none of its `tags`", "工具没有 `tags` 中的任何标签"),

@@ -86,7 +86,7 @@ impl App {
             let path = path.display();
             LocalizedText::new(
                 format!("`TOOLHUB_TRUST` names `{path}`, which trusts nothing: write an absolute path, or `1` for the current folder"),
-                format!("`TOOLHUB_TRUST` 中的 `{path}` 不起作用：请写绝对路径，或用 `1` 表示当前文件夹"),
+                format!("`TOOLHUB_TRUST` 中的 `{path}` 不起作用：请写绝对路径，或用 `1` 表示当前目录"),
             )
         });
         let paths = Paths::find_trusting(config, self.global.home.as_deref(), &trust)?;

@@ -151,7 +151,7 @@ impl Translator<'_> {
             ("workspaceFolder", None) => {
                 self.note(LocalizedText::new(
                     "the workspace's folder became the one that toolhub is run in: it starts only in folders that you trust, unless you write an absolute path instead",
-                    "工作区文件夹改为运行 toolhub 时所在的文件夹：除非改写为绝对路径，否则只在受信任的文件夹中启动",
+                    "工作区目录改为运行 toolhub 时所在的目录：除非改写为绝对路径，否则只在受信任的目录中启动",
                 ));
                 Some(format_variable("PWD", Some(".")))
             }
@@ -207,7 +207,7 @@ impl Translator<'_> {
         let cwd = cwd.display();
         self.note(LocalizedText::new(
             format!("its folder `{cwd}` counts from the one that toolhub is run in: it starts only in folders that you trust, unless you write an absolute path instead"),
-            format!("其工作目录 `{cwd}` 从运行 toolhub 时所在的文件夹算起：除非改写为绝对路径，否则只在受信任的文件夹中启动"),
+            format!("其工作目录 `{cwd}` 从运行 toolhub 时所在的目录算起：除非改写为绝对路径，否则只在受信任的目录中启动"),
         ));
     }
 

@@ -46,7 +46,7 @@ export function startNewKey(container) {
     { className: "stack" },
     field("key-name", text("Name", "名称"), name),
     group,
-    field("key-profiles", text("Profiles (all if empty)", "配置档（留空表示全部）"), profiles),
+    field("key-profiles", text("Profiles (all if empty)", "配置方案（留空表示全部）"), profiles),
     field("key-expires", text("Expires", "过期日期"), expires),
     field("key-per-day", text("Calls per day", "每日调用上限"), perDay),
     element("div", {}, samePersonLabel),

@@ -94,7 +94,7 @@ async function load(container) {
   }));
   const secretHint = text(
     "{{secret N}} stands for a secret: leave it to keep the secret, or write a new one.",
-    "{{secret N}} 代表密钥：保留即不变，也可写入新的密钥。",
+    "{{secret N}} 代表机密值：保留即不变，也可写入新值。",
   );
   const program = () => [
     field("entry-command", text("Program", "程序"), reach),

@@ -16,7 +16,7 @@ export function createQuestion(method, params, answerUrl) {
   const asked = params instanceof Map ? params : new Map();
   const message = h("p", { className: "field-error", role: "status" });
   const card = h("section", { className: "card question" });
-  card.setAttribute("aria-label", text("Question of the server", "服务器的提问"));
+  card.setAttribute("aria-label", text("Question of the server", "服务器的输入请求"));
   const buttons = h("div", { className: "trial-actions" });
 
   async function answer(result) {
@@ -53,7 +53,7 @@ export function createQuestion(method, params, answerUrl) {
     addButton(text("Refuse", "拒绝"), () => answer(undefined));
   } else {
     card.append(
-      h("h3", { textContent: text("The server asks", "服务器提问") }),
+      h("h3", { textContent: text("The server asks", "服务器请求输入") }),
       h("p", { className: "pre-line", dir: "auto", textContent: String(asked.get("message") ?? "") }),
     );
     if (asked.get("mode") === "url") {

@@ -157,7 +157,7 @@ impl Consent {
             }
             ConsentState::Missing => Err(LocalizedText::new(
                 "not started: its config file is not trusted; run `toolhub trust` in its folder",
-                "未启动：它的配置文件未受信任；请在其文件夹中运行 `toolhub trust`",
+                "未启动：它的配置文件未受信任；请在其目录中运行 `toolhub trust`",
             )),
         }
     }

@@ -284,9 +284,9 @@ impl Localize for EventKind {
                 )
             }
             Self::InputRequested { method } => {
-                lang.choose(format!("request to the caller: {method}"), format!("向调用方提问：{method}"))
+                lang.choose(format!("request to the caller: {method}"), format!("服务器请求输入：{method}"))
             }
-            Self::InputReceived => lang.choose("the question is settled", "提问已有结果").to_owned(),
+            Self::InputReceived => lang.choose("the question is settled", "输入请求已有结果").to_owned(),
             Self::ServerNote { server, text } | Self::RunningHub { server, text } => {
                 format!("`{server}`: {}", text.localize(lang))
             }

@@ -64,7 +64,7 @@ impl<'a> Endpoint<'a> {
         let is_usable =
             |name: &Option<String>| gateways.may_use_profile(name.as_deref(), request.principal.identity());
         let Some(profile) = profile.ok().filter(is_usable) else {
-            let message = "there is no such profile for this key: name one with the header `OpenAI-Project` (此密钥没有该配置档)";
+            let message = "there is no such profile for this key: name one with the header `OpenAI-Project` (此密钥没有该配置方案)";
             return Err(ApiError::new(StatusCode::NOT_FOUND, "profile_not_found", message));
         };
         Ok(Self { services, gateways, request, profile })

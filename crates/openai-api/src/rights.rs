@@ -54,10 +54,8 @@ pub(crate) fn check(
     }
     match gateways.may_use_profile(profile, principal) {
         true => Ok(()),
-        false => {
-            Err("the key of this request may not use its profile any more (此密钥已无权使用该配置档)"
-                .to_owned())
-        }
+        false => Err("the key of this request may not use its profile any more (此密钥已无权使用该配置方案)"
+            .to_owned()),
     }
 }
 

@@ -128,7 +128,7 @@ fn limited(why: String) -> TurnEnd {
 pub(crate) fn turn_error(error: &TurnError) -> LocalizedText {
     match error {
         TurnError::NoProfile => {
-            LocalizedText::new("there is no such profile for this key", "此密钥没有该配置档")
+            LocalizedText::new("there is no such profile for this key", "此密钥没有该配置方案")
         }
         TurnError::Agent(error) => error.to_string().into(),
         TurnError::Unreachable(why) => why.clone(),

@@ -115,7 +115,7 @@ impl ProgramRefusal {
             Self::NotNative => {
                 "它是脚本，且不在可识别的安装目录（虚拟环境、pyenv、nvm、Homebrew）中：请直接指定该脚本的解释器".into()
             }
-            Self::Protected => "位于 toolhub 的数据文件夹中：请移到别处".into(),
+            Self::Protected => "位于 toolhub 的数据目录中：请移到别处".into(),
             Self::Changed => "检查期间它被替换：请重试".into(),
         }
     }

@@ -67,7 +67,7 @@ impl StopReason {
         let grant = "如确有需要，请授权";
         match self {
             Self::Memory(bytes) => format!("它使用的内存超过了允许的 {}", size(*bytes)),
-            Self::Cpu(time) => format!("它使用的处理器时间超过了允许的 {} 秒", time.as_secs()),
+            Self::Cpu(time) => format!("它使用的 CPU 时间超过了允许的 {} 秒", time.as_secs()),
             Self::Processes(count) => format!("它启动的进程和线程超过了允许的 {count} 个"),
             Self::OpenFiles(count) => format!("它同时打开的文件超过了允许的 {count} 个"),
             Self::FileSize(bytes) => format!("它写入的单个文件超过了允许的 {}", size(*bytes)),

@@ -286,10 +286,7 @@ impl Reader<'_> {
                 self.report_error(
                     line,
                     LocalizedText::new(format!("`{script}` is no file"), format!("`{script}` 不是文件")),
-                    LocalizedText::new(
-                        "name a file, not a folder or a link",
-                        "请指定文件，而不是文件夹或链接",
-                    ),
+                    LocalizedText::new("name a file, not a folder or a link", "请指定文件，而不是目录或链接"),
                 );
                 None
             }

@@ -68,7 +68,7 @@ fn scan_root(root: &SkillRoot, found: &mut Discovery, seen: &mut HashSet<PathBuf
             let path = root.folder.display();
             found.notes.push(LocalizedText::new(
                 format!("`{path}` has more than {MAX_FOLDERS} folders: skills in the rest of them were not looked for"),
-                format!("`{path}` 中的文件夹超过 {MAX_FOLDERS} 个：其余的未查找技能"),
+                format!("`{path}` 中的目录超过 {MAX_FOLDERS} 个：其余的未查找技能"),
             ));
             return;
         }

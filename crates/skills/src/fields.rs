@@ -100,7 +100,7 @@ impl FieldReader<'_> {
                 Some(line),
                 LocalizedText::new(
                     "`name` is missing, so the folder's name is used",
-                    "缺少 `name`，使用文件夹名",
+                    "缺少 `name`，使用目录名",
                 ),
                 LocalizedText::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
             );
@@ -126,7 +126,7 @@ impl FieldReader<'_> {
                     ),
                     false => LocalizedText::new(
                         format!("write `name: {proper}`, and rename the folder to `{proper}`"),
-                        format!("请写 `name: {proper}`，并把文件夹改名为 `{proper}`"),
+                        format!("请写 `name: {proper}`，并把目录改名为 `{proper}`"),
                     ),
                 },
             );
@@ -136,16 +136,16 @@ impl FieldReader<'_> {
                 line,
                 LocalizedText::new(
                     format!("the name is not that of its folder, `{}`", short(folder)),
-                    format!("名称与所在文件夹 `{}` 不同", short(folder)),
+                    format!("名称与所在目录 `{}` 不同", short(folder)),
                 ),
                 match is_name(folder) {
                     true => LocalizedText::new(
                         format!("write `name: {folder}`, or rename the folder"),
-                        format!("请写 `name: {folder}`，或重命名文件夹"),
+                        format!("请写 `name: {folder}`，或重命名目录"),
                     ),
                     false => LocalizedText::new(
                         format!("rename the folder to `{name}`"),
-                        format!("请把文件夹改名为 `{name}`"),
+                        format!("请把目录改名为 `{name}`"),
                     ),
                 },
             );

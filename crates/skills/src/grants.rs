@@ -83,7 +83,7 @@ impl Localize for SkillGrants {
             parts.push(lang.choose("call the tools of their caller", "调用其调用方可用的工具").to_owned());
         }
         match parts.is_empty() {
-            true => lang.choose("nothing beyond its own folder", "仅限自己的文件夹").to_owned(),
+            true => lang.choose("nothing beyond its own folder", "仅限自己的目录").to_owned(),
             false => parts.join(lang.choose(", ", "，")),
         }
     }
@@ -121,7 +121,7 @@ mod tests {
         let calling = SkillGrants { tools: true, ..SkillGrants::default() };
         assert!(!calling.within(&grants(&[], true)) && calling.within(&calling.and(&grants(&[], false))));
         assert_eq!(calling.localize(Lang::En), "call the tools of their caller");
-        assert_eq!(SkillGrants::default().localize(Lang::Zh), "仅限自己的文件夹");
+        assert_eq!(SkillGrants::default().localize(Lang::Zh), "仅限自己的目录");
         assert_eq!(absolute_grant("./a", Path::new("/w")), Path::new("/w/a"));
         assert_eq!(absolute_grant(".", Path::new("/w")), Path::new("/w/"));
         assert_eq!(absolute_grant("/etc", Path::new("/w")), Path::new("/etc"));

@@ -357,7 +357,7 @@ fn not_approved(known: &RegisteredSkill, approval: &ApprovalState) -> ToolError 
     if matches!(approval, ApprovalState::Unreadable(_)) {
         return not_run(LocalizedText::new(
             format!("the skill `{name}` is held back: {en}"),
-            format!("技能 `{name}` 已被搁置：{zh}"),
+            format!("技能 `{name}` 已被隔离：{zh}"),
         ));
     }
     not_run(LocalizedText::new(

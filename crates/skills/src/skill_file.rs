@@ -55,7 +55,7 @@ fn inside(path: &str) -> Result<PathBuf, SkillFileError> {
             Component::Normal(part) => parts.push(part),
             Component::CurDir => {}
             Component::ParentDir => {
-                return Err(refuse("leads out of the skill by `..`", "用 `..` 离开了技能文件夹"));
+                return Err(refuse("leads out of the skill by `..`", "用 `..` 离开了技能目录"));
             }
             Component::RootDir | Component::Prefix(_) => {
                 return Err(refuse("is an absolute path", "是绝对路径"));

@@ -96,7 +96,7 @@ impl OpenError {
                 Some(format!("无法使用审计密钥 `{}`：{}", path.display(), why.localize(Lang::Zh)))
             }
             Self::WithoutPostgres => Some(
-                "`[store] url` 需要 PostgreSQL，但本 toolhub 编译时未包含它：请安装软件包版本（已包含），或用 `--features postgres` 重新编译；不写 `[store] url` 时，调用记录保存在数据文件夹中"
+                "`[store] url` 需要 PostgreSQL，但本 toolhub 编译时未包含它：请安装软件包版本（已包含），或用 `--features postgres` 重新编译；不写 `[store] url` 时，调用记录保存在数据目录中"
                     .to_owned(),
             ),
             _ => None,

@@ -45,7 +45,7 @@ impl Localize for PrivateError {
     fn localize(&self, lang: Lang) -> String {
         let chinese = || match self {
             Self::Foreign { path, owner } => format!(
-                "`{}` 属于其他用户（uid {owner}）：请以该用户运行 toolhub，或用 `--home` 换一个文件夹，或用 `chown` 更改属主",
+                "`{}` 属于其他用户（uid {owner}）：请以该用户运行 toolhub，或用 `--home` 换一个目录，或用 `chown` 更改属主",
                 path.display()
             ),
             Self::Link { path, target } => format!(
@@ -169,7 +169,7 @@ mod checked {
                 "the data folder `{displayed}` holds other files and is open to other users (mode {mode:04o}): its mode was left as it is, files of toolhub in it are private; a folder of its own is safer (`--home`)"
             ),
             format!(
-                "数据文件夹 `{displayed}` 中还有其他文件，且对其他用户开放（权限 {mode:04o}）：未改动其权限，toolhub 的文件仅自己可读；建议用 `--home` 指定专用文件夹"
+                "数据目录 `{displayed}` 中还有其他文件，且对其他用户开放（权限 {mode:04o}）：未改动其权限，toolhub 的文件仅自己可读；建议用 `--home` 指定专用目录"
             ),
         ));
         Ok(notes)

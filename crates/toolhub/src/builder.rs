@@ -569,7 +569,7 @@ fn store_problem(data_dir: &Path, error: &OpenError) -> LocalizedText {
                 "nothing can be kept in `{folder}`: the disk is full ({free} KiB left): free some space, or choose another folder with `--home`"
             ),
             format!(
-                "无法在 `{folder}` 保存数据：磁盘已满（剩余 {free} KiB）：请释放空间，或用 `--home` 换一个文件夹"
+                "无法在 `{folder}` 保存数据：磁盘已满（剩余 {free} KiB）：请释放空间，或用 `--home` 换一个目录"
             ),
         );
     }
@@ -578,8 +578,6 @@ fn store_problem(data_dir: &Path, error: &OpenError) -> LocalizedText {
         format!(
             "nothing can be kept in `{folder}`: {error}{cause}: check that it can be written, or choose another folder with `--home`"
         ),
-        format!(
-            "无法在 `{folder}` 保存数据：{error}{cause}：请检查该文件夹是否可写，或用 `--home` 换一个文件夹"
-        ),
+        format!("无法在 `{folder}` 保存数据：{error}{cause}：请检查该目录是否可写，或用 `--home` 换一个目录"),
     )
 }

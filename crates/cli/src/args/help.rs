@@ -157,10 +157,10 @@ fn chinese_value(name: &str) -> Option<&'static str> {
 fn chinese(key: &str) -> Option<&'static str> {
     Some(match key {
         "" => "AI 智能体所有工具的统一入口",
-        " config" => "配置文件 [默认：此文件夹受信任时为 ./toolhub.toml，否则为用户的配置]",
-        " home" => "数据文件夹 [默认：用户数据文件夹]",
+        " config" => "配置文件 [默认：此目录受信任时为 ./toolhub.toml，否则为用户的配置]",
+        " home" => "数据目录 [默认：用户数据目录]",
         " trust" => {
-            "本次运行使用此文件夹带有的内容；也可设 TOOLHUB_TRUST=1，或用 TOOLHUB_TRUST=文件夹:文件夹 只信任这些文件夹"
+            "本次运行使用此目录带有的内容；也可设 TOOLHUB_TRUST=1，或用 TOOLHUB_TRUST=目录:目录 只信任这些目录"
         }
         " hub" => "使用该地址上正在运行的 hub，密钥取自 TOOLHUB_HUB_KEY；也可设 TOOLHUB_HUB=URL",
         " hub_key_file" => "与 `--hub` 合用：从此文件读取密钥",
@@ -221,7 +221,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/call request" => "用自己的话说明想做什么：供 `toolhub recommend` 参考",
         "/explain capability" => "不指定工具，由适用于该类别的工具处理",
         "/explain principal" => "显示该主体能否通过网关看到和调用此工具：密钥名称，或 local",
-        "/explain profile" => "该主体使用的配置档 [默认：default]",
+        "/explain profile" => "该主体使用的配置方案 [默认：default]",
         "/tools tag" => "只列出适用于该类别的工具，例如 search 或 table",
         "/call pairs" => "参数，按工具的 schema 确定类型；`key:=JSON` 直接给出 JSON 值",
         "/call args" => "JSON 对象形式的参数，`@文件`，或 `-` 表示标准输入",
@@ -247,7 +247,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/servers/add kind" => "HTTP 服务器的类型：http 或 sse",
         "/servers/add header" => "每个请求都带的请求头",
         "/servers/add env" => "给程序设置的环境变量",
-        "/servers/add cwd" => "程序的工作文件夹",
+        "/servers/add cwd" => "程序的工作目录",
         "/servers/add replace" => "替换同名服务器",
         "/servers/add no_test" => "不尝试连接",
         "/servers/add command" => "程序及其参数；`-` 表示从标准输入读取该服务器的 JSON",
@@ -303,7 +303,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/servers/export gateway" => {
             "写入 toolhub 自身而不是各服务器：客户端通过 `toolhub serve --stdio` 使用所有工具"
         }
-        "/servers/export profile" => "与 `--gateway` 同用：客户端看到的配置档",
+        "/servers/export profile" => "与 `--gateway` 同用：客户端看到的配置方案",
         "/servers/export file" => "写入的文件 [默认：该客户端自己的文件]",
         "/servers/import dry_run" | "/servers/export dry_run" => "只显示会做什么",
         "/servers/import replace" | "/servers/export replace" => "替换同名服务器",
@@ -333,7 +333,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/skills/show name" => "技能名，或其工具名",
         "/skills/show file" => "改为显示技能的这个文件，例如 references/guide.md",
         "/skills/validate" => "按规则检查技能，并说明应怎样写",
-        "/skills/validate paths" => "技能文件夹、其 SKILL.md，或单个 Python 文件",
+        "/skills/validate paths" => "技能目录、其 SKILL.md，或单个 Python 文件",
         "/skills/run" => "运行技能的工具",
         "/skills/run name" => "技能名",
         "/skills/run tool" => "工具名 [默认：技能唯一的工具]",
@@ -347,7 +347,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/skills/approve yes" => "不再询问，可疑的和请求更多权限的也批准",
         "/skills/new" => "新建一个技能的雏形",
         "/skills/new name" => "名称：小写字母、数字和连字符",
-        "/skills/new place" => "建在哪个文件夹 [默认：配置文件旁的 `skills`]",
+        "/skills/new place" => "建在哪个目录 [默认：配置文件旁的 `skills`]",
         "/skills/new tool" => "附带一个作为工具的脚本",
         "/history" => "显示调用过什么以及结果",
         "/history id" => "显示该调用及它发起的调用：列表中的编号，或 `last`",
@@ -378,16 +378,16 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/init no_import" => "不导入服务器，让它们留在客户端中",
         "/init no_connect" => "只导入服务器，不改动客户端的文件",
         "/init undo" => "撤销 `toolhub init` 的改动",
-        "/trust" => "显示此文件夹的配置、服务器和技能会做什么，并信任它们",
-        "/trust list" => "列出受信任的文件夹",
-        "/trust revoke" => "不再信任某个文件夹 [默认：当前文件夹]",
+        "/trust" => "显示此目录的配置、服务器和技能会做什么，并信任它们",
+        "/trust list" => "列出受信任的目录",
+        "/trust revoke" => "不再信任某个目录 [默认：当前目录]",
         "/trust yes" => "不再询问，用于脚本",
         "/doctor" => "检查配置、服务器、数据和模型，并说明如何解决",
         "/doctor ask_model" => "向语言模型说一句话，看它是否回答；可能产生少量费用",
         "/serve" => "通过 HTTP 或标准输入输出向 MCP 客户端提供所有工具",
         "/serve bind" => "监听地址 [默认：127.0.0.1:7460]",
         "/serve stdio" => "通过标准输入输出与一个客户端通信",
-        "/serve profile" => "客户端未指定时使用的配置档",
+        "/serve profile" => "客户端未指定时使用的配置方案",
         "/serve no_servers" => "只提供内置工具和技能：不启动也不连接任何 MCP 服务器",
         "/keys" => "为使用网关的人和程序生成、列出、吊销和更换密钥",
         "/keys/new" => "为人或程序生成密钥；只显示一次",
@@ -395,13 +395,13 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/keys/new roles" => {
             "角色：viewer、caller、approver、operator、auditor 或 owner；可重复 [默认：caller]"
         }
-        "/keys/new profiles" => "密钥可用的配置档；可重复 [默认：全部]",
+        "/keys/new profiles" => "密钥可用的配置方案；可重复 [默认：全部]",
         "/keys/new expires" => "从何时起失效，如 2027-01-31",
         "/keys/new per_day" => "每日（UTC）最多调用次数",
         "/keys/new same_person" => "供已吊销的同名密钥的同一人使用：可访问该名称下的调用、响应和批准",
         "/keys/list" => "列出密钥",
         "/keys/list all" => "也显示已吊销密钥的名称",
-        "/keys/show" => "显示一个密钥的角色、配置档、有效期和额度",
+        "/keys/show" => "显示一个密钥的角色、配置方案、有效期和额度",
         "/keys/show name" => "密钥的名称",
         "/keys/revoke" => "吊销密钥；使用它的连接在一秒内断开",
         "/keys/revoke name" => "密钥的名称",
@@ -437,7 +437,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/serve new_token" => "为调用方生成一个令牌，然后退出",
         "/serve check" => "检查正在运行的 hub 是否就绪，然后退出；用于健康检查",
         "/man-pages" => "生成手册页",
-        "/man-pages folder" => "写入的文件夹",
+        "/man-pages folder" => "写入的目录",
         "/help" => "显示命令的帮助",
         "/help command" => "哪个命令",
         "/tools/list" => "列出所有工具",

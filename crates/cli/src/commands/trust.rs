@@ -88,7 +88,7 @@ fn report_nothing_to_trust(app: &App) {
     }
     app.screen.to_stderr(app.lang().choose(
         "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",
-        "这里没有需要信任的内容：此文件夹没有 toolhub.toml、.mcp.json 或技能",
+        "这里没有需要信任的内容：此目录没有 toolhub.toml、.mcp.json 或技能",
     ));
 }
 
@@ -126,7 +126,7 @@ fn report_trusted(app: &App, reviews: &[FolderReview]) {
             format!(
                 "settings and servers of `{folder}` are used in that folder itself; here only its skills are"
             ),
-            format!("`{folder}` 的设置和服务器只在该文件夹中使用；这里只使用它的技能"),
+            format!("`{folder}` 的设置和服务器只在该目录中使用；这里只使用它的技能"),
         ));
     }
 }
@@ -180,7 +180,7 @@ fn list(app: &App, paths: &Paths) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     if list.folders.is_empty() {
-        app.screen.note(app.lang().choose("no folder is trusted", "没有受信任的文件夹"));
+        app.screen.note(app.lang().choose("no folder is trusted", "没有受信任的目录"));
     }
     for path in list.folders.keys() {
         let gone = match (Path::new(path).is_dir(), list.is_current(path)) {

@@ -18,7 +18,7 @@ fn prints_one_line_note_with_next_step() {
     let chinese = victim.run(&["--lang", "zh", "call", "calculate", "expression=1+1"]);
     assert_eq!(
         chinese.stderr,
-        "注意：此文件夹带有 .mcp.json，在你信任之前不会使用：运行 “toolhub trust” 查看它们会运行什么\n"
+        "注意：此目录带有 .mcp.json，在你信任之前不会使用：运行 “toolhub trust” 查看它们会运行什么\n"
     );
     victim.write("toolhub.toml", "");
     victim.write("mcp.json", "{}");

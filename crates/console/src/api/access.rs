@@ -228,7 +228,7 @@ pub(crate) async fn create_key(context: &ConsoleContext<'_>) -> Result<Response<
         let known = profiles.join(", ");
         return Err(Problem::bad_request(
             format!("there is no profile `{unknown}`; there are: {known}"),
-            format!("没有配置档 `{unknown}`；现有：{known}"),
+            format!("没有配置方案 `{unknown}`；现有：{known}"),
         ));
     }
     if new.per_day.is_some_and(|limit| limit == 0 || i64::try_from(limit).is_err()) {

@@ -239,7 +239,7 @@ fn masked(context: &ConsoleContext<'_>, text: &str) -> Result<MaskedConfig, Prob
     MaskedConfig::new(text).ok_or_else(|| {
         let detail = LocalizedText::new(
             format!("`{file}` is not valid TOML, so that its secrets cannot be told apart: mend it with an editor; `toolhub doctor` names the line"),
-            format!("`{file}` 不是有效的 TOML，无法识别其中的密钥：请用编辑器修复；`toolhub doctor` 会指出出错的行"),
+            format!("`{file}` 不是有效的 TOML，无法识别其中的机密值：请用编辑器修复；`toolhub doctor` 会指出出错的行"),
         );
         Problem::new(StatusCode::CONFLICT, "unreadable-config", detail)
     })

@@ -396,7 +396,7 @@ pub(crate) fn check_editable(context: &ConsoleContext<'_>, file: &Path) -> Resul
         format!(
             "`{file}` is part of a trusted folder: change it with `toolhub` there, which reviews the folder first"
         ),
-        format!("`{file}` 属于受信任的文件夹：请在该文件夹中用 `toolhub` 修改，它会先检查文件夹"),
+        format!("`{file}` 属于受信任的目录：请在该目录中用 `toolhub` 修改，它会先检查目录"),
     );
     Err(Problem::new(StatusCode::CONFLICT, "trusted-folder", detail))
 }

@@ -217,7 +217,7 @@ pub(crate) fn offered_tools(
 
 fn unknown_profile(profile: Option<&str>) -> Problem {
     let profile = profile.unwrap_or_default();
-    Problem::not_found(format!("there is no profile `{profile}`"), format!("没有配置档 `{profile}`"))
+    Problem::not_found(format!("there is no profile `{profile}`"), format!("没有配置方案 `{profile}`"))
 }
 
 /// One tool by its name in a profile.

@@ -55,7 +55,7 @@ pub(crate) fn page(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> (Stri
             @if rules.is_empty() {
                 p.muted { (frame.text(
                     "No rules: every caller may call every tool of its profiles.",
-                    "没有规则：每个调用方都可调用其配置档中的所有工具。",
+                    "没有规则：每个调用方都可调用其配置方案中的所有工具。",
                 )) }
             }
             @if !rules.is_empty() {
@@ -113,7 +113,7 @@ fn effect_class(effect: &str) -> &'static str {
 const KEY_COLUMNS: [Column; 6] = [
     Column::new("Name", "名称"),
     Column::new("Roles", "角色"),
-    Column::new("Profiles", "配置档"),
+    Column::new("Profiles", "配置方案"),
     Column::new("Expires", "过期"),
     Column::number("Calls per day", "每日调用上限"),
     Column::new("Actions", "操作"),
@@ -243,7 +243,7 @@ const WHO: [Criterion; 4] = [
     ("scope", "with the scopes", "需要的授权范围"),
 ];
 const WHAT: [Criterion; 7] = [
-    ("profiles", "profiles", "配置档"),
+    ("profiles", "profiles", "配置方案"),
     ("servers", "servers", "服务器"),
     ("tools", "names", "名称"),
     ("tags", "tags", "标签"),

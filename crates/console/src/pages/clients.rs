@@ -29,7 +29,7 @@ const CLIENT_COLUMNS: [Column; 6] = [
     Column::new("Client", "客户端"),
     Column::new("Version", "版本"),
     Column::new("Caller", "调用方"),
-    Column::new("Profile", "配置档"),
+    Column::new("Profile", "配置方案"),
     Column::new("Protocol", "协议"),
     Column::new("Connected", "最近连接"),
 ];
@@ -94,8 +94,8 @@ pub(crate) async fn page(
             }
             @if profiles.len() > 1 {
                 section.card {
-                    h2 { (frame.text("Profiles", "配置档")) }
-                    p { (frame.text("Each profile has an address of its own:", "每个配置档都有自己的地址：")) }
+                    h2 { (frame.text("Profiles", "配置方案")) }
+                    p { (frame.text("Each profile has an address of its own:", "每个配置方案都有自己的地址：")) }
                     ul { @for profile in &profiles { li { code { (url) "/" (profile) } } } }
                 }
             }

@@ -110,7 +110,7 @@ fn card(frame: &PageFrame<'_>, call: &Held, decides: bool) -> Markup {
                 (fact_row(frame.text("Caller", "调用方"), &call.principal))
                 (fact_row(frame.text("Rule", "规则"), &call.rule))
                 (fact_row(frame.text("Source", "来源"), &call.sources.join(", ")))
-                (fact_row(frame.text("Profile", "配置档"), &call.profile))
+                (fact_row(frame.text("Profile", "配置方案"), &call.profile))
                 dt { (frame.text("Made", "提出时间")) } dd { (time_element(&call.at)) }
                 dt { (frame.text("Expires", "过期时间")) } dd { (time_element(&call.expires)) }
                 @if let Some(by) = &call.decided_by { (fact_row(frame.text("Decided by", "决定人"), by)) }

@@ -75,7 +75,7 @@ impl NavItem {
             Self::Calls => lang.choose("Calls", "调用"),
             Self::HeldCalls => lang.choose("Waiting", "待审批"),
             Self::Skills => lang.choose("Skills", "技能"),
-            Self::Profiles => lang.choose("Profiles", "配置档"),
+            Self::Profiles => lang.choose("Profiles", "配置方案"),
             Self::Clients => lang.choose("Clients", "客户端"),
             Self::Cluster => lang.choose("Cluster", "集群"),
             Self::Access => lang.choose("Access", "权限"),

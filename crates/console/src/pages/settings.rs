@@ -28,7 +28,7 @@ pub(crate) fn page(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> Resul
                     readonly[config.read_only.is_some()] aria-describedby="config-hint" { (config.text) }
                 span #config-hint.muted.small { (frame.text(
                     "{{secret N}} stands for a secret of the file: leave it to keep the secret, or write a new one. Better still, write ${VAR} and keep the secret in the environment.",
-                    "{{secret N}} 代表文件中的密钥：保留即不变，也可写入新的密钥。更好的做法是写 ${VAR}，把密钥放在环境变量中。",
+                    "{{secret N}} 代表文件中的机密值：保留即不变，也可写入新值。更好的做法是写 ${VAR}，把机密值放在环境变量中。",
                 )) }
             }
         }

@@ -83,12 +83,12 @@ pub(crate) fn skills(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> (St
 
 pub(crate) fn profiles(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> (String, Markup) {
     let profiles = skills::read_profiles(context);
-    let title = frame.text("Profiles", "配置档");
+    let title = frame.text("Profiles", "配置方案");
     let content = html! {
         h1 { (title) " " span.count { (profiles.len()) } }
         p { (frame.text(
             "A profile is a selection of tools with an address of its own. The size of its list is what every client pays in tokens.",
-            "配置档是一组工具，有自己的地址。列表的大小就是每个客户端付出的 token 成本。",
+            "配置方案是一组工具，有自己的地址。列表的大小就是每个客户端付出的 token 成本。",
         )) }
         (table(frame, title, &PROFILE_COLUMNS, profiles.iter().map(|profile| profile_row(frame, profile))))
     };

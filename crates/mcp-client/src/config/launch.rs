@@ -94,7 +94,7 @@ impl PermittedSpec<StdioSpec> {
         let folder = self.known_folder().unwrap_or(Path::new(".")).display();
         LocalizedText::new(
             format!("no empty folder to start it in could be created in `{folder}`: {error}"),
-            format!("无法在 `{folder}` 中创建用于启动的空文件夹：{error}"),
+            format!("无法在 `{folder}` 中创建用于启动的空目录：{error}"),
         )
     }
 

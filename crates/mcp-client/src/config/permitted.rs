@@ -67,7 +67,7 @@ pub(crate) fn finish_check<T>(checked: Result<Result<T, McpError>, JoinError>) -
     checked.unwrap_or_else(|error| {
         Err(McpError::permanent(LocalizedText::new(
             format!("not started: its consent could not be checked: {error}"),
-            format!("未启动：无法检查它的许可：{error}"),
+            format!("未启动：无法确认你是否同意启动它：{error}"),
         )))
     })
 }

@@ -72,7 +72,7 @@ impl Folders {
         if self.roots.is_empty() {
             return Err(LocalizedText::new(
                 "no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`",
-                "没有可读取的文件夹：请在 toolhub.toml 中写明，如 `[native] folders = [\"…\"]`",
+                "没有可读取的目录：请在 toolhub.toml 中写明，如 `[native] folders = [\"…\"]`",
             ));
         }
         let home = at_home(Path::new(path));
@@ -88,7 +88,7 @@ impl Folders {
                     closed.get_or_insert_with(|| {
                         LocalizedText::new(
                             format!("the folder `{folder}` cannot be opened: {error}"),
-                            format!("无法打开文件夹 `{folder}`：{error}"),
+                            format!("无法打开目录 `{folder}`：{error}"),
                         )
                     });
                     continue;
@@ -137,7 +137,7 @@ impl Folders {
         let folders = self.named();
         LocalizedText::new(
             format!("`{path}` leads outside of the folders that may be read: {folders}"),
-            format!("`{path}` 在可读取的文件夹之外：{folders}"),
+            format!("`{path}` 在可读取的目录之外：{folders}"),
         )
     }
 

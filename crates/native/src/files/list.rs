@@ -76,7 +76,7 @@ impl Search<'_> {
         if !allowed_path.metadata.is_dir() {
             return Err(LocalizedText::new(
                 format!("`{path}` is no folder: use `read_file`"),
-                format!("`{path}` 不是文件夹：请使用 `read_file`"),
+                format!("`{path}` 不是目录：请使用 `read_file`"),
             ));
         }
         let dir = allowed_path.dir.open_dir(&allowed_path.inside).map_err(|error| unopened(path, &error))?;
@@ -169,7 +169,7 @@ impl Listing {
             let omitted = count - MAX_LISTED_ENTRIES;
             self.gaps.push(LocalizedText::new(
                 format!("{omitted} more are not shown: give a `pattern`, or the path of a folder inside"),
-                format!("另有 {omitted} 项未显示：请给出 `pattern`，或其中某个文件夹的路径"),
+                format!("另有 {omitted} 项未显示：请给出 `pattern`，或其中某个目录的路径"),
             ));
         }
         if self.seen == MAX_SEEN {

@@ -228,7 +228,7 @@ fn open(allowed_path: &AllowedPath, path: &str) -> Result<File, LocalizedText> {
     if allowed_path.metadata.is_dir() {
         return Err(LocalizedText::new(
             format!("`{path}` is a folder: use `list_files`"),
-            format!("`{path}` 是文件夹：请使用 `list_files`"),
+            format!("`{path}` 是目录：请使用 `list_files`"),
         ));
     }
     // Opening a FIFO would block until a writer opens it.

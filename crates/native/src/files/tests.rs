@@ -412,10 +412,10 @@ async fn errors_of_reading_are_localized() {
         "error: `latin.txt` 不是 UTF-8，也无法确定是什么编码：请给出 `encoding`，例如 `gb18030`、`big5`、`shift_jis` 或 `windows-1252`",
     )
     .await;
-    check("../secret.txt", "error: `../secret.txt` 在可读取的文件夹之外：`ROOT/open`").await;
+    check("../secret.txt", "error: `../secret.txt` 在可读取的目录之外：`ROOT/open`").await;
     check("reprot.txt", "error: `ROOT/open` 中没有 `reprot.txt`；是否指 `report.txt`？").await;
     check("nowhere", "error: `ROOT/open` 中没有 `nowhere`；可用 `list_files` 查看有哪些文件").await;
-    check("docs", "error: `docs` 是文件夹：请使用 `list_files`").await;
+    check("docs", "error: `docs` 是目录：请使用 `list_files`").await;
     assert_eq!(
         read("report.txt", [None; 3], Some("klingon")).await,
         "error: 没有编码 `klingon`：请使用 `utf-8`、`gbk`、`gb18030`、`big5`、`utf-16le` 等"
@@ -431,11 +431,11 @@ async fn errors_of_reading_are_localized() {
     let none = Fixture { root: tempfile::tempdir().unwrap(), folders: Folders::default() };
     assert_eq!(
         none.chinese(read_file::run(&none.folders, "a".to_owned(), None, None, None, None).await),
-        "error: 没有可读取的文件夹：请在 toolhub.toml 中写明，如 `[native] folders = [\"…\"]`"
+        "error: 没有可读取的目录：请在 toolhub.toml 中写明，如 `[native] folders = [\"…\"]`"
     );
     let gone = Fixture { folders: Folders::new(vec![none.root.path().join("gone")]), root: none.root };
     let result = gone.chinese(read_file::run(&gone.folders, "a".to_owned(), None, None, None, None).await);
-    assert!(result.starts_with("error: 无法打开文件夹 `ROOT/gone`："), "{result}");
+    assert!(result.starts_with("error: 无法打开目录 `ROOT/gone`："), "{result}");
 }
 
 #[tokio::test]
@@ -471,13 +471,13 @@ async fn messages_of_listing_are_localized() {
     let list = async |path: &str, recursive| {
         fixture.chinese(list_files::run(&fixture.folders, Some(path.to_owned()), None, recursive).await)
     };
-    assert_eq!(list("report.txt", false).await, "error: `report.txt` 不是文件夹：请使用 `read_file`");
+    assert_eq!(list("report.txt", false).await, "error: `report.txt` 不是目录：请使用 `read_file`");
     fs::create_dir(fixture.open().join("many")).unwrap();
     for number in 0..1_005 {
         fixture.write(&format!("many/{number:04}"), b"");
     }
     let result = list("many", false).await;
-    assert!(result.ends_with("\n[另有 5 项未显示：请给出 `pattern`，或其中某个文件夹的路径]"), "{result}");
+    assert!(result.ends_with("\n[另有 5 项未显示：请给出 `pattern`，或其中某个目录的路径]"), "{result}");
     fs::create_dir_all(fixture.open().join(["deep"; 40].join("/"))).unwrap();
     let result = list("deep", true).await;
     assert!(result.ends_with("/` 层次太深]"), "{result}");

@@ -89,7 +89,7 @@ fn not_offered(entry: &CatalogEntry, why: &LocalizedText) -> LocalizedText {
             "`{name}` of `{source}` is not offered to clients of the gateway, which would refuse the whole list: {en} (`lossless = true` in a profile offers it{call_en})"
         ),
         format!(
-            "`{source}` 的 `{name}` 不会提供给网关的客户端，否则它们会拒绝整个列表：{zh}（在配置档中设置 `lossless = true` 可照常提供{call_zh}）"
+            "`{source}` 的 `{name}` 不会提供给网关的客户端，否则它们会拒绝整个列表：{zh}（在配置方案中设置 `lossless = true` 可照常提供{call_zh}）"
         ),
     )
 }

@@ -111,7 +111,7 @@ impl ServerEntryEditor {
                 format!(
                     "`{value}` stands for no secret at this place: write the secret again, or `${{VAR}}`"
                 ),
-                format!("`{value}` 不对应此处的密钥：请重新写入密钥，或写 `${{VAR}}`"),
+                format!("`{value}` 不对应此处的机密值：请重新写入，或写 `${{VAR}}`"),
             )),
         }
     }

@@ -101,7 +101,7 @@ fn moved_note(moved: &[(String, String)], paths: &Paths) -> Option<LocalizedText
             "{en} {start} in an empty folder of `{folder}` and not in this one, whose `{file}` could change what {it}: run `toolhub trust` if you trust this folder as it is now, or give the server a folder with `--cwd`"
         ),
         format!(
-            "{zh} 在 `{folder}` 内的空文件夹中启动，而不是在当前文件夹：当前文件夹未受信任，或在信任之后有改动，其中的 `{file}` 可能影响它的运行。若信任当前文件夹的现状，请运行 `toolhub trust`，或用 `--cwd` 为服务器指定文件夹"
+            "{zh} 在 `{folder}` 内的空目录中启动，而不是在当前目录：当前目录未受信任，或在信任之后有改动，其中的 `{file}` 可能影响它的运行。若信任当前目录的现状，请运行 `toolhub trust`，或用 `--cwd` 为服务器指定目录"
         ),
     ))
 }

@@ -447,7 +447,7 @@ impl Workspace {
                         "the data folder `{data}` lies inside the project, which could bring its own list of trusted folders: choose another with `--home`, or use `--trust`"
                     ),
                     format!(
-                        "数据文件夹 `{data}` 位于项目之内，项目可能自带信任列表：请用 `--home` 另选，或使用 `--trust`"
+                        "数据目录 `{data}` 位于项目之内，项目可能自带信任列表：请用 `--home` 另选，或使用 `--trust`"
                     ),
                 ));
             }
@@ -455,7 +455,7 @@ impl Workspace {
                 let display = folder_path.display();
                 return Err(LocalizedText::new(
                     format!("the path `{display}` is not UTF-8: rename the folder, or use `--trust`"),
-                    format!("路径 `{display}` 不是 UTF-8：请重命名文件夹，或使用 `--trust`"),
+                    format!("路径 `{display}` 不是 UTF-8：请重命名目录，或使用 `--trust`"),
                 ));
             };
             let user_servers = binding::record_of(folder.user_servers());
@@ -480,7 +480,7 @@ impl Workspace {
             if contains_data_folder(&state.folder, &self.data, self.home_dir.as_deref()) {
                 return Err(LocalizedText::new(
                     "a running `toolhub serve` that trusts this folder for its run only does not use this change, since the data folder lies in it: restart `toolhub serve`",
-                    "正在运行的 `toolhub serve` 只在本次运行中信任此文件夹，而数据文件夹位于其中，因此不会采用此改动：请重新启动 `toolhub serve`",
+                    "正在运行的 `toolhub serve` 只在本次运行中信任此目录，而数据目录位于其中，因此不会采用此改动：请重新启动 `toolhub serve`",
                 ));
             }
             return OwnEdit::new(&state.folder, &self.data, state.files.clone()).finish(edited);

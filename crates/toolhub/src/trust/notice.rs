@@ -36,8 +36,8 @@ impl Folder {
         let one = matches!(&names[..], [name] if self.scan.configs.contains_key(name.as_str()));
         let (is, it) = if one { ("is", "it") } else { ("are", "they") };
         let (en_here, zh_here) = match self.is_here {
-            true => ("this folder".to_owned(), "此文件夹".to_owned()),
-            false => (format!("the folder `{display}`"), format!("文件夹 `{display}` ")),
+            true => ("this folder".to_owned(), "此目录".to_owned()),
+            false => (format!("the folder `{display}`"), format!("目录 `{display}` ")),
         };
         let them = if one { "it" } else { "them" };
         Some(match &self.status {
@@ -105,13 +105,13 @@ impl Workspace {
         if self.changed_here && !rules {
             return Some(LocalizedText::new(
                 "not started: `toolhub.toml` of this folder is not used, since it changed after you trusted it: run `toolhub trust`, or name a config with `--config`",
-                "未启动：此文件夹的 `toolhub.toml` 在受信任之后有改动，因此未被使用：请运行 `toolhub trust`，或用 `--config` 指定配置",
+                "未启动：此目录的 `toolhub.toml` 在受信任之后有改动，因此未被使用：请运行 `toolhub trust`，或用 `--config` 指定配置",
             ));
         }
         rules.then(|| {
             LocalizedText::new(
                 "not started: `toolhub.toml` of this folder says who may call, and it is not used, so that everybody on this machine could: run `toolhub trust`, or name a config with `--config`",
-                "未启动：此文件夹的 `toolhub.toml` 规定了谁可以调用，但它未被使用，本机任何人都能调用：请运行 `toolhub trust`，或用 `--config` 指定配置",
+                "未启动：此目录的 `toolhub.toml` 规定了谁可以调用，但它未被使用，本机任何人都能调用：请运行 `toolhub trust`，或用 `--config` 指定配置",
             )
         })
     }

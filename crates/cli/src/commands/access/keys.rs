@@ -212,7 +212,7 @@ pub(crate) fn print(app: &App, tokens: &[TokenSettings], revoked: &[RevokedKey])
 fn row(app: &App, token: &TokenSettings) -> Vec<Cell> {
     let lang = app.lang();
     let profiles = match &token.profiles {
-        None => lang.choose("all profiles", "所有配置档").to_owned(),
+        None => lang.choose("all profiles", "所有配置方案").to_owned(),
         Some(profiles) => profiles.join(", "),
     };
     let expires = match &token.expires {

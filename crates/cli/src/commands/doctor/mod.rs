@@ -147,11 +147,7 @@ fn check_config(app: &App, hub: &Hub, report: &mut DoctorReport<'_>) {
     match paths.workspace.notice(app.global.config.as_deref()) {
         Some(notice) => report.add("workspace", CheckResult::Warning, &notice.localize(lang)),
         None if paths.workspace.is_trusted_here() => {
-            report.add(
-                "workspace",
-                CheckResult::Pass,
-                lang.choose("this folder: trusted", "此文件夹：已信任"),
-            );
+            report.add("workspace", CheckResult::Pass, lang.choose("this folder: trusted", "此目录：已信任"));
         }
         None => {}
     }
@@ -168,7 +164,7 @@ fn check_store(hub: &Hub, lang: Lang, report: &mut DoctorReport<'_>) {
     } else if let Err(error) = try_writing(&paths.data_dir) {
         let text = lang.choose(
             format!("data: `{data_dir}` cannot be written ({error}); free some space, or choose another folder with `--home`"),
-            format!("数据：无法写入 `{data_dir}`（{error}）；请释放空间，或用 `--home` 换一个文件夹"),
+            format!("数据：无法写入 `{data_dir}`（{error}）；请释放空间，或用 `--home` 换一个目录"),
         );
         report.problem("store", &text, Exit::Failed);
     } else if let Some(free) = free_bytes(&paths.data_dir).filter(|free| *free < MIN_FREE_BYTES) {

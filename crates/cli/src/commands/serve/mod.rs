@@ -151,7 +151,7 @@ pub(crate) fn known_profile(app: &App, settings: &Settings, profile: &str) -> Re
     Err(UsageError(
         app.lang().choose(
             format!("there is no profile `{profile}`; {en}"),
-            format!("没有配置档 `{profile}`；{zh}"),
+            format!("没有配置方案 `{profile}`；{zh}"),
         ),
     ))
 }

@@ -100,7 +100,7 @@ impl ConfigWatcher {
         if before.workspace.is_trusted_here() && !paths.workspace.is_trusted_here() {
             return Err(LocalizedText::new(
                 "this folder changed since it was trusted: run `toolhub trust`",
-                "此文件夹在信任之后有改动：请运行 `toolhub trust`",
+                "此目录在信任之后有改动：请运行 `toolhub trust`",
             ));
         }
         self.check_run_trust(&paths.workspace)?;
@@ -136,7 +136,7 @@ impl ConfigWatcher {
         }
         Err(LocalizedText::new(
             "this folder changed since `toolhub serve` was started, and is trusted for that run only: restart `toolhub serve`, or run `toolhub trust`",
-            "此文件夹在 `toolhub serve` 启动之后有改动，而它只在本次运行中受信任：请重新启动 `toolhub serve`，或运行 `toolhub trust`",
+            "此目录在 `toolhub serve` 启动之后有改动，而它只在本次运行中受信任：请重新启动 `toolhub serve`，或运行 `toolhub trust`",
         ))
     }
 

@@ -298,7 +298,7 @@ fn rooted_argument(app: &App, arg: &str) -> String {
     let Some(full) = full.to_str() else { return arg.to_owned() };
     app.screen.note(&app.lang().choose(
         format!("`{arg}` is kept as `{full}`, so that it is found from every folder"),
-        format!("`{arg}` 保存为 `{full}`，以便在任何文件夹中都能找到"),
+        format!("`{arg}` 保存为 `{full}`，以便在任何目录中都能找到"),
     ));
     full.to_owned()
 }

@@ -232,7 +232,7 @@ impl Import<'_> {
 fn project_server_note() -> LocalizedText {
     LocalizedText::new(
         "it came with this folder's project, and is yours from now on: look at what it starts",
-        "它来自此文件夹的项目，导入后即归你所有：请确认它会启动什么",
+        "它来自此目录的项目，导入后即归你所有：请确认它会启动什么",
     )
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn find(
             let file = location.file.strip_prefix(&environment.folder).unwrap_or(file).display().to_string();
             app.screen.warn(&lang.choose(
                 format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {}", shell::shell_quote(&file)),
-                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {}", shell::shell_quote(&file)),
+                format!("`{file}` 来自此目录，除非指明文件，否则不会导入：toolhub servers import {}", shell::shell_quote(&file)),
             ));
         }
         used

@@ -61,7 +61,7 @@ pub(crate) async fn restart(app: &App, id: &str) -> anyhow::Result<Exit> {
     let Some(test) = app.interruptible(restart_at_hub(app, hub, &view)).await?? else {
         return Err(UsageError(lang.choose(
             format!("no running hub of this data folder has the server `{id}` with this configuration: there is nothing to restart. Commands start servers themselves; `--hub URL` restarts one at another hub"),
-            format!("此数据文件夹没有以相同配置运行服务器 `{id}` 的 hub：无需重启。命令会自行启动服务器；`--hub URL` 可重启其他 hub 的服务器"),
+            format!("此数据目录没有以相同配置运行服务器 `{id}` 的 hub：无需重启。命令会自行启动服务器；`--hub URL` 可重启其他 hub 的服务器"),
         ))
         .into());
     };

@@ -201,7 +201,7 @@ fn missing(app: &App, path: &Path) -> String {
     let path = path.display();
     app.lang().choose(
         format!("there is nothing at `{path}`: name a skill's folder, its `SKILL.md` or its Python file"),
-        format!("`{path}` 不存在：请给出技能文件夹、其 `SKILL.md` 或 Python 文件"),
+        format!("`{path}` 不存在：请给出技能目录、其 `SKILL.md` 或 Python 文件"),
     )
 }
 

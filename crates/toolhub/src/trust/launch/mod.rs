@@ -360,7 +360,7 @@ impl LaunchSite {
             true => Ok(Bases { complete: complete && folders.len() <= MAX_BASES, folders }),
             false => Err(LocalizedText::new(
                 format!("an entry names more than {MAX_BASES} folders outside of the project"),
-                format!("某个条目提到了项目之外的 {MAX_BASES} 个以上的文件夹"),
+                format!("某个条目提到了项目之外的 {MAX_BASES} 个以上的目录"),
             )),
         }
     }

@@ -157,7 +157,7 @@ impl TreeError {
                         "an entry {en}: start an interpreter with a script of the project, a server of a package registry (`npx`, `uvx`) or a container, in plain words and without options that name folders; or add the server to your own configuration with `toolhub servers add`"
                     ),
                     format!(
-                        "某个条目{zh}：请用普通的参数启动项目中的脚本、软件包仓库中的服务器（`npx`、`uvx`）或容器，且不使用指定文件夹的选项；或用 `toolhub servers add` 将服务器加入你自己的配置"
+                        "某个条目{zh}：请用普通的参数启动项目中的脚本、软件包仓库中的服务器（`npx`、`uvx`）或容器，且不使用指定目录的选项；或用 `toolhub servers add` 将服务器加入你自己的配置"
                     ),
                 )
             }

@@ -123,7 +123,7 @@ fn check_program(scan: &FolderScan, program: &ReviewedProgram, found: &mut Vec<L
         );
     }
     if program.resolved.as_ref().is_some_and(|file| file.starts_with(&scan.location.project)) {
-        add("starts a program of this folder itself", "启动的是此文件夹自带的程序");
+        add("starts a program of this folder itself", "启动的是此目录自带的程序");
     }
 }
 

@@ -95,7 +95,7 @@ impl UserServerLaunch {
                 "`{id}`: what it loads from this folder cannot be bound, so that it is treated as in a folder that is not trusted: {en}. Write absolute paths or an absolute `cwd` in its entry, or use `--trust` for one run"
             ),
             format!(
-                "`{id}`：无法绑定它从此文件夹加载的内容，因此按未受信任的文件夹处理：{zh}。请在其配置中写绝对路径或绝对路径的 `cwd`，或用 `--trust` 仅信任一次"
+                "`{id}`：无法绑定它从此目录加载的内容，因此按未受信任的目录处理：{zh}。请在其配置中写绝对路径或绝对路径的 `cwd`，或用 `--trust` 仅信任一次"
             ),
         ))
     }

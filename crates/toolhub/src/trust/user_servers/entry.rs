@@ -38,7 +38,7 @@ impl Restriction {
                     "`{id}` is not started in this folder: `{word}` in its entry depends on the current folder, and what it loads from there changed since you trusted the folder, or was not shown then: run `toolhub trust`, write absolute paths in the entry, or use `--trust` for one run"
                 ),
                 format!(
-                    "`{id}` 在此文件夹中不启动：其配置中的 `{word}` 取决于当前文件夹，而它从中加载的内容在你信任之后有改动，或当时没有显示。请运行 `toolhub trust`，在配置中写绝对路径，或用 `--trust` 仅信任一次"
+                    "`{id}` 在此目录中不启动：其配置中的 `{word}` 取决于当前目录，而它从中加载的内容在你信任之后有改动，或当时没有显示。请运行 `toolhub trust`，在配置中写绝对路径，或用 `--trust` 仅信任一次"
                 ),
             );
         }
@@ -47,7 +47,7 @@ impl Restriction {
                 "`{id}` is not started in this folder: `{word}` in its entry depends on the current folder, which is not trusted: run `toolhub trust` if you trust this folder, or write absolute paths in the entry"
             ),
             format!(
-                "`{id}` 在此文件夹中不启动：其配置中的 `{word}` 取决于当前文件夹，而当前文件夹未受信任。若信任当前文件夹，请运行 `toolhub trust`，或在配置中写绝对路径"
+                "`{id}` 在此目录中不启动：其配置中的 `{word}` 取决于当前目录，而当前目录未受信任。若信任当前目录，请运行 `toolhub trust`，或在配置中写绝对路径"
             ),
         )
     }

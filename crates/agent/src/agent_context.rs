@@ -190,9 +190,8 @@ impl AgentContext<'_> {
         let Some(arguments) = absolute_path(&outcome, &call.arguments, &self.folder) else { return outcome };
         let servers = self.servers();
         let tools = servers.reachable(call);
-        let may_repeat_unasked = |entry: &&Arc<CatalogEntry>| {
-            entry.tool.hints().may_repeat() && entry.tool.hints().destructive != Some(true)
-        };
+        let may_repeat_unasked =
+            |entry: &&Arc<CatalogEntry>| entry.tool.hints().may_repeat() && !entry.tool.needs_confirmation();
         let may_repeat =
             self.supervisor.is_none() && !tools.is_empty() && tools.iter().all(may_repeat_unasked);
         let again = ToolCall { id: CallId::generate(), arguments, ..call.clone() };
@@ -252,7 +251,7 @@ impl AgentContext<'_> {
                 ))),
             };
         }
-        if !tools.iter().any(|entry| entry.tool.hints().destructive == Some(true)) {
+        if !tools.iter().any(|entry| entry.tool.needs_confirmation()) {
             return Ok(());
         }
         let display_name = servers.shown_name(call);

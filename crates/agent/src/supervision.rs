@@ -22,9 +22,9 @@ impl SupervisedCall<'_> {
         self.tools.iter().all(|entry| entry.tool.hints().read_only == Some(true))
     }
 
-    /// Whether the call may destroy something.
-    pub fn is_destructive(&self) -> bool {
-        self.tools.iter().any(|entry| entry.tool.hints().destructive == Some(true))
+    /// Whether the call may destroy something, so that the client must approve it.
+    pub fn needs_confirmation(&self) -> bool {
+        self.tools.iter().any(|entry| entry.tool.needs_confirmation())
     }
 
     /// The source of the tool that is tried first.

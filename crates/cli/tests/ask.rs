@@ -288,6 +288,39 @@ fn destructive_calls_need_confirmation() {
     assert_eq!((called(), ran.json()["answer"].as_str()), (1, Some("wiped")), "{ran:?}");
 }
 
+/// A tool without hints is taken for destructive if its name says so; hints of the server or the owner decide otherwise.
+#[test]
+fn destructive_names_without_hints_need_confirmation() {
+    for (hints, settings, options, sent) in [
+        (json!({}), "", &[][..], 0),
+        (json!({"idempotentHint": true}), "", &[][..], 0),
+        (json!({}), "", &["--yes"][..], 1),
+        (json!({"destructiveHint": false}), "", &[][..], 1),
+        (
+            json!({}),
+            "[[servers]]\nid = \"sheets\"\nhints = { delete_rows = { destructive = false } }\n",
+            &[][..],
+            1,
+        ),
+    ] {
+        let calls = [
+            ScriptedReply::text("").call("delete_rows", r#"{"sheet": "report"}"#).act(),
+            scripted_reply("done"),
+        ];
+        let server = ModelServer::start(calls);
+        let mut cli = with_model(&server, settings);
+        let journal = cli.folder().join("journal");
+        let tool = json!({"name": "delete_rows", "description": "Deletes the rows of a sheet.", "annotations": hints,
+            "inputSchema": {"type": "object", "properties": {"sheet": {"type": "string"}}, "required": ["sheet"]}});
+        cli.server("sheets", &Script::legacy().tool(tool).journal(&journal));
+        let ran = cli.run(&[&["ask", "delete the rows of the sheet report", "--json"], options].concat());
+        assert_eq!(Journal::read(&journal).count_method("tools/call"), sent, "{hints} {settings}: {ran:?}");
+        let response = ran.json();
+        let shown = response["steps"][0]["error"].as_str().unwrap_or_default();
+        assert_eq!(shown.contains("--yes"), sent == 0, "{response}");
+    }
+}
+
 /// A server that says, after it has run a call, that its path must be absolute: the call is not sent again, with any arguments,
 /// unless the tool may be repeated.
 #[test]

@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod consent;
 pub mod control_tool;
 pub mod conversation;
+mod destructive_name;
 pub mod error;
 pub mod event;
 pub mod event_stream;

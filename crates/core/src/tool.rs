@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
+use crate::destructive_name::is_destructive_name;
 use crate::hex;
 use crate::json::{self, KeyProblem, RawJson, RawObject};
 use crate::source::Source;
@@ -319,6 +320,17 @@ impl Tool {
         self.owner_hints.or(self.definition.hints())
     }
 
+    /// Whether an agent asks its user before it calls the tool: it is marked destructive, or it has no hint about its effect and
+    /// its name says that it destroys something.
+    pub fn needs_confirmation(&self) -> bool {
+        let hints = self.hints();
+        match (hints.destructive, hints.read_only) {
+            (Some(is_destructive), _) => is_destructive,
+            (None, Some(true)) => false,
+            (None, _) => is_destructive_name(self.name().as_str()),
+        }
+    }
+
     /// The description for users and clients, with its tags: the raw members of the definition, then those of the
     /// hub. A member of the hub whose name the definition uses is called `toolhub/NAME`.
     pub fn describe(&self, tags: &[String]) -> RawObject {
@@ -361,6 +373,25 @@ mod tests {
             Tool::new(Source::Native, define(r#"{"name":"t","source":7}"#).unwrap()).describe(&[]);
         assert_eq!(described.get("source").unwrap().get(), "7");
         assert_eq!(described.get("toolhub/source").unwrap().get(), "\"native\"");
+    }
+
+    #[test]
+    fn needs_confirmation_by_hint_or_else_by_name() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(
+                Tool::new(Source::Native, define(text).unwrap()).needs_confirmation(),
+                expected,
+                "{text}"
+            );
+        };
+        check(r#"{"name":"delete_row"}"#, true);
+        check(r#"{"name":"删除行"}"#, true);
+        check(r#"{"name":"delete_row","annotations":{"idempotentHint":true}}"#, true);
+        check(r#"{"name":"delete_row","annotations":{"readOnlyHint":false}}"#, true);
+        check(r#"{"name":"delete_row","annotations":{"readOnlyHint":true}}"#, false);
+        check(r#"{"name":"delete_row","annotations":{"destructiveHint":false}}"#, false);
+        check(r#"{"name":"write_row"}"#, false);
+        check(r#"{"name":"write_row","annotations":{"destructiveHint":true}}"#, true);
     }
 
     #[test]

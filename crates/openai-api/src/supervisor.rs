@@ -100,7 +100,7 @@ impl TurnSupervisor {
         call.tools.iter().any(|entry| {
             let tool = &entry.tool;
             self.tools.requires_approval(tool)
-                || (tool.hints().destructive == Some(true) && !self.approved_tools.has(tool))
+                || (tool.needs_confirmation() && !self.approved_tools.has(tool))
         })
     }
 

@@ -1,5 +1,6 @@
 //! The cost of the gateway: the same calls directly to a server, through a bare pass-through (the baseline), through the gateway,
 //! and through other gateways if they are installed, all in one run.
+mod access;
 mod history;
 mod instructions;
 mod matrix;
@@ -39,6 +40,8 @@ const RMCP: &str = "stdio (rmcp)";
 /// The selected measurement.
 #[derive(Debug, PartialEq, Eq)]
 enum Mode {
+    /// Keys, the audit log and signed tokens beside a gateway without access control.
+    Access,
     Calls,
     Instructions,
     Matrix,
@@ -50,7 +53,7 @@ enum Mode {
 
 /// Parses the arguments: the measurement, and whether peers are installed first.
 fn read_arguments(args: &[String]) -> Result<(Mode, bool)> {
-    const FLAGS: [&str; 5] = ["--instructions", "--peers", "--matrix", "--profiles", "--record"];
+    const FLAGS: [&str; 6] = ["--access", "--instructions", "--peers", "--matrix", "--profiles", "--record"];
     let (mut mode, mut install) = (Mode::Calls, false);
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
@@ -59,6 +62,7 @@ fn read_arguments(args: &[String]) -> Result<(Mode, bool)> {
                 install = true;
                 continue;
             }
+            "--access" => Mode::Access,
             "--instructions" => Mode::Instructions,
             "--matrix" => Mode::Matrix,
             "--profiles" => Mode::Profiles,
@@ -95,6 +99,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     }
     match mode {
         Mode::Calls => {}
+        Mode::Access => return access::show(&programs),
         Mode::Instructions => return instructions::show(&programs),
         Mode::Matrix => return matrix::show(&programs),
         Mode::Profiles => return profiles::show(workspace, &programs),

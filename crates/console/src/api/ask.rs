@@ -55,7 +55,8 @@ pub(crate) struct PlannedStep {
     /// The server that must run it, if the request names one.
     server: Option<String>,
     arguments: Vec<PlannedArgument>,
-    /// Whether it may change something. It is confirmed before it runs if its tool is marked destructive.
+    /// Whether it may change something. It is confirmed before it runs if its tool is marked destructive, or has no hints and a
+    /// name such as `delete_row`.
     may_change: bool,
 }
 

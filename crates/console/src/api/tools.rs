@@ -54,6 +54,8 @@ pub(crate) struct Tool {
     /// The sources that may serve it: `native`, `skill` or the id of a server.
     pub(crate) sources: Vec<String>,
     pub(crate) hints: Hints,
+    /// Whether the agent asks before it calls the tool: it is marked destructive, or has no hints and a name such as `delete_row`.
+    pub(crate) needs_confirmation: bool,
     /// `unseen`, `approved`, `changed` or `quarantined`.
     pub(crate) approval: String,
     /// Whether its definition contains suspicious text.
@@ -286,6 +288,7 @@ pub(crate) fn tool_summary(context: &ConsoleContext<'_>, offered: &OfferedTool) 
             idempotent: hints.idempotent,
             open_world: hints.open_world,
         },
+        needs_confirmation: entry.as_ref().is_some_and(|entry| entry.tool.needs_confirmation()),
         approval: entry.as_ref().map_or("unseen", |entry| approval_name(entry.tool.approval)).to_owned(),
         suspicious: entry.as_ref().is_some_and(|entry| !entry.findings().is_empty()),
         tags: entry.map(|entry| entry.tags().to_vec()).unwrap_or_default(),

@@ -18,8 +18,8 @@ pub(crate) fn page(context: &ConsoleContext<'_>, frame: &PageFrame<'_>) -> Resul
     let content = html! {
         h1 { (title) }
         p.muted { (frame.text(
-            "Say what you want done. The agent finds the tools and runs them. It asks before it runs a tool that is marked destructive; other tools run at once, also those that may change something. “Show the plan” shows first what would run.",
-            "说明想做什么。智能体会查找并运行工具。运行标记为破坏性的工具之前会先询问；其他工具会直接运行，包括可能改动数据的工具。“查看计划”可先显示将要运行的内容。",
+            "Say what you want done. The agent finds the tools and runs them. It asks before it runs a tool that is marked destructive, or has no hints and a name such as delete_row; other tools run at once, also those that may change something. “Show the plan” shows first what would run.",
+            "说明想做什么。智能体会查找并运行工具。运行标记为破坏性的工具，或没有提示而名称类似 delete_row 的工具之前，会先询问；其他工具会直接运行，包括可能改动数据的工具。“查看计划”可先显示将要运行的内容。",
         )) }
         div #ask data-static="true" data-ask=(frame.api("ask")) data-plan=(frame.api("plan")) data-calls=(frame.link("calls")) {
             noscript { p.muted { (frame.text("Scripts are needed to ask from here.", "在此提问需要启用脚本。")) } }

@@ -35,6 +35,8 @@ fn labels(frame: &PageFrame<'_>, tool: &Tool) -> Markup {
         @if tool.hints.read_only == Some(true) { (state_label("", lang.choose("read-only", "只读"))) " " }
         @if tool.hints.destructive == Some(true) && tool.hints.read_only != Some(true) {
             (state_label("failed", lang.choose("destructive", "破坏性"))) " "
+        } @else if tool.needs_confirmation && tool.hints.destructive.is_none() {
+            (state_label("failed", lang.choose("destructive by its name", "名称有破坏性"))) " "
         }
         @if let Some(label) = approval_label(&tool.approval, lang) { (state_label(&tool.approval, label)) " " }
         @if tool.suspicious { (state_label("changed", lang.choose("suspicious", "可疑"))) }
@@ -224,6 +226,12 @@ fn trial(frame: &PageFrame<'_>, detail: &ToolDetail, profile: Option<&str>) -> M
     let question = match (detail.tool.hints.destructive, frame.lang()) {
         (Some(true), Lang::En) => format!("Call “{tool_name}”? It is marked destructive."),
         (Some(true), Lang::Zh) => format!("调用“{tool_name}”？它被标记为破坏性工具。"),
+        (None, Lang::En) if detail.tool.needs_confirmation => {
+            format!("Call “{tool_name}”? It has no hints, and its name says that it may destroy something.")
+        }
+        (None, Lang::Zh) if detail.tool.needs_confirmation => {
+            format!("调用“{tool_name}”？该工具没有提示，但从名称看可能会造成破坏。")
+        }
         (_, Lang::En) => {
             format!("Call “{tool_name}”? It is not marked read-only, so that it may change something.")
         }

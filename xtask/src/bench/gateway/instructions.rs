@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::{Programs, RunningServer, SESSION, Wrap};
+use super::{Programs, RunningServer, SESSION, Wrap, access::AccessCases};
 use crate::{
     debian,
     run::{self, program},
@@ -27,11 +27,6 @@ const COUNTED_SECONDS: &str = "12";
 const ROUNDS: usize = 3;
 /// Name of the folder of the measured toolhub.
 const COUNTED_HOME: &str = "counted";
-/// A key, and its SHA-256.
-const KEY: &str = "thk_load";
-const KEY_SHA256: &str = "5d318adda1674d02db173b69239b938b2e38eb65e5a88545e598b6ebbd5e985e";
-/// The public URL of the gateway, which the signed token is for.
-const RESOURCE: &str = "http://hub.example";
 /// Timeout for the dump file of callgrind.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -42,7 +37,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(1)?;
     let server = json!({"type": "http", "url": upstream.url});
     let folder = programs.folder.join("instructions");
-    let issuer = Issuer::start(programs)?;
+    let access = AccessCases::start(programs)?;
     let count = |name: &str, calls: &CallsOf<'_>, start: &dyn Fn(Wrap<'_>) -> Result<RunningServer>| {
         let mut counts = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS {
@@ -69,12 +64,6 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         })
     };
     let toolhub = |settings: &str| toolhub_with(settings, "");
-    let without_audit = "[audit]\nenabled = false\n";
-    let key = format!("[[auth.tokens]]\nname = \"load\"\nsha256 = \"{KEY_SHA256}\"\n");
-    let issuers = format!(
-        "[auth]\nresource = \"{RESOURCE}\"\n[[auth.issuers]]\nurl = \"{}\"\nroles = {{ caller = \"*\" }}\n",
-        issuer.url
-    );
     let plain = CallsOf { args: &[], token: "" };
     let mut counted = vec![
         (
@@ -84,13 +73,10 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         ("toolhub, in a session", toolhub("")?),
         ("toolhub, in a session, detail = \"sample\"", toolhub("[store]\ndetail = \"sample\"\n")?),
         ("toolhub, in a session, fast_path = false", toolhub("[serve]\nfast_path = false\n")?),
-        ("toolhub, in a session, with a key", toolhub_with(&format!("{key}{without_audit}"), KEY)?),
-        ("toolhub, in a session, with a key and the audit log", toolhub_with(&key, KEY)?),
-        (
-            "toolhub, in a session, with a signed token",
-            toolhub_with(&format!("{issuers}{without_audit}"), &issuer.token)?,
-        ),
     ];
+    for case in access.cases() {
+        counted.push((case.title, toolhub_with(&case.settings, &case.token)?));
+    }
     for peer in &programs.peers {
         let at = folder.join(peer.name()).with_extension("folder");
         let calls = CallsOf { args: &peer.call_args(), token: "" };
@@ -123,25 +109,6 @@ struct CallsOf<'a> {
     args: &'a [String],
     /// The key or token; may be empty.
     token: &'a str,
-}
-
-/// A running issuer of access tokens.
-struct Issuer {
-    url: String,
-    token: String,
-    _server: RunningServer,
-}
-
-impl Issuer {
-    fn start(programs: &Programs) -> Result<Self> {
-        let mut command = program(&programs.load);
-        let audience = format!("{RESOURCE}/mcp");
-        let server = RunningServer::start(command.args(["issuer", &audience]), |line| Some(line.to_owned()))?;
-        let started: Value = serde_json::from_str(&server.url)?;
-        let text =
-            |name: &str| started[name].as_str().map(str::to_owned).context("the issuer does not start");
-        Ok(Self { url: text("issuer")?, token: text("token")?, _server: server })
-    }
 }
 
 struct InstructionCounter<'a> {

@@ -302,9 +302,11 @@ fn describe_as_text(app: &App, entry: &CatalogEntry, also: &[String]) {
     let yes = |flag: Option<bool>, en: &'static str, zh: &'static str| {
         (flag == Some(true)).then(|| lang.choose(en, zh))
     };
+    let by_name = tool.needs_confirmation() && hints.destructive != Some(true);
     let hint_names: Vec<&str> = [
         yes(hints.read_only, "read-only", "只读"),
         yes(hints.destructive, "destructive", "有破坏性"),
+        yes(Some(by_name), "destructive by its name", "名称有破坏性"),
         yes(hints.idempotent, "idempotent", "幂等"),
         yes(hints.open_world, "open world", "访问外部"),
     ]

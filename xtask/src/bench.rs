@@ -71,7 +71,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "gateway",
-        about: "calls through the gateway, beside direct ones, a bare pass-through and other gateways; `--peers` installs those, `--access` measures keys, the audit log and signed tokens, `--instructions` counts instead of timing, `--matrix` compares every common case with the baseline, `--profiles` compares a plain release build with the program of packages, `--record [SECONDS]` checks that every call at full load is in the history",
+        about: "calls through the gateway, beside direct ones, a bare pass-through and other gateways; `--peers` installs those, `--access` measures keys, the audit log and signed tokens, `--instructions` counts instead of timing, `--matrix` compares every common case with the baseline, `--profiles` compares a plain release build with the program of packages, `--record [SECONDS]` checks that every call at full load is in the history, `--programs DIR` measures those in a folder",
         run: gateway::run,
     },
     Benchmark {

@@ -11,7 +11,7 @@ mod record;
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, absolute},
     process::{Child, ChildStdin, Command, Stdio},
     rc::Rc,
     time::{Duration, Instant},
@@ -51,15 +51,30 @@ enum Mode {
     Record(u64),
 }
 
-/// Parses the arguments: the measurement, and whether peers are installed first.
-fn read_arguments(args: &[String]) -> Result<(Mode, bool)> {
-    const FLAGS: [&str; 6] = ["--access", "--instructions", "--peers", "--matrix", "--profiles", "--record"];
-    let (mut mode, mut install) = (Mode::Calls, false);
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    mode: Mode,
+    /// Whether peers are installed first.
+    installs_peers: bool,
+    /// The folder of programs that are built already.
+    programs: Option<PathBuf>,
+}
+
+fn read_arguments(args: &[String]) -> Result<Options> {
+    const FLAGS: [&str; 7] =
+        ["--access", "--instructions", "--peers", "--programs", "--matrix", "--profiles", "--record"];
+    let (mut mode, mut installs_peers, mut programs) = (Mode::Calls, false, None);
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
         let chosen = match word.as_str() {
             "--peers" => {
-                install = true;
+                installs_peers = true;
+                continue;
+            }
+            "--programs" => {
+                let folder =
+                    words.next().ok_or_else(|| UsageError("`--programs` needs a folder".to_owned()))?;
+                programs = Some(absolute(folder)?);
                 continue;
             }
             "--access" => Mode::Access,
@@ -79,21 +94,25 @@ fn read_arguments(args: &[String]) -> Result<(Mode, bool)> {
         }
         mode = chosen;
     }
-    Ok((mode, install))
+    Ok(Options { mode, installs_peers, programs })
 }
 
 pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
-    let (mode, install) = read_arguments(args)?;
-    let programs = Programs {
-        toolhub: build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?,
-        load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Dist)?,
-        rmcp: match mode {
-            Mode::Calls => Some(build(workspace, "toolhub-testkit", "rmcp-server", Profile::Dist)?),
-            _ => None,
+    let Options { mode, installs_peers, programs } = read_arguments(args)?;
+    let mut programs = match programs {
+        Some(folder) => Programs {
+            rmcp: Some(folder.join("rmcp-server")).filter(|program| program.exists()),
+            ..Programs::in_folder(workspace, &folder, "gateway")
         },
-        folder: workspace.target.join("bench/gateway"),
-        peers: peers::found(workspace, install)?,
+        None => Programs {
+            rmcp: match mode {
+                Mode::Calls => Some(build(workspace, "toolhub-testkit", "rmcp-server", Profile::Dist)?),
+                _ => None,
+            },
+            ..Programs::without_peers(workspace, "gateway")?
+        },
     };
+    programs.peers = peers::found(workspace, installs_peers)?;
     if programs.folder.exists() {
         fs::remove_dir_all(&programs.folder)?;
     }
@@ -563,24 +582,27 @@ pub(super) fn resident(pid: u32) -> Result<f64> {
 mod tests {
     use super::*;
 
-    fn read(words: &str) -> Result<(Mode, bool)> {
+    fn read(words: &str) -> Result<Options> {
         read_arguments(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn arguments_select_the_measurement() {
-        for (words, mode) in [
-            ("", (Mode::Calls, false)),
-            ("--peers", (Mode::Calls, true)),
-            ("--matrix --peers", (Mode::Matrix, true)),
-            ("--record", (Mode::Record(300), false)),
-            ("--record 20", (Mode::Record(20), false)),
-            ("--record --peers", (Mode::Record(300), true)),
-            ("--instructions", (Mode::Instructions, false)),
+        for (words, mode, installs_peers) in [
+            ("", Mode::Calls, false),
+            ("--peers", Mode::Calls, true),
+            ("--matrix --peers", Mode::Matrix, true),
+            ("--record", Mode::Record(300), false),
+            ("--record 20", Mode::Record(20), false),
+            ("--record --peers", Mode::Record(300), true),
+            ("--instructions", Mode::Instructions, false),
         ] {
-            assert_eq!(read(words).unwrap(), mode, "{words}");
+            let expected = Options { mode, installs_peers, programs: None };
+            assert_eq!(read(words).unwrap(), expected, "{words}");
         }
-        for words in ["--record soon", "--record 0", "--matrix --record", "--matrices"] {
+        let options = read("--access --programs /bin").unwrap();
+        assert_eq!((options.mode, options.programs), (Mode::Access, Some(PathBuf::from("/bin"))));
+        for words in ["--record soon", "--record 0", "--matrix --record", "--matrices", "--programs"] {
             assert!(read(words).is_err(), "{words}");
         }
     }

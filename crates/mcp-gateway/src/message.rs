@@ -140,7 +140,7 @@ pub(crate) fn parse_message(text: &ByteString) -> Result<ClientMessage, Rejectio
     // A short message has no long parts.
     match &message {
         ClientMessage::Request(request, params) if text.len() > MAX_ID_BYTES => {
-            check_lengths(request, params)?
+            check_lengths(request, params)?;
         }
         _ => {}
     }

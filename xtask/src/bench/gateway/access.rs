@@ -14,7 +14,7 @@ const CALLERS: [usize; 2] = [1, 32];
 const KEY: &str = "thk_load";
 const KEY_SHA256: &str = "5d318adda1674d02db173b69239b938b2e38eb65e5a88545e598b6ebbd5e985e";
 /// The public URL of the gateway, which the signed token is for.
-const RESOURCE: &str = "http://hub.example";
+const RESOURCE: &str = "https://hub.example";
 const WITHOUT_AUDIT: &str = "[audit]\nenabled = false\n";
 
 /// The kinds of access control that are measured.

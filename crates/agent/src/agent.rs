@@ -494,7 +494,7 @@ fn exchanges(before: &[ChatMessage]) -> Vec<toolhub_planner::EarlierExchange<'_>
     for message in before {
         match message {
             ChatMessage::User(request) => {
-                found.push(toolhub_planner::EarlierExchange { request, answer: "" })
+                found.push(toolhub_planner::EarlierExchange { request, answer: "" });
             }
             ChatMessage::Assistant { text, .. } => {
                 if let Some(last) = found.last_mut() {

@@ -86,7 +86,7 @@ fn scan_root(root: &SkillRoot, found: &mut Discovery, seen: &mut HashSet<PathBuf
             match Skill::read(&folder, root.origin) {
                 Ok(skill) => found.skills.push(skill),
                 Err(diagnostics) => {
-                    found.skipped.push(SkippedFile { file, origin: root.origin, diagnostics })
+                    found.skipped.push(SkippedFile { file, origin: root.origin, diagnostics });
                 }
             }
             continue;

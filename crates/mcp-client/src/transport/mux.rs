@@ -233,7 +233,7 @@ impl<O: MessageSink> Mux<O> {
                 self.inbox.notification(&method, params.as_ref(), None);
             }
             Ok(ServerMessage::Request { id, method, params }) => {
-                self.answer_server_request(id, method, params)
+                self.answer_server_request(id, method, params);
             }
             Err(MessageError::NotJsonRpc) => {
                 let text: String = String::from_utf8_lossy(message).chars().take(200).collect();

@@ -157,7 +157,7 @@ fn find_below(folder: &Path) -> Option<String> {
                     FolderEntryKind::Folder => next.push(path.clone()),
                     FolderEntryKind::Data => {}
                     FolderEntryKind::Other => {
-                        found.push((rank(&name.to_string_lossy()), display_path(&path)))
+                        found.push((rank(&name.to_string_lossy()), display_path(&path)));
                     }
                 }
                 if count > MAX_ENTRIES {

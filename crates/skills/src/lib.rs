@@ -17,6 +17,7 @@ mod frontmatter;
 pub mod fuzzing;
 mod grants;
 mod host;
+mod identity;
 mod inputs;
 mod interpreter;
 mod python;
@@ -24,11 +25,14 @@ mod registry;
 mod remote;
 pub mod resource;
 mod run;
+mod script_job;
 mod skill;
 mod template;
 pub mod use_skill;
 pub mod use_skill_definition;
 mod validate;
+mod verification;
+mod worker_jobs;
 mod yaml;
 mod yaml_repair;
 
@@ -47,6 +51,7 @@ pub use remote::{Fetch, RemoteSkill};
 pub use skill::{MANIFEST, Origin, Root, Shape, Skill};
 pub use template::{CreateError, TemplateKind, create_skill};
 pub use validate::{Validation, validate, validate_with_python, validate_with_registry};
+pub use worker_jobs::{ApprovalSource, LocalSkills, SkillPlacement};
 
 /// Parses the frontmatter of a `SKILL.md` strictly, without repair; `None` if there is none or it is invalid.
 pub fn frontmatter_of(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {

@@ -12,11 +12,11 @@ use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox};
 use toolhub_mcp_wire::McpError;
 
 use super::link::Link;
-use super::{Shared, bus_error, json};
+use super::{Shared, bus_error};
 use crate::bus::BusError;
 use crate::clock::millis;
 use crate::cluster_protocol::{
-    self, Action, CallHead, Control, ControlReply, PROTOCOL, Refusal, Reply, Subjects,
+    self, Action, CallHead, Control, ControlReply, PROTOCOL, Refusal, Reply, Subjects, json,
 };
 use crate::exchange::{ACCEPT_TIMEOUT, Exchange};
 

@@ -34,7 +34,7 @@ pub use auth::{
     AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, RevokedKey, TokenSettings, parse_time,
 };
 pub use bind::Bind;
-pub use cluster::{ClusterSettings, ScriptLocation, WorkerSettings};
+pub use cluster::{ClusterSettings, RunLocation, WorkerSettings};
 pub use edit::{MaskedConfig, check_config};
 pub use llm::LlmSettings;
 pub use openai::OpenAiSettings;

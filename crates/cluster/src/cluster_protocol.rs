@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use toolhub_core::cluster::InstanceKey;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::script_host::ScriptHostEnd;
+use toolhub_core::skill_jobs::{SkillExit, SkillRunError};
 use toolhub_core::{BoxFuture, RawJson};
 
 use crate::bus::{Bus, BusError, subject_token};
@@ -31,6 +32,11 @@ pub(crate) fn read<H: DeserializeOwned>(message: &Bytes) -> Option<(H, Bytes)> {
     let end = message.iter().position(|byte| *byte == b'\n')?;
     let head = serde_json::from_slice(message.get(..end)?).ok()?;
     Some((head, message.slice(end + 1..)))
+}
+
+/// The JSON of a body; `None` if it is empty or invalid.
+pub(crate) fn body_json(body: &Bytes) -> Option<RawJson> {
+    std::str::from_utf8(body).ok().and_then(|text| RawJson::parse(text.to_owned()).ok())
 }
 
 /// The subjects of a cluster.
@@ -61,6 +67,11 @@ impl Subjects<'_> {
     /// Scripts for a worker.
     pub(crate) fn scripts(&self, worker: &str) -> String {
         self.0.subject(&["script", &subject_token(worker)])
+    }
+
+    /// Scripts of skills for a worker.
+    pub(crate) fn skills(&self, worker: &str) -> String {
+        self.0.subject(&["skill", &subject_token(worker)])
     }
 
     /// Signs of life.
@@ -242,6 +253,51 @@ pub(crate) enum ScriptReply {
     Ended { end: ScriptHostEnd, cpu_ms: Option<u64> },
 }
 
+/// A script of a skill for a worker; the body is the arguments as JSON. The worker runs its own tool of that name, and nothing of the
+/// message but the arguments reaches the script.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct SkillJobHead {
+    pub(crate) protocol: u32,
+    /// Identifies the job. A worker begins none twice.
+    pub(crate) id: String,
+    /// The replica.
+    pub(crate) from: String,
+    /// When the worker must have received it, by the clock of the database in milliseconds since 1970.
+    pub(crate) begin_by: i64,
+    pub(crate) skill: String,
+    /// The name of the tool in the catalog.
+    pub(crate) tool: String,
+    /// See [`toolhub_core::skill_jobs::SkillJob::identity`].
+    pub(crate) identity: String,
+}
+
+/// An answer to a [`SkillJobHead`]; several in order.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum SkillReply {
+    /// The script was not started here and never will be.
+    Refused {
+        why: LocalizedText,
+        /// Whether it could run there later.
+        #[serde(default)]
+        full: bool,
+    },
+    /// The worker compares its own skill with the job. Nothing was started.
+    Checking,
+    /// From here on the script may take effect.
+    Accepted,
+    /// The script runs.
+    Started,
+    /// The script still runs.
+    Running,
+    /// The script has exited; the body is its standard output.
+    Ended { exit: SkillExit },
+    /// The script has no result.
+    Failed { error: SkillRunError },
+    /// The worker has killed the script.
+    Stopped { why: LocalizedText },
+}
+
 /// The answer to a [`WorkerMessage`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -290,6 +346,9 @@ pub(crate) struct Heartbeat {
     /// How many more scripts the member takes at present; `None` if it takes none.
     #[serde(default)]
     pub(crate) scripts: Option<u32>,
+    /// How many more scripts of skills the member takes at present; `None` if it takes none, as of earlier versions.
+    #[serde(default)]
+    pub(crate) skills: Option<u32>,
 }
 
 /// An event for all members.
@@ -345,5 +404,37 @@ mod tests {
         assert_eq!(ids, ["a", "b"]);
         assert!(read::<CallHead>(&Bytes::from_static(b"{}\n")).is_none());
         assert!(read::<CallHead>(&Bytes::from_static(b"no end")).is_none());
+    }
+
+    /// A cluster is upgraded one process after the other.
+    #[test]
+    fn members_of_earlier_versions_take_no_skills() {
+        let earlier = Bytes::from_static(b"{\"member\":\"worker-1\",\"scripts\":3}\n");
+        let (beat, _) = read::<Beat>(&earlier).unwrap();
+        assert_eq!((beat.scripts, beat.skills), (Some(3), None));
+    }
+
+    #[test]
+    fn results_of_skills_survive() {
+        let exit = SkillExit {
+            success: false,
+            exit_reason: LocalizedText::new("it ended with exit code 3", "退出码为 3"),
+            output: Vec::new(),
+            stderr_text: "a\nb".to_owned(),
+            stopped: Some(LocalizedText::new("stopped", "已停止")),
+        };
+        let message = write(&SkillReply::Ended { exit: exit.clone() }, b"out\nput");
+        let (SkillReply::Ended { exit: read_exit }, body) = read(&message).unwrap() else {
+            panic!("{message:?}")
+        };
+        assert_eq!((read_exit, &*body), (exit, &b"out\nput"[..]));
+        for error in [SkillRunError::NotStarted, SkillRunError::OutputTooLarge, SkillRunError::Lost] {
+            let error = error(LocalizedText::new("why", "为何"));
+            let message = write(&SkillReply::Failed { error: error.clone() }, b"");
+            let (SkillReply::Failed { error: read_error }, _) = read(&message).unwrap() else {
+                panic!("{message:?}")
+            };
+            assert_eq!(read_error, error);
+        }
     }
 }

@@ -11,8 +11,10 @@ mod membership;
 pub mod peer;
 mod replica;
 #[cfg(test)]
+mod skill_tests;
+#[cfg(test)]
 mod test_store;
 mod worker;
 
 pub use replica::{JoinOptions, Replica};
-pub use worker::{ScriptOffer, ServerSource, Worker, WorkerOptions};
+pub use worker::{ScriptOffer, ServerSource, SkillOffer, Worker, WorkerOptions};

@@ -22,8 +22,32 @@ pub(crate) struct Liveness(Mutex<HashMap<String, LastHeartbeat>>);
 #[derive(Debug, Clone, Copy)]
 struct LastHeartbeat {
     at: Instant,
+    free: FreeSlots,
+}
+
+/// How much more a member takes beside servers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FreeSlots {
     /// How many more scripts it takes; `None` if it takes none.
-    scripts: Option<u32>,
+    pub(crate) scripts: Option<u32>,
+    /// The same of scripts of skills.
+    pub(crate) skills: Option<u32>,
+}
+
+/// What a worker runs beside servers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SlotKind {
+    Script,
+    Skill,
+}
+
+impl FreeSlots {
+    fn of(self, kind: SlotKind) -> Option<u32> {
+        match kind {
+            SlotKind::Script => self.scripts,
+            SlotKind::Skill => self.skills,
+        }
+    }
 }
 
 impl Liveness {
@@ -33,12 +57,12 @@ impl Liveness {
         heard.map_or(since, |heard| heard.at.max(since))
     }
 
-    /// The members that live and take scripts, in random order; those that were full come last.
-    pub(crate) fn script_workers(&self) -> Vec<String> {
+    /// The members that live and have slots of a kind, in random order; those that were full come last.
+    pub(crate) fn workers(&self, kind: SlotKind) -> Vec<String> {
         let mut workers: Vec<(bool, String)> = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let alive = all.iter().filter(|(_, sign)| sign.at.elapsed() <= LOST_AFTER);
-            alive.filter_map(|(member, sign)| Some((sign.scripts? == 0, member.clone()))).collect()
+            alive.filter_map(|(member, sign)| Some((sign.free.of(kind)? == 0, member.clone()))).collect()
         };
         fastrand::shuffle(&mut workers);
         workers.sort_by_key(|(is_full, _)| *is_full);
@@ -47,17 +71,21 @@ impl Liveness {
 
     fn heard(&self, beat: Heartbeat) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(beat.member, LastHeartbeat { at: Instant::now(), scripts: beat.scripts });
+        let free = FreeSlots { scripts: beat.scripts, skills: beat.skills };
+        all.insert(beat.member, LastHeartbeat { at: Instant::now(), free });
         if all.len() > 1024 {
             all.retain(|_, heard| heard.at.elapsed() < FORGET_AFTER);
         }
     }
 
-    /// Publishes the signs of life of `own`, which takes `scripts` more scripts, and receives those of others. Runs until it is dropped.
-    pub(crate) async fn run(self: Arc<Self>, bus: Bus, own: String, scripts: impl Fn() -> Option<u32>) {
+    /// Publishes the signs of life of `own` with its free slots, and receives those of others. Runs until it is dropped.
+    pub(crate) async fn run(self: Arc<Self>, bus: Bus, own: String, free: impl Fn() -> FreeSlots) {
         let subjects = Subjects(&bus);
         let subject = subjects.beat(&own);
-        let beat = || cluster_protocol::write(&Heartbeat { member: own.clone(), scripts: scripts() }, b"");
+        let beat = || {
+            let FreeSlots { scripts, skills } = free();
+            cluster_protocol::write(&Heartbeat { member: own.clone(), scripts, skills }, b"")
+        };
         loop {
             let Ok(mut beats) = bus.subscribe(&subjects.beats()).await else {
                 tokio::time::sleep(BEAT_INTERVAL).await;

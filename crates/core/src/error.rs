@@ -153,6 +153,11 @@ pub enum ToolError {
         /// The cause and the next step.
         why: LocalizedText,
     },
+    /// The worker of a cluster that ran the tool was lost during the call.
+    WorkerLost {
+        /// What happened to the worker.
+        cause: LocalizedText,
+    },
     /// The caller cancelled or disconnected.
     Cancelled,
     /// A native tool panicked.
@@ -232,6 +237,7 @@ impl ToolError {
             Self::NotRecorded { .. } => "not_recorded",
             Self::Quarantined { .. } => "quarantined",
             Self::NotStarted { .. } => "not_started",
+            Self::WorkerLost { .. } => "worker_lost",
             Self::Cancelled => "cancelled",
             Self::Panicked => "panicked",
             Self::Internal => "internal",
@@ -309,6 +315,7 @@ impl ToolError {
             },
             Self::Unreadable { .. }
             | Self::Failed { .. }
+            | Self::WorkerLost { .. }
             | Self::Cancelled
             | Self::Panicked
             | Self::Internal => Effect::Unknown,
@@ -451,6 +458,7 @@ impl Localize for ToolError {
                 format!("{place} 的 `{tool}` 已被隔离：与批准的定义不同；先看 `toolhub tools diff {0} --source {1}`，再用 `toolhub tools approve {0} --source {1}` 批准", shell::shell_quote(tool.as_str()), shell::shell_quote(&place.to_string())),
             ),
             Self::NotStarted { why } => why.localize(lang),
+            Self::WorkerLost { cause } => cause.localize(lang) + lang.choose("; whether it took effect is unknown", "；是否生效未知"),
             Self::Cancelled => lang.choose("cancelled", "已取消").to_owned(),
             Self::Panicked => lang
                 .choose("the tool crashed; this is a bug in the tool", "工具崩溃了，这是该工具的缺陷")

@@ -46,6 +46,7 @@ pub mod script_host;
 mod secret;
 pub mod shared_state;
 pub mod shell;
+pub mod skill_jobs;
 pub mod source;
 pub mod statistics;
 mod store_error;

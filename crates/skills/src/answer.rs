@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::skill_jobs::SkillExit;
 use toolhub_core::text::truncate;
 use toolhub_core::{RawJson, ToolError, ToolOutput};
 
 use crate::declarations::Runner;
-use crate::run::ScriptExit;
 
 /// Number of trailing stderr lines included in an error.
 const STDERR_TAIL_LINES: usize = 8;
@@ -14,7 +14,7 @@ const STDERR_TAIL_LINES: usize = 8;
 const MAX_LINE_CHARS: usize = 300;
 
 /// Returns the output of a finished script, or the reason for its failure.
-pub(crate) fn answer(exit: &ScriptExit, runner: &Runner) -> Result<ToolOutput, ToolError> {
+pub(crate) fn answer(exit: &SkillExit, runner: &Runner) -> Result<ToolOutput, ToolError> {
     // A successful exit counts as success even if the sandbox denied an operation: the script handled the denial.
     if !exit.success {
         return Err(failed(exit));
@@ -50,7 +50,7 @@ fn output(text: &str) -> ToolOutput {
 }
 
 /// Decodes the JSON frame printed by the runner of Python classes.
-fn from_runner(text: &str, exit: &ScriptExit) -> Result<ToolOutput, ToolError> {
+fn from_runner(text: &str, exit: &SkillExit) -> Result<ToolOutput, ToolError> {
     let frame = RawJson::parse(text.trim()).ok().and_then(|raw| raw.object());
     let Some(frame) = frame else { return Err(failed(exit)) };
     if let Some(error) = frame.get("error").and_then(|error| error.decode::<String>().ok()) {
@@ -68,7 +68,7 @@ fn from_runner(text: &str, exit: &ScriptExit) -> Result<ToolOutput, ToolError> {
     })
 }
 
-fn failed(exit: &ScriptExit) -> ToolError {
+fn failed(exit: &SkillExit) -> ToolError {
     let words = stderr_tail(&exit.stderr_text);
     let localize = |lang: Lang| {
         let why = exit.stopped.as_ref().unwrap_or(&exit.exit_reason).localize(lang);

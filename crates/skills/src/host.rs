@@ -1,30 +1,27 @@
 //! The tool host of skills: activates them and runs their scripts. Scripts of approved skills run from verified copies,
 //! so that files changed after the approval check are never run.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use tempfile::TempDir;
 use toolhub_core::error::UnknownTool;
-use toolhub_core::lang::LocalizedText;
-use toolhub_core::shell;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::skill_jobs::{SkillExit, SkillJobError, SkillRunError};
 use toolhub_core::{
     BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput, USE_SKILL, hex,
 };
-use toolhub_sandbox::{NetworkAccess, SandboxPolicy, SandboxProgram};
 
 use crate::answer;
 use crate::approval_state::ApprovalState;
 use crate::calling_script::{CallingScript, CallingScripts, MAX_SCRIPT_BYTES};
 use crate::declarations::{Runner, SkillTool};
-use crate::file_set::{FileKind, FileSet};
-use crate::grants::absolute_grant;
-use crate::interpreter::{self, Interpreter};
+use crate::file_set::FileSet;
 use crate::registry::{RegisteredSkill, SkillRegistry};
 use crate::remote::SkillFetcher;
-use crate::run::{self, RunError, ScriptJob};
+use crate::script_job::{ScriptJob, WorkFolder};
 use crate::skill::SkillShape;
+use crate::verification::{blocking, not_approved, not_run};
+use crate::worker_jobs::{ScriptCall, SkillPlacement};
 use crate::{skill_file, use_skill};
 
 /// Calls the tools of skills.
@@ -33,6 +30,8 @@ pub struct SkillHost {
     fetch: Arc<dyn SkillFetcher>,
     /// `None` if the hub runs no scripts that call tools.
     calling_scripts: Option<Arc<dyn CallingScripts>>,
+    /// `None` if this machine runs all other scripts itself.
+    placement: Option<SkillPlacement>,
 }
 
 impl std::fmt::Debug for SkillHost {
@@ -67,13 +66,19 @@ impl ToolHost for SkillHost {
 impl SkillHost {
     /// Creates the host of a registry; `fetch` reads files of skills on MCP servers.
     pub fn new(registry: Arc<SkillRegistry>, fetch: Arc<dyn SkillFetcher>) -> Self {
-        Self { registry, fetch, calling_scripts: None }
+        Self { registry, fetch, calling_scripts: None, placement: None }
     }
 
     /// Sets what runs scripts that call tools. Without it, such scripts are not run.
     #[must_use]
     pub fn with_calling_scripts(self, calling_scripts: Option<Arc<dyn CallingScripts>>) -> Self {
         Self { calling_scripts, ..self }
+    }
+
+    /// Sets the workers that run scripts. Without them, this machine runs all scripts.
+    #[must_use]
+    pub fn with_placement(self, placement: Option<SkillPlacement>) -> Self {
+        Self { placement, ..self }
     }
 
     async fn activate(&self, arguments: &RawJson) -> Result<ToolOutput, ToolError> {
@@ -143,104 +148,107 @@ impl SkillHost {
             let tool = tool.name().to_string();
             return Err(ToolError::UnknownTool(Box::new(UnknownTool { tool, ..UnknownTool::default() })));
         };
-        let (registry, checked) = (Arc::clone(&self.registry), known.clone());
         if script.runner == Runner::Calling {
-            let file = script.file.clone();
-            let code = blocking(move || {
-                let files = registry.verify_approval(&checked)?;
-                approved_text(&checked, &file, files.as_ref())
-            })
-            .await?;
-            let runs = self.calling_scripts.as_ref().ok_or_else(no_calling_scripts)?;
-            context.sending();
-            return runs.run(CallingScript { code, input: arguments.clone() }, context).await;
+            return self.run_calling(known, script, arguments, context).await;
         }
+        if let Some(placement) = self.placement.as_ref().filter(|placement| placement.permits(known)) {
+            let wire_name = tool.definition.wire_name().as_str();
+            let call = ScriptCall { known, script, wire_name, arguments };
+            if let Some(exit) = self.run_on_worker(placement, call, context).await? {
+                return answer::answer(&exit, &script.runner);
+            }
+        }
+        let exit = self.run_here(known, script, arguments, context).await?;
+        answer::answer(&exit, &script.runner)
+    }
+
+    /// Runs a script that calls tools.
+    async fn run_calling(
+        &self,
+        known: &RegisteredSkill,
+        script: &SkillTool,
+        arguments: &RawJson,
+        context: &CallContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let (registry, checked, file) = (Arc::clone(&self.registry), known.clone(), script.file.clone());
+        let code = blocking(move || {
+            let files = registry.verify_approval(&checked)?;
+            approved_text(&checked, &file, files.as_ref())
+        })
+        .await?;
+        let runs = self.calling_scripts.as_ref().ok_or_else(no_calling_scripts)?;
+        context.sending();
+        runs.run(CallingScript { code, input: arguments.clone() }, context).await
+    }
+
+    /// Runs a script on this machine.
+    async fn run_here(
+        &self,
+        known: &RegisteredSkill,
+        script: &SkillTool,
+        arguments: &RawJson,
+        context: &CallContext,
+    ) -> Result<SkillExit, ToolError> {
+        let (registry, checked) = (Arc::clone(&self.registry), known.clone());
         let work_folder = blocking(move || {
             let files = registry.verify_approval(&checked)?;
             WorkFolder::prepare(&checked, files.as_ref())
         })
         .await?;
-        let job = self.job(known, script, &work_folder, arguments).await.map_err(not_run)?;
-        let exit = run::run(job, || context.sending()).await;
-        drop(work_folder);
-        let exit = exit.map_err(|error| match error {
-            RunError::NotStarted(why) => not_run(why),
-            RunError::OutputTooLarge(why) | RunError::Lost(why) => ToolError::failed(why),
-        })?;
-        answer::answer(&exit, &script.runner)
+        let job = ScriptJob::new(&self.registry, known, script, work_folder, arguments).await;
+        let confined = job.and_then(ScriptJob::confine).map_err(not_run)?;
+        let running = confined.start().map_err(not_run)?;
+        context.sending();
+        running.finish().await.map_err(run_error)
     }
 
-    async fn job(
+    /// Runs a script on a worker; `None` if no worker takes it and this machine may run it.
+    async fn run_on_worker(
         &self,
-        known: &RegisteredSkill,
-        script: &SkillTool,
-        work_folder: &WorkFolder,
-        arguments: &RawJson,
-    ) -> Result<ScriptJob, LocalizedText> {
-        let file = inside(&work_folder.folder, &script.file)?;
-        let work = std::env::current_dir().unwrap_or_else(|_| work_folder.folder.clone());
-        let (program, arguments_of) = self.started_by(&file, &script.runner).await?;
-        let paths =
-            |granted: &[String]| granted.iter().map(|path| absolute_grant(path, &work)).collect::<Vec<_>>();
-        let own = vec![match known.skill.shape {
-            SkillShape::Folder => work_folder.folder.clone(),
-            SkillShape::PythonFile => file.clone(),
-        }];
-        let (read, write) = (paths(&known.grants.read), paths(&known.grants.write));
-        // If the script may access toolhub's working directory, it runs there, so that relative paths mean the same as
-        // for the user.
-        let at_work =
-            own.iter().chain(&read).chain(&write).any(|granted| work.starts_with(granted.as_path()));
-        let mut environment: Vec<(String, String)> = known
-            .grants
-            .environment
-            .iter()
-            .filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)))
-            .collect();
-        environment.push(("SKILL_DIR".to_owned(), work_folder.folder.display().to_string()));
-        environment.push(("TOOLHUB_WORK".to_owned(), work.display().to_string()));
-        let folder = if at_work { work } else { work_folder.folder.clone() };
-        let policy = SandboxPolicy {
-            read,
-            write,
-            own,
-            // An executable that is started directly is part of the skill, not an additional program.
-            programs: Vec::from_iter(Some(program.clone()).filter(|program| program.path != file)),
-            protected: self.registry.options.data.iter().cloned().collect(),
-            network: if known.grants.network { NetworkAccess::All } else { NetworkAccess::None },
-            environment,
-            allow_missing: self.registry.options.allow_missing.clone(),
-            ..SandboxPolicy::default()
+        placement: &SkillPlacement,
+        call: ScriptCall<'_>,
+        context: &CallContext,
+    ) -> Result<Option<SkillExit>, ToolError> {
+        let ScriptCall { known, .. } = call;
+        let job = match self.registry.worker_job(call).await {
+            Ok(job) => job,
+            // Such as a skill with more files than an identity covers. What forbids a run here does so again below.
+            Err(_) if placement.or_here => return Ok(None),
+            Err(error) => return Err(error),
         };
-        Ok(ScriptJob {
-            program: program.path,
-            arguments: arguments_of,
-            folder,
-            policy,
-            skill: Some(known.skill.name.clone()),
-            input: arguments.get().as_bytes().to_vec(),
-        })
+        match placement.workers.run(&job, context).await {
+            Ok(exit) => Ok(Some(exit)),
+            Err(SkillJobError::NotTaken(_)) if placement.or_here => Ok(None),
+            Err(SkillJobError::NotTaken(why)) => Err(not_run(not_taken(&known.skill.name, why.as_ref()))),
+            Err(SkillJobError::Run(error)) => Err(run_error(error)),
+            Err(SkillJobError::WorkerLost(cause)) => Err(ToolError::WorkerLost { cause }),
+        }
     }
+}
 
-    /// Returns the program that runs a file, and its arguments.
-    async fn started_by(
-        &self,
-        file: &Path,
-        runner: &Runner,
-    ) -> Result<(SandboxProgram, Vec<OsString>), LocalizedText> {
-        Ok(match runner {
-            Runner::PythonClass(class) => self.registry.python.run_class(file, class).await?,
-            // A script that calls tools is never started as a program.
-            Runner::Calling => return Err(LocalizedText::new("it is not a program", "它不是程序")),
-            Runner::Script => match interpreter::of(file).map_err(|why| why.text())? {
-                Interpreter::Python => self.registry.python.run_script(file).await?,
-                Interpreter::Program(program, mut words) => {
-                    words.push(file.as_os_str().to_owned());
-                    (SandboxProgram::of_script(program), words)
-                }
-                Interpreter::Executable => (SandboxProgram::of_script(file), Vec::new()),
-            },
-        })
+/// A script that ran but has no result may have had an effect.
+fn run_error(error: SkillRunError) -> ToolError {
+    match error {
+        SkillRunError::NotStarted(why) => not_run(why),
+        SkillRunError::OutputTooLarge(why) | SkillRunError::Lost(why) => ToolError::failed(why),
+    }
+}
+
+/// The error if scripts run on workers alone and none takes this one.
+fn not_taken(skill: &str, why: Option<&LocalizedText>) -> LocalizedText {
+    match why {
+        Some(why) => LocalizedText::new(
+            format!("no worker runs the skill `{skill}`: {}", why.localize(Lang::En)),
+            format!("没有工作进程运行技能 `{skill}`：{}", why.localize(Lang::Zh)),
+        ),
+        None => LocalizedText::new(
+            format!(
+                "no worker runs skills: start one that has the skill `{skill}`, or write `skills = \"auto\"` in `[cluster]` (`toolhub work` starts a worker)"
+            ),
+            format!(
+                "没有运行技能的工作进程：请启动一个拥有技能 `{skill}` 的工作进程，或在 `[cluster]` 中写 `skills = \"auto\"`（`toolhub work` 启动工作进程）"
+            ),
+        ),
     }
 }
 
@@ -276,121 +284,9 @@ fn no_calling_scripts() -> ToolError {
     ))
 }
 
-/// Returns the canonical path of a skill's file. Rejects symbolic links that lead out of the skill.
-fn inside(folder: &Path, name: &str) -> Result<PathBuf, LocalizedText> {
-    let file = folder.join(name).canonicalize().map_err(|error| {
-        LocalizedText::new(
-            format!("`{name}` cannot be opened: {error}"),
-            format!("无法打开 `{name}`：{error}"),
-        )
-    })?;
-    if file.starts_with(folder) {
-        return Ok(file);
-    }
-    let shown = file.display();
-    Err(LocalizedText::new(
-        format!("`{name}` leads out of the skill, to `{shown}`: put the file itself into the skill"),
-        format!("`{name}` 指向技能之外的 `{shown}`：请把文件本身放进技能目录"),
-    ))
-}
-
-/// The folder a script runs from: the skill's own, or a copy if the approval covers specific files.
-struct WorkFolder {
-    folder: PathBuf,
-    _copy: Option<TempDir>,
-}
-
-impl WorkFolder {
-    fn prepare(known: &RegisteredSkill, approved: Option<&FileSet>) -> Result<Self, ToolError> {
-        let skill = &known.skill;
-        let folder = skill.folder.canonicalize().unwrap_or_else(|_| skill.folder.clone());
-        let Some(files) = approved else { return Ok(Self { folder, _copy: None }) };
-        // The files could change between check and start, so exactly the verified bytes are copied and run.
-        let failed = |error: std::io::Error| {
-            not_run(LocalizedText::new(
-                format!("the skill could not be copied: {error}"),
-                format!("无法复制技能：{error}"),
-            ))
-        };
-        let copy = tempfile::Builder::new().prefix("toolhub-skill-").tempdir().map_err(failed)?;
-        for (path, file) in &files.files {
-            if file.kind == FileKind::Link {
-                continue;
-            }
-            let bytes = skill_file::read(&folder, path, u64::MAX - 1)
-                .map_err(|error| not_run(error.text().clone()))?;
-            if hex::sha256(&bytes) != file.digest {
-                return Err(not_approved(known, &ApprovalState::Changed));
-            }
-            let to = copy.path().join(path);
-            if let Some(parent) = to.parent() {
-                std::fs::create_dir_all(parent).map_err(failed)?;
-            }
-            std::fs::write(&to, bytes).map_err(failed)?;
-            #[cfg(unix)]
-            if file.kind == FileKind::Executable {
-                use std::os::unix::fs::PermissionsExt as _;
-                std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
-            }
-        }
-        let folder = copy.path().canonicalize().map_err(failed)?;
-        Ok(Self { folder, _copy: Some(copy) })
-    }
-}
-
-impl SkillRegistry {
-    /// Checks that a skill may still be used. Returns its files if the approval covers specific ones.
-    fn verify_approval(&self, known: &RegisteredSkill) -> Result<Option<FileSet>, ToolError> {
-        let (approval, files) = self.check(&known.skill);
-        match approval.may_be_used() {
-            true => Ok(files),
-            false => Err(not_approved(known, &approval)),
-        }
-    }
-}
-
-fn not_approved(known: &RegisteredSkill, approval: &ApprovalState) -> ToolError {
-    use toolhub_core::{Lang, Localize as _};
-    let name = &known.skill.name;
-    let (en, zh) = (approval.localize(Lang::En), approval.localize(Lang::Zh));
-    // An unreadable skill cannot be approved, so the message contains the reason instead of that advice.
-    if matches!(approval, ApprovalState::Unreadable(_)) {
-        return not_run(LocalizedText::new(
-            format!("the skill `{name}` is held back: {en}"),
-            format!("技能 `{name}` 已被隔离：{zh}"),
-        ));
-    }
-    not_run(LocalizedText::new(
-        format!(
-            "the skill `{name}` is held back: {en}; read it with `toolhub skills show {0}`, then `toolhub skills approve {0}`",
-            shell::shell_quote(name)
-        ),
-        format!(
-            "技能 `{name}` 已被搁置：{zh}；先用 `toolhub skills show {0}` 查看，再用 `toolhub skills approve {0}` 批准",
-            shell::shell_quote(name)
-        ),
-    ))
-}
-
-/// An error for a call that has had no effect.
-fn not_run(why: LocalizedText) -> ToolError {
-    ToolError::NotStarted { why }
-}
-
 fn missing(name: &str) -> ToolError {
     not_run(LocalizedText::new(
         format!("there is no skill `{name}` that may be used; see `toolhub skills list`"),
         format!("没有可用的技能 `{name}`；见 `toolhub skills list`"),
     ))
-}
-
-/// Runs file operations on a blocking thread.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(failure) if failure.is_panic() => Err(ToolError::Panicked),
-        Err(_) => Err(ToolError::Cancelled),
-    }
 }

@@ -17,18 +17,22 @@ mod frontmatter;
 pub mod fuzzing;
 mod grants;
 mod host;
+mod identity;
 mod inputs;
 mod interpreter;
 mod python;
 mod registry;
 mod remote;
 mod run;
+mod script_job;
 mod skill;
 pub mod skill_file;
 mod template;
 pub mod use_skill;
 pub mod use_skill_definition;
 mod validate;
+mod verification;
+mod worker_jobs;
 mod yaml;
 mod yaml_repair;
 
@@ -47,6 +51,7 @@ pub use remote::{RemoteSkill, SkillFetcher};
 pub use skill::{MANIFEST, Skill, SkillOrigin, SkillRoot, SkillShape};
 pub use template::{CreateError, TemplateKind, create_skill};
 pub use validate::{SkillValidation, validate, validate_with_python, validate_with_registry};
+pub use worker_jobs::{ApprovalSource, LocalSkills, SkillPlacement};
 
 /// Parses the frontmatter of a `SKILL.md` strictly, without repair; `None` if there is none or it is invalid.
 pub fn frontmatter_of(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {

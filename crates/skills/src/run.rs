@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::skill_jobs::{SkillExit, SkillRunError};
 use toolhub_sandbox::{Confinement, SandboxError, SandboxPolicy, StopReason, confine};
 
 use crate::fields::is_name;
@@ -24,7 +25,7 @@ const EXIT_GRACE: Duration = Duration::from_millis(500);
 
 /// A script run.
 #[derive(Debug)]
-pub(crate) struct ScriptJob {
+pub(crate) struct SandboxJob {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
     /// The working directory.
@@ -36,28 +37,20 @@ pub(crate) struct ScriptJob {
     pub(crate) input: Vec<u8>,
 }
 
-/// The result of a script that exited by itself.
-#[derive(Debug)]
-pub(crate) struct ScriptExit {
-    pub(crate) success: bool,
-    /// Exit status as text.
-    pub(crate) exit_reason: LocalizedText,
-    pub(crate) output: Vec<u8>,
-    /// The end of stderr.
-    pub(crate) stderr_text: String,
-    /// Why the sandbox stopped the script or denied an operation, if it did.
-    pub(crate) stopped: Option<LocalizedText>,
+/// A job whose sandbox is prepared.
+pub(crate) struct ConfinedJob {
+    program: PathBuf,
+    command: Command,
+    confinement: Confinement,
+    skill: Option<String>,
+    input: Vec<u8>,
 }
 
-/// Why there is no result.
-#[derive(Debug)]
-pub(crate) enum RunError {
-    /// It was not started.
-    NotStarted(LocalizedText),
-    /// The output exceeded the limit.
-    OutputTooLarge(LocalizedText),
-    /// The script ran, but its result is unknown.
-    Lost(LocalizedText),
+/// A job that runs. Dropping it kills the process and all its descendants.
+pub(crate) struct RunningJob {
+    running: RunningScript,
+    skill: Option<String>,
+    input: Vec<u8>,
 }
 
 /// A child process that is killed on drop.
@@ -84,16 +77,57 @@ fn end_group(child: &mut Child) {
     let _ = child.start_kill();
 }
 
-/// Runs a job; calls `sending` after the process has started.
-pub(crate) async fn run(job: ScriptJob, sending: impl FnOnce() + Send) -> Result<ScriptExit, RunError> {
-    let mut running = start(&job)?;
-    sending();
+/// Runs a job to its end.
+pub(crate) async fn run(job: SandboxJob) -> Result<SkillExit, SkillRunError> {
+    let running = job.confine().and_then(ConfinedJob::start).map_err(SkillRunError::NotStarted)?;
+    running.finish().await
+}
+
+impl SandboxJob {
+    /// Prepares the sandbox. Starts nothing.
+    pub(crate) fn confine(self) -> Result<ConfinedJob, LocalizedText> {
+        let Self { program, arguments, folder, policy, skill, input } = self;
+        let mut command = Command::new(&program);
+        command.args(&arguments).current_dir(&folder);
+        let confinement = confine(&policy, &mut command).map_err(|error| refused(&error))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(ConfinedJob { program, command, confinement, skill, input })
+    }
+}
+
+impl ConfinedJob {
+    /// Starts the process.
+    pub(crate) fn start(self) -> Result<RunningJob, LocalizedText> {
+        let Self { program, command, mut confinement, skill, input } = self;
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(true);
+        let child = command.spawn().map_err(|error| unstarted(&program, &error))?;
+        if let Some(pid) = child.id() {
+            confinement.started(pid);
+        }
+        Ok(RunningJob { running: RunningScript { child, confinement: Some(confinement) }, skill, input })
+    }
+}
+
+impl RunningJob {
+    /// Writes the input, and waits for the end of the process.
+    pub(crate) async fn finish(self) -> Result<SkillExit, SkillRunError> {
+        let Self { running, skill, input } = self;
+        finish(running, skill.as_deref(), &input).await
+    }
+}
+
+async fn finish(
+    mut running: RunningScript,
+    skill: Option<&str>,
+    input: &[u8],
+) -> Result<SkillExit, SkillRunError> {
     let (stdin, stdout, stderr) =
         (running.child.stdin.take(), running.child.stdout.take(), running.child.stderr.take());
     let feed = async {
         if let Some(mut stdin) = stdin {
             // An error means that the script does not read its arguments.
-            let _ = stdin.write_all(&job.input).await;
+            let _ = stdin.write_all(input).await;
             let _ = stdin.shutdown().await;
         }
     };
@@ -133,33 +167,18 @@ pub(crate) async fn run(job: ScriptJob, sending: impl FnOnce() + Send) -> Result
         Some(status) => status,
         None => running.child.wait().await,
     };
-    let status = status.map_err(|error| RunError::Lost(lost(&error)))?;
+    let status = status.map_err(|error| SkillRunError::Lost(lost(&error)))?;
     let stderr_text = tail(&stderr_text);
     let stopped =
         running.confinement.as_ref().and_then(|confinement| confinement.verdict(status, &stderr_text));
-    let stopped = stopped.map(|stop| explained(&stop, job.skill.as_deref()));
-    Ok(ScriptExit {
+    let stopped = stopped.map(|stop| explained(&stop, skill));
+    Ok(SkillExit {
         success: status.success(),
         exit_reason: exit_reason(status),
         output,
         stderr_text,
         stopped,
     })
-}
-
-fn start(job: &ScriptJob) -> Result<RunningScript, RunError> {
-    let mut command = Command::new(&job.program);
-    command.args(&job.arguments).current_dir(&job.folder);
-    let mut confinement =
-        confine(&job.policy, &mut command).map_err(|error| RunError::NotStarted(refused(&error)))?;
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut command = tokio::process::Command::from(command);
-    command.kill_on_drop(true);
-    let child = command.spawn().map_err(|error| RunError::NotStarted(unstarted(&job.program, &error)))?;
-    if let Some(pid) = child.id() {
-        confinement.started(pid);
-    }
-    Ok(RunningScript { child, confinement: Some(confinement) })
 }
 
 /// Explains why the script was stopped, and which grant would allow the operation.
@@ -241,13 +260,13 @@ fn tail(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).into_owned()
 }
 
-fn output_too_large(overflow: &Overflow) -> RunError {
+fn output_too_large(overflow: &Overflow) -> SkillRunError {
     let (en, zh, limit) = match overflow.output {
         true => ("answered", "输出", MAX_OUTPUT_BYTES),
         false => ("wrote to its standard error", "向标准错误写入", MAX_STDERR_BYTES),
     };
     let limit = limit >> 20;
-    RunError::OutputTooLarge(LocalizedText::new(
+    SkillRunError::OutputTooLarge(LocalizedText::new(
         format!("the script {en} more than {limit} MiB and was stopped: let it write to a file, or say less"),
         format!("脚本{zh}超过 {limit} MiB，已被停止：请改为写入文件，或减少输出"),
     ))

@@ -22,7 +22,7 @@ use toolhub_native::{BuiltinDeps, CallRunner, Finder as NativeFinder, Folders, M
 use toolhub_oauth::TokenStore;
 use toolhub_script::HostConfig as ScriptHost;
 use toolhub_script::protocol::VERSION as SCRIPT_PROTOCOL;
-use toolhub_skills::{CallingScripts, SkillFetcher, SkillHost, SkillRegistry};
+use toolhub_skills::{CallingScripts, SkillFetcher, SkillHost, SkillPlacement, SkillRegistry};
 
 use toolhub_store::private_file::PrivateError;
 use toolhub_store::{AuditedStore, OpenError, StoreLocation};
@@ -39,9 +39,9 @@ use crate::replica::Replica;
 use crate::script::{RunScript, ScriptRuns, SkillScripts};
 use crate::server_hosts::{add_host, cached_lists, limits_of, server_for, stored_failure_history};
 use crate::server_set::ServerSet;
-use crate::settings::{Paths, PathsError, ScriptLocation, Settings, load_servers};
+use crate::settings::{Paths, PathsError, RunLocation, Settings, load_servers};
 use crate::skills::servers::ServerSkills;
-use crate::skills::{has_skills_needing_approval, read_approvals};
+use crate::skills::{has_skills_needing_approval, read_approvals, skill_registry};
 use crate::unavailable_call_log::UnavailableCallLog;
 
 /// Why a hub could not be built.
@@ -299,10 +299,12 @@ impl HubBuilder {
                 add_host(&engine, server, limits);
             }
             let servers = Arc::new(ServerSet::new(servers));
-            let registry = skill_registry(&settings, &paths, &native);
+            let builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
+            let registry = skill_registry(&settings, &paths, builtin);
             let skills = skills_of(&settings, registry, store.as_deref(), &mut notes).await;
             let server_skills = Arc::new(ServerSkills::new(Arc::clone(&servers)));
-            engine.add_host(&skill_host(&skills, &server_skills, scripts.as_ref()), limits);
+            let placement = skill_placement(&settings, replica.as_ref());
+            engine.add_host(&skill_host(&skills, &server_skills, scripts.as_ref(), placement), limits);
             let hub = Hub {
                 engine,
                 replica: Mutex::new(replica),
@@ -434,21 +436,10 @@ fn script_runs(
     one_shot: bool,
     replica: Option<&Replica>,
 ) -> Option<Arc<ScriptRuns>> {
-    let waits = settings.cluster.scripts == ScriptLocation::Workers;
+    let waits = settings.cluster.scripts == RunLocation::Workers;
     let workers = replica.map(|replica| replica.script_hosts(SCRIPT_PROTOCOL, waits));
     let host = ScriptHost { protected: paths.private_folders(), ..host? };
     ScriptRuns::new(host, settings, &paths.data_dir, one_shot, workers)
-}
-
-/// The skill registry, before its first scan. The Python interpreter that a project names is started only with consent.
-fn skill_registry(settings: &Settings, paths: &Paths, native: &NativeHost) -> SkillRegistry {
-    let mut options = settings.skills.options(paths);
-    options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
-    let registry = SkillRegistry::new(options);
-    match &settings.skills.python {
-        Some(python) => registry.with_python_consent(paths.workspace.python_consent(python, &paths.config)),
-        None => registry.with_python_consent(paths.workspace.default_python_consent()),
-    }
 }
 
 async fn skills_of(
@@ -473,15 +464,27 @@ async fn skills_of(
     registry
 }
 
+/// The workers that run scripts of skills; `None` if this machine runs them all.
+fn skill_placement(settings: &Settings, replica: Option<&Replica>) -> Option<SkillPlacement> {
+    let (or_here, waits) = match settings.cluster.skills {
+        RunLocation::Auto => (true, false),
+        RunLocation::Workers => (false, true),
+        RunLocation::Replica => return None,
+    };
+    Some(SkillPlacement { workers: replica?.skill_workers(waits), or_here })
+}
+
 /// The host of the skills of the registry and of servers.
 fn skill_host(
     skills: &Arc<SkillRegistry>,
     server_skills: &Arc<ServerSkills>,
     scripts: Option<&Arc<ScriptRuns>>,
+    placement: Option<SkillPlacement>,
 ) -> Arc<dyn ToolHost> {
     let fetch = Arc::clone(server_skills) as Arc<dyn SkillFetcher>;
     let calling = scripts.map(|runs| Arc::new(SkillScripts(Arc::clone(runs))) as Arc<dyn CallingScripts>);
-    Arc::new(SkillHost::new(Arc::clone(skills), fetch).with_calling_scripts(calling))
+    let host = SkillHost::new(Arc::clone(skills), fetch);
+    Arc::new(host.with_calling_scripts(calling).with_placement(placement))
 }
 
 /// Runs calls through the engine, with a weak reference, since the engine owns the tools.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolhub_cluster::bus::{Bus, BusOptions};
 use toolhub_cluster::{JoinOptions, Replica, ScriptOffer, ServerSource, Worker, WorkerOptions};
+use toolhub_core::cluster::ClusterStore;
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use toolhub_core::ports::HubStore;
 use toolhub_core::{EventSink, RawJson};
@@ -19,6 +20,7 @@ use crate::gateway::NotificationBus;
 use crate::listeners::Listeners;
 use crate::server_hosts::server_for;
 use crate::settings::{Paths, Settings, load_servers};
+use crate::worker_skills::skill_offer;
 
 fn error(en: impl Into<String>, zh: impl Into<String>) -> ClusterError {
     ClusterError(LocalizedText::new(en.into(), zh.into()))
@@ -26,6 +28,11 @@ fn error(en: impl Into<String>, zh: impl Into<String>) -> ClusterError {
 
 /// Connects to NATS and to the shared database.
 async fn join_options(settings: &Settings, paths: &Paths) -> Result<JoinOptions, ClusterError> {
+    connect(settings, paths).await.map(|(join, _)| join)
+}
+
+/// Connects to NATS and to the shared database, which is returned, too.
+async fn connect(settings: &Settings, paths: &Paths) -> Result<(JoinOptions, Arc<PgCluster>), ClusterError> {
     let cluster = &settings.cluster;
     if !cluster.is_enabled() {
         return Err(error(
@@ -71,7 +78,14 @@ async fn join_options(settings: &Settings, paths: &Paths) -> Result<JoinOptions,
             format!("无法使用 NATS：{}：请检查 `[cluster]`", cause.localize(Lang::Zh)),
         )
     })?;
-    Ok(JoinOptions { bus, store: Arc::new(store), address: machine(), lease: cluster.lease() })
+    let store = Arc::new(store);
+    let join = JoinOptions {
+        bus,
+        store: Arc::clone(&store) as Arc<dyn ClusterStore>,
+        address: machine(),
+        lease: cluster.lease(),
+    };
+    Ok((join, store))
 }
 
 /// The name of this machine.
@@ -107,7 +121,7 @@ pub struct ClusterWorker {
 
 impl ClusterWorker {
     /// Joins the cluster that the settings describe. Replicas give it work once it runs. Without a `script_host` it takes no
-    /// scripts.
+    /// scripts; scripts of skills need none.
     pub async fn join(
         paths: Paths,
         settings: Settings,
@@ -115,7 +129,8 @@ impl ClusterWorker {
         listeners: Vec<Arc<dyn EventSink>>,
         script_host: Option<ScriptHost>,
     ) -> Result<Self, ClusterError> {
-        let join = join_options(&settings, &paths).await?;
+        let (join, database) = connect(&settings, &paths).await?;
+        let skill_slots = overrides.skills.unwrap_or_else(|| settings.worker.skills());
         let script_slots = overrides.scripts.unwrap_or_else(|| settings.worker.scripts());
         let script_hosts = match script_host {
             Some(host) if settings.script.is_enabled() && script_slots > 0 => {
@@ -132,6 +147,7 @@ impl ClusterWorker {
                 slots: script_slots,
                 max_time: settings.script.limits().wall,
             }),
+            skills: skill_offer(&settings, &paths, skill_slots, database).await,
             drain: settings.serve.drain(),
         };
         // An invalid configuration is reported now and not to the first replica.
@@ -174,6 +190,11 @@ impl ClusterWorker {
     /// How many scripts it runs at most.
     pub fn scripts(&self) -> usize {
         self.options.scripts.as_ref().map_or(0, |offer| offer.slots)
+    }
+
+    /// How many scripts of skills it runs at most.
+    pub fn skills(&self) -> usize {
+        self.options.skills.as_ref().map_or(0, |offer| offer.slots)
     }
 
     /// Warnings about the configuration.

@@ -28,6 +28,8 @@ pub struct WorkerOverrides {
     pub capacity: Option<usize>,
     /// The number of scripts instead of that of `[worker]`.
     pub scripts: Option<usize>,
+    /// The number of scripts of skills instead of that of `[worker]`.
+    pub skills: Option<usize>,
 }
 
 /// The state of the cluster: `{"replicas": […], "workers": […], "placements": […], "degraded": […]}`.

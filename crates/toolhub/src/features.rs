@@ -48,6 +48,13 @@ impl Replica {
         match self.0 {}
     }
 
+    pub(crate) fn skill_workers(
+        &self,
+        _: bool,
+    ) -> std::sync::Arc<dyn toolhub_core::skill_jobs::SkillWorkers> {
+        match self.0 {}
+    }
+
     pub(crate) fn problems(&self) -> Vec<LocalizedText> {
         match self.0 {}
     }

@@ -70,6 +70,8 @@ pub mod trust;
 mod unavailable_call_log;
 #[cfg(not(feature = "postgres"))]
 mod without_cluster;
+#[cfg(feature = "postgres")]
+mod worker_skills;
 
 pub use access_control::{AccessControl, KnownKey};
 pub use agent_setup::{AskError, AskOptions, ModelSelection};

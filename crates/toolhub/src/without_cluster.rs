@@ -49,6 +49,11 @@ impl ClusterWorker {
         match self.0 {}
     }
 
+    /// How many scripts of skills it runs at most.
+    pub fn skills(&self) -> usize {
+        match self.0 {}
+    }
+
     /// Warnings about the configuration.
     pub fn notes(&self) -> &[LocalizedText] {
         match self.0 {}

@@ -15,6 +15,9 @@ pub(crate) struct WorkArgs {
     /// How many scripts run at once; 0 for none [default: that of `[worker]`]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) scripts: Option<usize>,
+    /// How many scripts of skills run at once; 0 for none [default: that of `[worker]`]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) skills: Option<usize>,
 }
 
 #[derive(Debug, Args)]

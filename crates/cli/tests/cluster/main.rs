@@ -17,5 +17,6 @@ mod cluster_load_balancer;
 mod cluster_placement;
 mod cluster_scripts;
 mod cluster_sessions;
+mod cluster_skills;
 mod cluster_tls;
 mod test_cluster;

@@ -99,13 +99,28 @@ impl TestCluster {
 
     /// A replica at this port.
     pub(crate) fn replica_at(&mut self, port: u16) -> Process {
-        let process = self.start(&["serve", "--json", "--bind", &format!("127.0.0.1:{port}")]);
+        self.start_replica(port, &[])
+    }
+
+    /// A replica with these environment variables.
+    pub(crate) fn replica_with(&mut self, environment: &[(&str, String)]) -> Process {
+        self.start_replica(0, environment)
+    }
+
+    fn start_replica(&mut self, port: u16, environment: &[(&str, String)]) -> Process {
+        let bind = format!("127.0.0.1:{port}");
+        let process = self.start(&["serve", "--json", "--bind", &bind], environment);
         assert!(process.url.starts_with("http"), "{}", process.stderr());
         process
     }
 
     pub(crate) fn worker(&mut self, arguments: &[&str]) -> Process {
-        let process = self.start(&[&["work", "--json"], arguments].concat());
+        self.worker_with(arguments, &[])
+    }
+
+    /// A worker with these environment variables.
+    pub(crate) fn worker_with(&mut self, arguments: &[&str], environment: &[(&str, String)]) -> Process {
+        let process = self.start(&[&["work", "--json"], arguments].concat(), environment);
         assert!(process.id.starts_with("worker-"), "{}", process.stderr());
         process
     }
@@ -129,11 +144,12 @@ impl TestCluster {
         command
     }
 
-    fn start(&mut self, arguments: &[&str]) -> Process {
+    fn start(&mut self, arguments: &[&str], environment: &[(&str, String)]) -> Process {
         self.count += 1;
         let home = self.path(&format!("home-{}", self.count));
         let stderr = self.path(&format!("stderr-{}", self.count));
         let mut command = self.command(&home, arguments);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         let mut child = command.stderr(File::create(&stderr).unwrap()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

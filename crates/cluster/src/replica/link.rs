@@ -9,16 +9,18 @@ use futures_util::stream::FuturesUnordered;
 use toolhub_core::caller::ClientResponse;
 use toolhub_core::cluster::{InstanceKey, Placement};
 use toolhub_core::error::Effect;
-use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_client::remote::{RemoteEvents, RemoteFailure, RemoteInbox, RemoteLink, RemoteRequest};
 use toolhub_mcp_wire::McpError;
 
-use super::{OpenRequest, ReplicaState, body_json, bus_error};
+use super::candidates::worker_lost;
+use super::waiting::WorkerRequest;
+use super::{OpenRequest, ReplicaState, bus_error};
 use crate::bus::{BusError, Replies};
 use crate::clock::millis;
 use crate::cluster_protocol::{
-    self, AnswerError, CallHead, CallReply, PROTOCOL, PlacementAction, Subjects, WorkerMessage, WorkerRefusal,
+    self, AnswerError, CallHead, CallReply, PROTOCOL, PlacementAction, Subjects, WorkerMessage,
+    WorkerRefusal, body_json,
 };
 use crate::exchange::{ACCEPT_TIMEOUT, RequestExchange};
 
@@ -58,10 +60,7 @@ impl InstanceLink {
     /// The request may have been processed.
     fn lost(&self, why: &BusError) -> RemoteFailure {
         self.open.store(false, Ordering::Release);
-        let cause = LocalizedText::new(
-            format!("its worker `{}` was lost: {}", self.worker, why.localize(Lang::En)),
-            format!("与其工作进程 `{}` 失去联系：{}", self.worker, why.localize(Lang::Zh)),
-        );
+        let cause = worker_lost(&self.worker, why);
         RemoteFailure::Error(McpError::Lost { cause, stderr: Vec::new(), exit: None })
     }
 
@@ -96,10 +95,7 @@ impl InstanceLink {
         let subject = Subjects(&self.shared.bus).call(&self.key, self.epoch);
         let message = cluster_protocol::write(&head, message.as_bytes());
         events.on_send();
-        let control = Subjects(&self.shared.bus).control(&self.worker);
-        let open = OpenRequest::new(&self.shared, control, &id);
-        let mut running = CancelOnDrop { link: self, open, is_over: false };
-        self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
+        let mut running = WorkerRequest::new(&self.shared, &self.worker, &id);
         let result = match self.shared.bus.request(&subject, message).await {
             Ok(replies) => self.receive(replies, &running.open, events).await,
             Err(error) => Err(self.not_sent(&error)),
@@ -183,22 +179,6 @@ impl InstanceLink {
         // If it cannot be delivered, the worker is lost, and so is the request.
         let _ =
             cluster_protocol::control(&self.shared.bus, &self.worker, message, ANSWER_DELIVERY_TIMEOUT).await;
-    }
-}
-
-/// Cancels a request whose future is dropped.
-struct CancelOnDrop<'a> {
-    link: &'a InstanceLink,
-    open: OpenRequest,
-    is_over: bool,
-}
-
-impl Drop for CancelOnDrop<'_> {
-    fn drop(&mut self) {
-        self.link.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
-        if !self.is_over {
-            self.link.shared.cancel(&self.link.worker, &self.open.id);
-        }
     }
 }
 

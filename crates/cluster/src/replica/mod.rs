@@ -1,9 +1,11 @@
 //! The side of a replica: finds the worker that holds an instance of a server, or lets one take it, and sends requests there.
 
+mod candidates;
 mod link;
 mod open;
 mod recent_placements;
 mod scripts;
+mod skills;
 mod waiting;
 
 use std::collections::HashMap;
@@ -17,7 +19,7 @@ use tokio::task::JoinSet;
 use toolhub_core::cluster::{ClusterStore, InstanceKey, MemberKind};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::shared_state::ReplicaId;
-use toolhub_core::{BoxFuture, RawJson, ServerId};
+use toolhub_core::{BoxFuture, ServerId};
 use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox, RemoteServers};
 use toolhub_mcp_wire::McpError;
@@ -25,7 +27,7 @@ use toolhub_mcp_wire::McpError;
 use crate::bus::{Bus, BusError};
 use crate::clock::DatabaseClock;
 use crate::cluster_protocol::{self, ClusterEvent, Subjects};
-use crate::liveness::Liveness;
+use crate::liveness::{FreeSlots, Liveness};
 use crate::membership::{MemberState, Membership};
 
 use recent_placements::RecentPlacements;
@@ -128,7 +130,11 @@ impl Replica {
             changes: watch::Sender::new(0),
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), || None));
+        tasks.spawn(Arc::clone(&shared.liveness).run(
+            shared.bus.clone(),
+            shared.member.id.clone(),
+            FreeSlots::default,
+        ));
         tasks.spawn(send_queued(shared.bus.clone(), to_send));
         tasks.spawn(store_signs_of_life(Arc::downgrade(&shared)));
         tasks.spawn(waiting::report_waiting(Arc::downgrade(&shared)));
@@ -262,7 +268,7 @@ async fn receive_events(bus: Bus, shared: Weak<ReplicaState>) {
         let Some((event, body)) = cluster_protocol::read::<ClusterEvent>(&event.payload) else { continue };
         match event {
             ClusterEvent::Notification { key, epoch, method } => {
-                let params = body_json(&body);
+                let params = cluster_protocol::body_json(&body);
                 for link in shared.links(&key.into(), epoch) {
                     link.inbox.notification(&method, params.as_ref());
                 }
@@ -273,11 +279,6 @@ async fn receive_events(bus: Bus, shared: Weak<ReplicaState>) {
             ClusterEvent::Changed { .. } => {}
         }
     }
-}
-
-/// The JSON of a body; `None` if it is empty or invalid.
-fn body_json(body: &Bytes) -> Option<RawJson> {
-    std::str::from_utf8(body).ok().and_then(|text| RawJson::parse(text.to_owned()).ok())
 }
 
 /// The servers that workers run.

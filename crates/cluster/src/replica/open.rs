@@ -12,12 +12,12 @@ use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox};
 use toolhub_mcp_wire::McpError;
 
 use super::link::InstanceLink;
-use super::{ReplicaState, body_json, bus_error};
+use super::{ReplicaState, bus_error};
 use crate::bus::BusError;
 use crate::clock::millis;
 use crate::cluster_protocol::{
     self, CallHead, CallReply, ControlReply, PROTOCOL, PlacementAction, Subjects, WorkerMessage,
-    WorkerRefusal,
+    WorkerRefusal, body_json,
 };
 use crate::exchange::{ACCEPT_TIMEOUT, RequestExchange};
 

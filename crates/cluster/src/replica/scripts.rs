@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use toolhub_core::BoxFuture;
@@ -12,6 +12,7 @@ use toolhub_core::script_host::{
     ScriptHost, ScriptHostEnd, ScriptHostEndCause, ScriptHostEvent, ScriptHosts,
 };
 
+use super::candidates::{Candidates, FULL_RETRY_INTERVAL, NotBegun, Refusals, worker_lost};
 use super::waiting::OpenRequest;
 use super::{Replica, ReplicaState};
 use crate::bus::BusError;
@@ -20,7 +21,7 @@ use crate::cluster_protocol::{
     self, ControlReply, PROTOCOL, REPORT_BYTES, ScriptHead, ScriptReply, Subjects, WorkerMessage,
 };
 use crate::exchange::{ACCEPT_TIMEOUT, RequestExchange};
-use crate::liveness::BEAT_INTERVAL;
+use crate::liveness::SlotKind;
 
 /// How long a worker may take to acknowledge messages for a script.
 const INPUT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,59 +29,35 @@ const INPUT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_INPUT_BYTES: usize = 1 << 20;
 /// A script has ended if its worker refuses a message; the end arrives within this time.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
-/// After this time, each worker has given a sign of life.
-const FIRST_BEATS: Duration = BEAT_INTERVAL.saturating_mul(2);
-/// How often signs of life are checked before that.
-const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// Pause before full workers are asked again.
-const FULL_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-
 impl Replica {
     /// The script hosts of workers. `version` is that of the messages between hub and host. If all workers are full, a script waits
     /// for one with `waits`; otherwise it does not begin.
     pub fn script_hosts(&self, version: u32, waits: bool) -> Arc<dyn ScriptHosts> {
-        Arc::new(ScriptWorkers { shared: Arc::clone(&self.shared), version, waits, since: Instant::now() })
+        let candidates = Candidates::new(&self.shared, SlotKind::Script);
+        Arc::new(ScriptWorkers { candidates, version, waits })
     }
 }
 
 /// The workers that take scripts.
 struct ScriptWorkers {
-    shared: Arc<ReplicaState>,
+    candidates: Candidates,
     version: u32,
     waits: bool,
-    since: Instant,
-}
-
-/// Why a worker has not begun a script. Whatever was sent to it is cancelled, and changes nothing by itself.
-struct NotBegun {
-    why: LocalizedText,
-    /// Whether the worker may take it later.
-    is_full: bool,
-}
-
-impl From<&BusError> for NotBegun {
-    fn from(error: &BusError) -> Self {
-        let why = LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
-        Self { why, is_full: false }
-    }
 }
 
 impl ScriptHosts for ScriptWorkers {
     fn begin<'a>(&'a self, first: &'a [u8]) -> BoxFuture<'a, Result<Box<dyn ScriptHost>, LocalizedText>> {
         Box::pin(async move {
             loop {
-                let (mut refusal, mut is_full) = (None, false);
-                for worker in self.candidates().await {
+                let mut refusals = Refusals::default();
+                for worker in self.candidates.find().await {
                     match self.begin_at(&worker, first).await {
                         Ok(script) => return Ok(Box::new(script) as Box<dyn ScriptHost>),
-                        Err(not_begun) => {
-                            is_full |= not_begun.is_full;
-                            refusal = Some(not_begun.why);
-                        }
+                        Err(not_begun) => refusals.push(not_begun),
                     }
                 }
-                if !(self.waits && is_full) {
-                    return Err(no_worker(refusal));
+                if !(self.waits && refusals.is_any_full) {
+                    return Err(no_worker(refusals.last));
                 }
                 tokio::time::sleep(FULL_RETRY_INTERVAL).await;
             }
@@ -102,20 +79,9 @@ fn no_worker(refusal: Option<LocalizedText>) -> LocalizedText {
 }
 
 impl ScriptWorkers {
-    /// The workers that live and take scripts.
-    async fn candidates(&self) -> Vec<String> {
-        loop {
-            let workers = self.shared.liveness.script_workers();
-            if !workers.is_empty() || self.since.elapsed() > FIRST_BEATS {
-                return workers;
-            }
-            tokio::time::sleep(CHECK_INTERVAL).await;
-        }
-    }
-
     /// Gives the script to a worker, and waits until a host there has it.
     async fn begin_at(&self, worker: &str, first: &[u8]) -> Result<RemoteScript, NotBegun> {
-        let shared = &self.shared;
+        let shared = &self.candidates.shared;
         let now = shared.member.clock.now().ok_or_else(|| NotBegun::from(&BusError::Disconnected))?;
         let head = ScriptHead {
             protocol: PROTOCOL,
@@ -233,11 +199,7 @@ impl RemoteScript {
 
     /// The worker is lost, or messages were.
     fn lose(&mut self, why: &BusError) {
-        let (worker, why) = (&self.worker, |lang| why.localize(lang));
-        let text = LocalizedText::new(
-            format!("its worker `{worker}` was lost: {}", why(Lang::En)),
-            format!("与其工作进程 `{worker}` 失去联系：{}", why(Lang::Zh)),
-        );
+        let text = worker_lost(&self.worker, why);
         self.end = Some(ScriptHostEnd { cause: ScriptHostEndCause::Other, text });
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::task::JoinSet;
 
 use super::ReplicaState;
-use crate::cluster_protocol::{self, AwaitedRequests, EndedRequests, WAITING_INTERVAL};
+use crate::cluster_protocol::{self, AwaitedRequests, EndedRequests, Subjects, WAITING_INTERVAL};
 
 /// Maximum number of ids in one message.
 const MAX_REPORTED_IDS: usize = 2000;
@@ -70,6 +70,33 @@ impl Drop for OpenRequest {
             if ids.is_empty() {
                 table.remove(&self.subject);
             }
+        }
+    }
+}
+
+/// A request that a worker processes. Dropping it before its end cancels it there.
+pub(super) struct WorkerRequest {
+    pub(super) open: OpenRequest,
+    worker: String,
+    /// The worker does not process it any more.
+    pub(super) is_over: bool,
+}
+
+impl WorkerRequest {
+    /// A request that is about to be sent: dropping the future that sends it may happen after that.
+    pub(super) fn new(shared: &Arc<ReplicaState>, worker: &str, id: &str) -> Self {
+        shared.in_flight.fetch_add(1, Ordering::Relaxed);
+        let open = OpenRequest::new(shared, Subjects(&shared.bus).control(worker), id);
+        Self { open, worker: worker.to_owned(), is_over: false }
+    }
+}
+
+impl Drop for WorkerRequest {
+    fn drop(&mut self) {
+        let shared = &self.open.shared;
+        shared.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if !self.is_over {
+            shared.cancel(&self.worker, &self.open.id);
         }
     }
 }

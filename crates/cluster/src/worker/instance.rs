@@ -18,6 +18,7 @@ use toolhub_mcp_client::remote::{RemoteClient, ServedRequest, ServedServer, cut_
 
 use super::WorkerState;
 use super::questions::Questions;
+use super::refusal::other_version;
 use crate::bus::{IncomingRequest, ReplyWriter, Requests};
 use crate::calls::HandledRequest;
 use crate::cluster_protocol::{self, CallHead, CallReply, PROTOCOL, PlacementAction, WorkerRefusal};
@@ -161,17 +162,12 @@ impl WorkerState {
         let IncomingRequest { payload, mut reply } = request;
         let Some((head, body)) = cluster_protocol::read::<CallHead>(&payload) else { return };
         if head.protocol != PROTOCOL {
-            let why = WorkerRefusal::CannotTake {
-                why: LocalizedText::new(
-                    "the worker is another version of toolhub: run the same version on all machines",
-                    "该工作进程是另一个版本的 toolhub：请在所有机器上运行相同的版本",
-                ),
-            };
+            let why = WorkerRefusal::CannotTake { why: other_version() };
             return refuse(reply, why).await;
         }
         // A copy of a request gets no answer: the first one does.
         let Some(running) = self.calls.begin(&head.id) else { return };
-        if self.member.clock.now().is_none_or(|now| now > head.begin_by) {
+        if self.is_late(head.begin_by) {
             return refuse(reply, WorkerRefusal::Late).await;
         }
         // After a pause of this process, the lease may have ended. A request that comes after the drain began may run elsewhere.

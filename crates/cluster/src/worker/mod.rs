@@ -6,7 +6,10 @@
 mod handler;
 mod instance;
 mod questions;
+mod refusal;
 mod scripts;
+mod skills;
+mod slots;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,15 +28,17 @@ use crate::bus::{Bus, BusError, IncomingRequest, Requests};
 use crate::calls::HandledRequests;
 use crate::clock::DatabaseClock;
 use crate::cluster_protocol::{self, ControlReply, EndedRequests, Subjects, WorkerMessage};
-use crate::liveness::Liveness;
+use crate::liveness::{FreeSlots, Liveness};
 use crate::membership::{MemberState, Membership};
 use crate::replica::{JoinOptions, new_id};
 use handler::{InstanceHandler, QueuedEvent, publish_events};
 use instance::Instance;
 use questions::{Questions, read_answer};
 use scripts::Scripts;
+use skills::Skills;
 
 pub use scripts::ScriptOffer;
+pub use skills::SkillOffer;
 
 /// How often leases are checked against the monotonic clock.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -69,6 +74,8 @@ pub struct WorkerOptions {
     pub capacity: usize,
     /// The hosts for scripts; `None` if the worker takes none.
     pub scripts: Option<ScriptOffer>,
+    /// The scripts of skills; `None` if the worker takes none.
+    pub skills: Option<SkillOffer>,
     /// How long running requests may take to finish when the worker ends.
     pub drain: Duration,
 }
@@ -79,6 +86,8 @@ pub struct Worker {
     control: Requests,
     /// `None` if the worker takes no scripts.
     scripts: Option<Requests>,
+    /// `None` if the worker takes no skills.
+    skills: Option<Requests>,
     events: mpsc::Receiver<QueuedEvent>,
 }
 
@@ -108,6 +117,7 @@ struct WorkerState {
     claiming: Mutex<HashSet<InstanceKey>>,
     calls: HandledRequests<Questions>,
     scripts: Scripts,
+    skills: Skills,
     events: mpsc::Sender<QueuedEvent>,
     draining: AtomicBool,
     tasks: TaskTracker,
@@ -128,10 +138,14 @@ impl Worker {
             Some(_) => Some(bus.serve(&Subjects(&bus).scripts(&id), None).await?),
             None => None,
         };
+        let skills = match &options.skills {
+            Some(_) => Some(bus.serve(&Subjects(&bus).skills(&id), None).await?),
+            None => None,
+        };
         let member =
             Membership { id, kind: MemberKind::Worker, address, store, clock: DatabaseClock::default() };
         let shared = WorkerState::new(member, bus, WorkerParts { lease, options, servers, events: sender });
-        Ok(Self { shared: Arc::new(shared), control, scripts, events })
+        Ok(Self { shared: Arc::new(shared), control, scripts, skills, events })
     }
 
     /// The id of this worker.
@@ -141,8 +155,11 @@ impl Worker {
 
     /// Works until `stop` is cancelled, then finishes running requests. Dropping the future kills the processes of all servers.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { shared, mut control, scripts, events } = self;
-        let free_slots = || shared.scripts.free_slots().filter(|_| !shared.is_draining());
+        let Self { shared, mut control, scripts, skills, events } = self;
+        let free_slots = || match shared.is_draining() {
+            true => FreeSlots::default(),
+            false => FreeSlots { scripts: shared.scripts.slots.free(), skills: shared.skills.slots.free() },
+        };
         let liveness =
             Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.member.id.clone(), free_slots);
         let serving = async {
@@ -168,6 +185,12 @@ impl Worker {
                 }
                 std::future::pending::<()>().await;
             } => {}
+            () = async {
+                if let Some(skills) = skills {
+                    shared.serve_skills(skills).await;
+                }
+                std::future::pending::<()>().await;
+            } => {}
         }
         shared.tasks.close();
         let _ = tokio::time::timeout(LEAVE_TIMEOUT, shared.tasks.wait()).await;
@@ -182,6 +205,7 @@ impl WorkerState {
             bus,
             lease,
             scripts: Scripts::new(options.scripts.clone()),
+            skills: Skills::new(options.skills.clone()),
             options,
             servers,
             liveness: Arc::default(),
@@ -212,7 +236,10 @@ impl WorkerState {
 
     /// Whether there is neither an instance nor a script.
     fn is_idle(&self) -> bool {
-        self.instances().is_empty() && self.claiming().is_empty() && self.scripts.is_empty()
+        self.instances().is_empty()
+            && self.claiming().is_empty()
+            && self.scripts.slots.is_empty()
+            && self.skills.slots.is_empty()
     }
 
     /// The time from before the database is asked until processes must end.
@@ -231,12 +258,14 @@ impl WorkerState {
                 .unwrap_or_else(|why| ControlReply::Refused { why }),
             WorkerMessage::Cancel { id } => {
                 self.calls.cancel(&id);
-                self.scripts.cancel(&id);
+                self.scripts.slots.runs.cancel(&id);
+                self.skills.slots.runs.cancel(&id);
                 ControlReply::Done
             }
             WorkerMessage::Waiting { ids } => {
                 let mut ended = self.calls.renew_interest(&ids);
-                ended.extend(self.scripts.renew_interest(&ids));
+                ended.extend(self.scripts.slots.runs.renew_interest(&ids));
+                ended.extend(self.skills.slots.runs.renew_interest(&ids));
                 ControlReply::Waiting(EndedRequests { ended })
             }
             WorkerMessage::ScriptInput { id } => match self.scripts.input(&id, body) {
@@ -266,14 +295,8 @@ impl WorkerState {
         entry: &str,
         begin_by: i64,
     ) -> Result<ControlReply, LocalizedText> {
-        if self.is_draining() {
-            return Err(LocalizedText::new("the worker is about to end", "该工作进程即将结束"));
-        }
-        if self.member.clock.now().is_none_or(|now| now > begin_by) {
-            return Err(LocalizedText::new(
-                "the request expired before the worker received it",
-                "请求已超时",
-            ));
+        if let Some(why) = self.refusal(begin_by) {
+            return Err(why);
         }
         let held =
             self.instances().get(&key).filter(|instance| instance.is_valid()).map(|instance| instance.epoch);
@@ -391,7 +414,8 @@ impl WorkerState {
         };
         if tokio::time::timeout(self.options.drain, finish).await.is_err() {
             self.all_instances().iter().for_each(|instance| instance.end());
-            self.scripts.end();
+            self.scripts.slots.end();
+            self.skills.slots.end();
             let ended = async {
                 while !self.is_idle() {
                     tokio::time::sleep(CHECK_INTERVAL / 4).await;

@@ -37,8 +37,13 @@ async fn placement_whose_requests_cannot_be_received_is_released() {
         store: Arc::clone(&store) as _,
         clock: DatabaseClock::default(),
     };
-    let options =
-        WorkerOptions { labels: Vec::new(), capacity: 1, scripts: None, drain: Duration::from_secs(1) };
+    let options = WorkerOptions {
+        labels: Vec::new(),
+        capacity: 1,
+        scripts: None,
+        skills: None,
+        drain: Duration::from_secs(1),
+    };
     let (events, _queued) = mpsc::channel(1);
     let parts = WorkerParts { lease: Duration::from_secs(6), options, servers: Arc::new(NoServers), events };
     let shared = WorkerState::new(member, bus.clone(), parts);

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use toolhub_core::lang::{Lang, LocalizedText};
+use toolhub_core::skill_jobs::SkillRunError;
 use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson, hex};
 use toolhub_private_files::{SyncMode, create_private_parent, replace_private};
 use toolhub_sandbox::{SandboxPolicy, SandboxProgram};
@@ -20,7 +21,7 @@ use toolhub_sandbox::{SandboxPolicy, SandboxProgram};
 use self::locate::{INTERPRETER_TIMEOUT, canonical_place, locate};
 use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::run::{self, RunError, ScriptJob};
+use crate::run::{self, SandboxJob};
 
 /// Lists and runs the classes of a file.
 const RUNNER: &str = include_str!("runner.py");
@@ -157,7 +158,7 @@ impl Python {
         let own = places.clone();
         let mut arguments: Vec<OsString> = ["-I", "-B", "-c", RUNNER, "list"].map(Into::into).to_vec();
         arguments.extend(places.into_iter().map(PathBuf::into_os_string));
-        let job = ScriptJob {
+        let job = SandboxJob {
             program: interpreter.path.clone(),
             arguments,
             folder: PathBuf::from("/"),
@@ -166,10 +167,11 @@ impl Python {
             input: Vec::new(),
         };
         let slow = || LocalizedText::new("Python took too long", "Python 用时过长");
-        let exit =
-            tokio::time::timeout(INTERPRETER_TIMEOUT, run::run(job, || ())).await.map_err(|_| slow())?;
+        let exit = tokio::time::timeout(INTERPRETER_TIMEOUT, run::run(job)).await.map_err(|_| slow())?;
         let exit = exit.map_err(|error| match error {
-            RunError::NotStarted(why) | RunError::OutputTooLarge(why) | RunError::Lost(why) => why,
+            SkillRunError::NotStarted(why)
+            | SkillRunError::OutputTooLarge(why)
+            | SkillRunError::Lost(why) => why,
         })?;
         let inspection: Vec<Inspection> = serde_json::from_slice(&exit.output).map_err(|error| {
             let message = exit

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
-use toolhub_core::BoxFuture;
 use toolhub_core::cluster::{ClusterMember, ClusterStore, HeldPlacement, InstanceKey, MemberKind, Placement};
 use toolhub_core::ports::StoreError;
+use toolhub_core::{BoxFuture, Source};
 
 use super::reader::{self, PendingQuery, Reader};
 use super::session::{Address, Session};
@@ -55,6 +55,9 @@ const RENEW: &str = "UPDATE placements SET until = clock_timestamp() + $1::bigin
 const RELEASE: &str = "UPDATE placements SET until = clock_timestamp()
     WHERE worker = $1 AND epoch = $2 AND until > clock_timestamp()";
 
+/// A worker checks approvals itself. Definitions are not read.
+const SKILL_APPROVALS: &str = "SELECT tool, version FROM approvals WHERE source = $1";
+
 /// Members and placements in a PostgreSQL database.
 #[derive(Debug)]
 pub struct PgCluster {
@@ -89,6 +92,13 @@ impl PgCluster {
             Ok(opened) => opened.map(|()| store),
             Err(_) => Err(OpenError::Postgres { location, cause: "its thread has ended".to_owned() }),
         }
+    }
+
+    /// The approved digests of skills, by the keys of skills.
+    pub async fn skill_approvals(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let rows = self.rows(SKILL_APPROVALS, vec![Bind::text(&Source::Skill.to_string())]).await?;
+        let pair = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
+        rows.iter().map(pair).collect::<Result<_, _>>().map_err(unreadable)
     }
 
     /// Executes a statement. It is repeated if the connection breaks, so it must be safe to execute twice.

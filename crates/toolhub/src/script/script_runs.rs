@@ -19,7 +19,7 @@ use super::journals::{Journals, ReopenError, RunJournal};
 use super::last_interruption::LastInterruption;
 use super::output_meta::FAILURE_KEY;
 use super::shares::Shares;
-use crate::settings::{ScriptLocation, Settings};
+use crate::settings::{RunLocation, Settings};
 
 /// Who wrote a script. Each kind has its own slots: a script of a caller waits for the scripts of skills that it calls, and
 /// these call no further scripts, so that no two wait for each other.
@@ -65,8 +65,8 @@ impl ScriptRuns {
             return None;
         }
         let others = match settings.cluster.scripts {
-            ScriptLocation::Replica => None,
-            location => others.map(|hosts| OtherHosts { hosts, or_here: location == ScriptLocation::Auto }),
+            RunLocation::Replica => None,
+            location => others.map(|hosts| OtherHosts { hosts, or_here: location == RunLocation::Auto }),
         };
         let config = RunnerConfig {
             limits: settings.script.limits(),

@@ -24,6 +24,8 @@ const MAX_SESSION_KEYS: usize = 8;
 const CAPACITY: usize = 200;
 /// How many scripts a worker runs at once.
 const SCRIPTS: usize = 32;
+/// How many scripts of skills a worker runs at once. They are programs that may use several processors.
+const SKILLS: usize = 8;
 
 /// `[cluster]`
 #[derive(Clone, Default, Deserialize)]
@@ -39,22 +41,25 @@ pub struct ClusterSettings {
     pub authorities: Option<PathBuf>,
     /// How long a placement lasts without being extended.
     pub lease: Option<DurationSetting>,
-    /// Where scripts run.
-    pub scripts: ScriptLocation,
+    /// Where scripts run. Their calls are always made by the replica.
+    pub scripts: RunLocation,
+    /// Where the scripts of skills run that are programs.
+    pub skills: RunLocation,
     /// The keys of session ids: 256 bits each, in base64; `${VAR}` is expanded from the environment. The first seals, all open.
     pub session_keys: Vec<Secret>,
 }
 
-/// Where the processes of scripts run. Their calls are always made by the replica.
+/// Where the processes of scripts, or of scripts of skills, run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ScriptLocation {
+pub enum RunLocation {
     /// On a worker, or on the replica if no worker takes the script.
     #[default]
     Auto,
     /// On workers alone.
     Workers,
     /// On the replica.
+    #[serde(alias = "replicas")]
     Replica,
 }
 
@@ -178,6 +183,8 @@ pub struct WorkerSettings {
     pub capacity: Option<NonZeroUsize>,
     /// Maximum number of scripts at the same time; 0 for none.
     pub scripts: Option<usize>,
+    /// Maximum number of scripts of skills at the same time; 0 for none.
+    pub skills: Option<usize>,
 }
 
 impl WorkerSettings {
@@ -189,6 +196,11 @@ impl WorkerSettings {
     /// Maximum number of scripts at the same time.
     pub fn scripts(&self) -> usize {
         self.scripts.unwrap_or(SCRIPTS)
+    }
+
+    /// Maximum number of scripts of skills at the same time.
+    pub fn skills(&self) -> usize {
+        self.skills.unwrap_or(SKILLS)
     }
 }
 
@@ -213,12 +225,22 @@ mod tests {
         assert_eq!(cluster.urls().unwrap(), ["tls://nats.example:4222"]);
         assert_eq!(cluster.authorities.as_deref(), Some(std::path::Path::new("ca.pem")));
         assert_eq!((cluster.lease(), cluster.problem().is_none()), (Duration::from_secs(20), true));
-        assert_eq!(cluster.scripts, ScriptLocation::Auto);
-        let cluster: ClusterSettings = toml_edit::de::from_str("scripts = \"workers\"").unwrap();
-        assert_eq!(cluster.scripts, ScriptLocation::Workers);
-        assert!(toml_edit::de::from_str::<ClusterSettings>("scripts = \"nowhere\"").is_err());
-        let worker: WorkerSettings = toml_edit::de::from_str("scripts = 0").unwrap();
+        assert_eq!((cluster.scripts, cluster.skills), (RunLocation::Auto, RunLocation::Auto));
+        for (text, expected) in [
+            ("workers", RunLocation::Workers),
+            ("replica", RunLocation::Replica),
+            ("replicas", RunLocation::Replica),
+        ] {
+            let text = format!("scripts = \"{text}\"\nskills = \"{text}\"");
+            let cluster: ClusterSettings = toml_edit::de::from_str(&text).unwrap();
+            assert_eq!((cluster.scripts, cluster.skills), (expected, expected));
+        }
+        for key in ["scripts", "skills"] {
+            assert!(toml_edit::de::from_str::<ClusterSettings>(&format!("{key} = \"nowhere\"")).is_err());
+        }
+        let worker: WorkerSettings = toml_edit::de::from_str("scripts = 0\nskills = 0").unwrap();
         assert_eq!((worker.scripts(), WorkerSettings::default().scripts()), (0, 32));
+        assert_eq!((worker.skills(), WorkerSettings::default().skills()), (0, 8));
         let cluster: ClusterSettings = toml_edit::de::from_str("prefix = \"a.b\"").unwrap();
         assert_eq!(cluster.problem().map(|(key, _)| key), Some("prefix"));
     }

@@ -67,8 +67,11 @@ const TABLES: [(&str, &[&str]); 18] = [
             "warm_hosts",
         ],
     ),
-    ("cluster", &["nats", "prefix", "credentials", "authorities", "lease", "scripts", "session_keys"]),
-    ("worker", &["labels", "capacity", "scripts"]),
+    (
+        "cluster",
+        &["nats", "prefix", "credentials", "authorities", "lease", "scripts", "skills", "session_keys"],
+    ),
+    ("worker", &["labels", "capacity", "scripts", "skills"]),
     ("web_search", &["provider", "url", "api_key"]),
     (
         "servers",

@@ -33,8 +33,8 @@ pub use audit::AuditSettings;
 pub use auth::{
     AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, RevokedKey, TokenSettings, parse_time,
 };
-pub use bind::BindAddress;
-pub use cluster::{ClusterSettings, ScriptLocation, WorkerSettings};
+pub use bind::Bind;
+pub use cluster::{ClusterSettings, RunLocation, WorkerSettings};
 pub use edit::{MaskedConfig, check_config};
 pub use llm::LlmSettings;
 pub use openai::OpenAiSettings;

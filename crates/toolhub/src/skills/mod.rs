@@ -4,16 +4,19 @@ mod served;
 pub(crate) mod servers;
 mod skill_scan;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolhub_core::approval::Approval;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::{Event, EventKind, RawJson, RawObject, Source, ToolName};
-use toolhub_skills::{ApprovalState, FileKind, FileSet, Skill, SkillApprovals, SkillRegistry, SkillSnapshot};
+use toolhub_skills::{
+    ApprovalState, FileKind, FileSet, Skill, SkillApprovals, SkillOptions, SkillRegistry, Snapshot,
+};
 
 use crate::hub::Hub;
+use crate::settings::{Paths, Settings};
 
 pub(crate) use served::{ServedSkill, encode_path};
 pub(crate) use servers::is_manifest;
@@ -171,6 +174,17 @@ fn digest_with_kind(digest: &str, kind: FileKind) -> String {
         FileKind::Plain => digest.to_owned(),
         FileKind::Executable => format!("{digest} executable"),
         FileKind::Link => format!("{digest} link"),
+    }
+}
+
+/// The skill registry, before its first scan. `builtin` are the names of the built-in tools. The Python interpreter that a project
+/// names is started only with consent.
+pub(crate) fn skill_registry(settings: &Settings, paths: &Paths, builtin: BTreeSet<String>) -> SkillRegistry {
+    let options = SkillOptions { builtin, ..settings.skills.options(paths) };
+    let registry = SkillRegistry::new(options);
+    match &settings.skills.python {
+        Some(python) => registry.with_python_consent(paths.workspace.python_consent(python, &paths.config)),
+        None => registry.with_python_consent(paths.workspace.default_python_consent()),
     }
 }
 

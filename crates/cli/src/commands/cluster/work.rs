@@ -25,6 +25,7 @@ pub(crate) async fn run(app: &App, args: WorkArgs) -> anyhow::Result<Exit> {
         labels: args.labels,
         capacity: args.capacity.map(NonZeroUsize::get),
         scripts: args.scripts,
+        skills: args.skills,
     };
     // Before servers are started: until then, a signal kills this process but not its servers.
     let mut stopped = StopSignal::register();
@@ -57,27 +58,33 @@ pub(crate) async fn run(app: &App, args: WorkArgs) -> anyhow::Result<Exit> {
 
 /// Prints what the worker offers.
 fn announce(app: &App, worker: &ClusterWorker) {
-    let (id, labels, capacity, scripts) = (worker.id(), worker.labels(), worker.capacity(), worker.scripts());
+    let (id, labels, capacity) = (worker.id(), worker.labels(), worker.capacity());
+    let (scripts, skills) = (worker.scripts(), worker.skills());
     if app.screen.json {
         let json = RawObject::default()
             .with("worker", id)
             .with("labels", RawJson::of(&labels))
             .with("capacity", RawJson::of(&capacity))
-            .with("scripts", RawJson::of(&scripts));
+            .with("scripts", RawJson::of(&scripts))
+            .with("skills", RawJson::of(&skills));
         app.screen.json(&json.into_raw());
         return;
     }
     let (labels, lang) = (labels.join(", "), app.lang());
     let offer = match labels.is_empty() {
         true => lang.choose(
-            format!("runs up to {capacity} servers and {scripts} scripts for the cluster"),
-            format!("最多为集群运行 {capacity} 个服务器和 {scripts} 个脚本"),
+            format!(
+                "runs up to {capacity} servers, {scripts} scripts and {skills} scripts of skills for the cluster"
+            ),
+            format!("最多为集群运行 {capacity} 个服务器、{scripts} 个脚本和 {skills} 个技能脚本"),
         ),
         false => lang.choose(
             format!(
-                "runs up to {capacity} servers for the cluster, also those that ask for {labels}, and {scripts} scripts"
+                "runs up to {capacity} servers for the cluster, also those that ask for {labels}, {scripts} scripts and {skills} scripts of skills"
             ),
-            format!("最多为集群运行 {capacity} 个服务器（包括要求 {labels} 的服务器）和 {scripts} 个脚本"),
+            format!(
+                "最多为集群运行 {capacity} 个服务器（包括要求 {labels} 的服务器）、{scripts} 个脚本和 {skills} 个技能脚本"
+            ),
         ),
     };
     app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {NAME}{id}{NAME:#} {offer}"));

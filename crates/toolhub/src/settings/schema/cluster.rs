@@ -37,6 +37,13 @@ pub(super) fn cluster() -> Value {
                     "Where scripts run: on workers, and on the replica if no worker takes one (auto, the default); on workers alone; on the replica alone",
                 ),
             ),
+            (
+                "skills",
+                one_of(
+                    &["auto", "workers", "replica"],
+                    "Where scripts of skills run that are programs: on workers, and on the replica if no worker takes one or files are granted (auto, the default); on workers alone; on the replica alone",
+                ),
+            ),
             ("lease", duration("How long a worker holds a server without a sign of life (default: 15s)")),
         ],
     )
@@ -49,6 +56,7 @@ pub(super) fn worker() -> Value {
             ("labels", texts("Labels that servers may ask for")),
             ("capacity", count(1, "How many programs run at once (default: 200)")),
             ("scripts", count(0, "How many scripts run at once (default: 32); 0 for none")),
+            ("skills", count(0, "How many scripts of skills run at once (default: 8); 0 for none")),
         ],
     )
 }

@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn members_of_earlier_versions_take_no_skills() {
         let earlier = Bytes::from_static(b"{\"member\":\"worker-1\",\"scripts\":3}\n");
-        let (beat, _) = read::<Beat>(&earlier).unwrap();
+        let (beat, _) = read::<Heartbeat>(&earlier).unwrap();
         assert_eq!((beat.scripts, beat.skills), (Some(3), None));
     }
 

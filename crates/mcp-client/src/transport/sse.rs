@@ -122,7 +122,8 @@ impl Events {
             match self.bytes.next().await {
                 None => return Ok(None),
                 Some(chunk) => {
-                    self.ready.extend(self.parser.push(&chunk.map_err(|error| interrupted_response(&error))?));
+                    self.ready
+                        .extend(self.parser.push(&chunk.map_err(|error| interrupted_response(&error))?));
                 }
             }
             if self.parser.buffered_bytes() > MAX_RESULT_BYTES {

@@ -33,7 +33,7 @@ pub use audit::AuditSettings;
 pub use auth::{
     AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, RevokedKey, TokenSettings, parse_time,
 };
-pub use bind::Bind;
+pub use bind::BindAddress;
 pub use cluster::{ClusterSettings, RunLocation, WorkerSettings};
 pub use edit::{MaskedConfig, check_config};
 pub use llm::LlmSettings;

@@ -12,7 +12,7 @@ use toolhub_core::approval::Approval;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::{Event, EventKind, RawJson, RawObject, Source, ToolName};
 use toolhub_skills::{
-    ApprovalState, FileKind, FileSet, Skill, SkillApprovals, SkillOptions, SkillRegistry, Snapshot,
+    ApprovalState, FileKind, FileSet, Skill, SkillApprovals, SkillOptions, SkillRegistry, SkillSnapshot,
 };
 
 use crate::hub::Hub;

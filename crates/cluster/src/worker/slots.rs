@@ -55,7 +55,7 @@ impl<S> Slots<S> {
     }
 }
 
-/// For whom a run is, and how long it may take.
+/// The replica that waits for a run, and how long the run may take.
 pub(super) struct RunTerms<'a> {
     /// The replica.
     pub(super) from: &'a str,

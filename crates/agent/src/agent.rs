@@ -417,7 +417,7 @@ impl Agent<'_> {
             return Plan { problems: vec![problem], ..Plan::default() };
         }
         // Unproven steps are shown to the user instead of being run, and so is every other step that changes something.
-        let changes = plan.steps.iter().any(|step| self.changes(step));
+        let changes = plan.steps.iter().any(|step| self.lacks_read_only_hint(step));
         plan.withheld = offer_texts(&plan, self.agent_context.servers());
         if plan.is_withheld() {
             let run: Vec<PlanStep> = plan.runnable().cloned().collect();
@@ -453,7 +453,9 @@ impl Agent<'_> {
         })
     }
 
-    fn changes(&self, step: &PlanStep) -> bool {
+    /// Whether a step calls a tool that is not marked read-only. Unlike [`Plan::changing`], names do not count: `list_rows` without
+    /// hints is among these.
+    fn lacks_read_only_hint(&self, step: &PlanStep) -> bool {
         let entry = step.tool.as_ref().map(|tool| self.agent_context.tool(tool.as_str()));
         entry.is_some_and(|entry| entry.is_none_or(|entry| entry.tool.hints().read_only != Some(true)))
     }
@@ -463,7 +465,7 @@ impl Agent<'_> {
     fn order_changes(&self, mut plan: Plan) -> Plan {
         let mut since: Vec<StepId> = Vec::new();
         let mut last_change: Option<StepId> = None;
-        let changes: Vec<bool> = plan.steps.iter().map(|step| self.changes(step)).collect();
+        let changes: Vec<bool> = plan.steps.iter().map(|step| self.lacks_read_only_hint(step)).collect();
         for (step, changes) in plan.steps.iter_mut().zip(changes) {
             let mut before: Vec<StepId> = last_change.iter().cloned().collect();
             if changes {

@@ -28,7 +28,7 @@ impl Engine {
             }
         };
         emit(EventKind::CallStarted { tool: call.tool.clone(), parent: call.parent.clone() });
-        let route = self.explain(RouteRequest {
+        let route = self.route(RouteRequest {
             tool: call.tool.as_str(),
             by: call.by,
             source: call.source.as_deref(),

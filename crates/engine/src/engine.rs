@@ -178,8 +178,8 @@ impl Engine {
         self.hosts.load().get(source).map(|hosted| (Arc::clone(&hosted.host), hosted.deadlines))
     }
 
-    /// Routes a call without running it.
-    pub fn explain(&self, request: RouteRequest<'_>) -> Result<Route, ToolError> {
+    /// The route of a call: candidates in order, and how they run. Runs nothing.
+    pub fn route(&self, request: RouteRequest<'_>) -> Result<Route, ToolError> {
         let (catalog, policy) = (self.catalog(), self.policy.load());
         route(request, RoutingContext { catalog: &catalog, policy: &policy, scores: &self.scores })
     }

@@ -107,7 +107,8 @@ impl<'a> CallRecorder<'a> {
         }
     }
 
-    /// Builds the outcome. If nothing is written yet, the call is queued for the log without waiting.
+    /// Builds the outcome. If nothing is written yet, passes the call to the log: one with a journal has appended it there when this
+    /// returns, without waiting for the database.
     pub(crate) fn finish(mut self, ran: CallResult, took: Duration) -> Outcome {
         let handle = self.log.take().and_then(|log| self.record_finished_call(log, &ran, took));
         let truncated = ran.merged.as_ref().is_some_and(|merged| merged.full_output.is_some());
@@ -126,7 +127,7 @@ impl<'a> CallRecorder<'a> {
         }
     }
 
-    /// Queues a call for the log unless it is written already. Returns the handle of its stored output.
+    /// Passes a call to the log unless it is written already. Returns the handle of its stored output.
     fn record_finished_call(
         &mut self,
         log: &dyn CallLog,

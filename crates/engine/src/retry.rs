@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use toolhub_core::{Effect, Hints, ToolError};
 
-/// Maximum number of tries, including the first.
-pub(crate) const MAX_CALL_TRIES: u32 = 3;
+/// Maximum number of attempts with one candidate, including the first.
+pub(crate) const MAX_ATTEMPTS_PER_CANDIDATE: u32 = 3;
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
 /// The pause before the next try, or `None` if there must not be one. `jitter` from 0 to 1 spreads the pauses.
 pub(crate) fn backoff(error: &ToolError, hints: Hints, tries: u32, jitter: f64) -> Option<Duration> {
-    if tries >= MAX_CALL_TRIES || !may_retry(error, hints) {
+    if tries >= MAX_ATTEMPTS_PER_CANDIDATE || !may_retry(error, hints) {
         return None;
     }
     let grown = INITIAL_BACKOFF * 2_u32.pow(tries.saturating_sub(1));

@@ -267,7 +267,7 @@ async fn run(gateway: Arc<Gateway>, mut in_flight: InFlightRequest, identity: Re
             RequestStep::RequestInput(server_requests) => {
                 let id = in_flight.id.clone();
                 let input_required = gateway.pending_inputs.suspend(in_flight, server_requests, identity);
-                return out.answer(&id, &Ok(input_required)).await;
+                return out.answer(&id, &input_required).await;
             }
         }
         if out.is_closed() {

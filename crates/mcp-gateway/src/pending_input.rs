@@ -90,25 +90,24 @@ impl PendingInputs {
         drained.len()
     }
 
-    /// Suspends a request until its client sends input. Returns the result that requests the input.
+    /// Suspends a request until its client sends input. Returns the result that requests the input; an error ends the request.
     pub(crate) fn suspend(
         &self,
         in_flight: InFlightRequest,
         server_requests: Vec<ServerRequest>,
         identity: RequestIdentity,
-    ) -> RawJson {
-        let replica = self.replica;
-        let Some(token) = super::random_token().map(|secret| format!("{STATE_PREFIX}{replica}.{secret}"))
-        else {
-            return RawJson::null();
-        };
+    ) -> Result<RawJson, RpcError> {
+        let no_randomness =
+            || RpcError::new(-32603, "the input could not be requested: the system has no randomness");
+        let secret = super::random_token().ok_or_else(no_randomness)?;
+        let token = format!("{STATE_PREFIX}{}.{secret}", self.replica);
         let input_required = input_required(&token, &server_requests);
         let mut pending_requests = self.lock();
         remove_expired(&mut pending_requests);
         evict_oldest(&mut pending_requests, &identity.principal);
         pending_requests
             .insert(token, PendingRequest { in_flight, server_requests, identity, since: Instant::now() });
-        input_required
+        Ok(input_required)
     }
 
     /// Continues the request for which the client sends input responses.

@@ -95,6 +95,7 @@ impl EarlyReply {
             LinkError::Lost => {
                 let why =
                     "the replica that served this request was lost; what had begun may have had its effect";
+                // Not 503: load balancers would repeat the request.
                 Self::Error(200, RpcError::new(ABORTED, why))
             }
         }
@@ -124,13 +125,13 @@ impl Gateway {
         };
         match self.sessions.get(id, incoming.principal) {
             Some(session) => Ok(session),
-            None => Box::pin(self.absent_session(id, incoming, usage, content)).await,
+            None => Box::pin(self.recover_session(id, incoming, usage, content)).await,
         }
     }
 
-    /// The session of an id that is not in memory.
+    /// The session of an id that is not in memory: served by its replica, or continued here if that has ended.
     #[cold]
-    async fn absent_session(
+    async fn recover_session(
         self: &Arc<Self>,
         id: &str,
         incoming: IncomingRequest<'_>,

@@ -37,7 +37,8 @@ impl Gateway {
             RequestStep::RequestInput(server_requests) => {
                 let id = in_flight.id.clone();
                 let input_required = self.pending_inputs.suspend(in_flight, server_requests, identity);
-                return HttpReply::answer(200, &id, Ok(input_required));
+                let status = input_required.as_ref().err().map_or(200, status_of);
+                return HttpReply::answer(status, &id, input_required);
             }
             RequestStep::Send(text) => text,
         };
@@ -67,7 +68,7 @@ impl Gateway {
                         let id = in_flight.id.clone();
                         let input_required =
                             gateway.pending_inputs.suspend(in_flight, server_requests, identity);
-                        last(serialize_response(&id, &Ok(input_required)))
+                        last(serialize_response(&id, &input_required))
                     }
                     Ok(RequestStep::Done(outcome)) => last(serialize_response(&in_flight.id, &outcome)),
                 }

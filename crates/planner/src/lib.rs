@@ -33,15 +33,15 @@ const MIN_STRIPPED_QUOTE_BYTES: usize = 40;
 /// Plans a request with the tools that were found for its parts. Deterministic: the same input gives the same plan.
 /// `today` is the date to which `tomorrow` and 下周一 are relative.
 pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
-    let denied = rewrite::exclusion::find(&narrowed(request));
     let narrow_request = narrowed(request);
+    let exclusion = rewrite::exclusion::find(&narrow_request);
     let request = normalize_request(request);
     let mut plan = assembly::assemble::assemble(&request, candidates, today);
-    safety::change_guard::check(&narrow_request, &request, &mut plan);
+    safety::change_guard::mark_unordered_changes(&narrow_request, &request, &mut plan);
     let refused = || Plan { problems: vec![assembly::problem::no_order(request.trim())], ..Plan::default() };
     let mut tools = plan.steps.iter().filter_map(|step| step.tool.as_ref());
-    if let Some(denied) = &denied
-        && tools.any(|tool| rewrite::exclusion::is_denied(denied, tool.as_str()))
+    if let Some(exclusion) = &exclusion
+        && tools.any(|tool| rewrite::exclusion::is_denied(exclusion, tool.as_str()))
     {
         return refused();
     }
@@ -57,9 +57,11 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     {
         return refused();
     }
-    // Thanks and remarks are not searched for.
-    let searched = |step: &PlanStep| step.uses(request.trim().trim_end_matches(['.', '!']));
-    if plan.changing.is_empty() && rewrite::statement::is_remark(&request) && plan.steps.iter().all(searched)
+    // A request that only thanks or remarks runs no search.
+    let uses_whole_request = |step: &PlanStep| step.uses(request.trim().trim_end_matches(['.', '!']));
+    if plan.changing.is_empty()
+        && rewrite::statement::is_remark(&request)
+        && plan.steps.iter().all(uses_whole_request)
     {
         return refused();
     }

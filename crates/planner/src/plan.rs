@@ -105,7 +105,8 @@ pub struct Plan {
     pub unfinished: Vec<IncompleteCall>,
     /// Changing steps that the words of the request do not prove. They must not be run.
     pub unproven: Vec<UnprovenStep>,
-    /// Steps that may change something, according to the hints and names of their tools. Set by the rule-based planner only.
+    /// Steps that may change something, according to the hints of their tools, or else the names: `list_rows` without hints is not
+    /// among them. Set by the rule-based planner only.
     pub changing: Vec<StepId>,
     /// Texts that show the withheld calls and the reasons. Set just before the plan is run.
     pub withheld: Vec<LocalizedText>,

@@ -1,4 +1,5 @@
-//! What two machines must have in common to run the same tool of a skill: one digest over files, grants, file and runner.
+//! What two machines must have in common to run the same tool of a skill: one digest over its files, grants,
+//! entry file and runner, and which granted variables are set.
 
 use std::collections::{BTreeMap, BTreeSet};
 

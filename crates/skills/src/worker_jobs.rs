@@ -54,13 +54,13 @@ impl SkillRegistry {
     /// The job for a call, if its skill may be used now.
     pub(crate) async fn worker_job(self: &Arc<Self>, call: ScriptCall<'_>) -> Result<SkillJob, ToolError> {
         let ScriptCall { known, script, wire_name, arguments } = call;
-        let (registry, checked, tool) = (Arc::clone(self), known.clone(), script.clone());
+        let (registry, to_check, tool) = (Arc::clone(self), known.clone(), script.clone());
         let identity = blocking(move || {
-            let files = match registry.verify_approval(&checked)? {
+            let files = match registry.verify_approval(&to_check)? {
                 Some(files) => files,
-                None => registry.files_of(&checked.skill).map_err(not_run)?,
+                None => registry.files_of(&to_check.skill).map_err(not_run)?,
             };
-            Ok(identity(&checked, &tool, &files, is_variable_set))
+            Ok(identity(&to_check, &tool, &files, is_variable_set))
         })
         .await?;
         let (skill, tool) = (known.skill.name.clone(), wire_name.to_owned());
@@ -149,18 +149,18 @@ impl LocalSkills {
             return Err(JobRefusal { why: unknown_tool(job), may_be_outdated: true });
         };
         let (known, script) = (known.clone(), script.clone());
-        let (registry, checked, tool) = (Arc::clone(&self.registry), known.clone(), script.clone());
+        let (registry, to_check, tool) = (Arc::clone(&self.registry), known.clone(), script.clone());
         let expected = job.identity.clone();
         let work_folder = blocking(move || {
-            let approved = registry.verify_approval(&checked)?;
+            let approved = registry.verify_approval(&to_check)?;
             let files = match &approved {
                 Some(files) => files.clone(),
-                None => registry.files_of(&checked.skill).map_err(not_run)?,
+                None => registry.files_of(&to_check.skill).map_err(not_run)?,
             };
-            if identity(&checked, &tool, &files, is_variable_set) != expected {
+            if identity(&to_check, &tool, &files, is_variable_set) != expected {
                 return Ok(None);
             }
-            WorkFolder::prepare(&checked, approved.as_ref()).map(Some)
+            WorkFolder::prepare(&to_check, approved.as_ref()).map(Some)
         })
         .await
         .map_err(|error| JobRefusal::of(&error))?;

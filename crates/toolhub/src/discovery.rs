@@ -72,7 +72,7 @@ impl Hub {
         let at_most = |limit: Duration| spare.map_or(limit, |spare| spare.min(limit));
         let (optional, needed) =
             (Wait::Optional(at_most(OPTIONAL_TIMEOUT)), spare.map_or(Wait::Unlimited, Wait::Needed));
-        match self.engine.explain(request) {
+        match self.engine.route(request) {
             Ok(route) => {
                 let in_turn = request.by == CallBy::Name && route.strategy == Strategy::First;
                 // If several candidates run concurrently, any of these servers may be one of them.

@@ -261,7 +261,7 @@ impl ToolFinder for CatalogFinder {
     }
 
     fn describe(&self, name: &str) -> Vec<RawObject> {
-        match self.engine.explain(RouteRequest::named(name)) {
+        match self.engine.route(RouteRequest::named(name)) {
             Ok(route) => route.candidates.iter().map(|candidate| candidate.entry.describe()).collect(),
             Err(_) => {
                 let catalog = self.engine.catalog();

@@ -257,7 +257,7 @@ impl Hub {
                 self.prepare(listed_for, spare).await;
             }
             self.load_statistics(request.by, request.tool).await;
-            self.engine.explain(request).map_err(|error| self.name_unlisted(error))
+            self.engine.route(request).map_err(|error| self.name_unlisted(error))
         })
     }
 

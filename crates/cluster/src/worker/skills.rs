@@ -60,8 +60,10 @@ impl WorkerState {
 
     async fn run_skill(&self, request: IncomingRequest) {
         let IncomingRequest { payload, reply } = request;
+        // Without a readable head there is no id to answer: the replica waits in vain, and nothing has run.
         let Some((head, arguments)) = cluster_protocol::read::<SkillJobHead>(&payload) else { return };
         drop(payload);
+        // A worker without skills does not subscribe to these requests.
         let Some(offer) = &self.skills.offer else { return };
         // A copy of a request gets no answer: the first one does.
         let Some(running) = self.skills.slots.runs.begin(&head.id) else { return };

@@ -27,7 +27,7 @@ impl<'a> Batch<'a> {
         // One try each: the batch does not wait for retries of an unreachable server.
         let running =
             first.iter().enumerate().map(|(index, candidate)| -> BoxFuture<'a, (usize, CandidateResult)> {
-                Box::pin(async move { (index, run.candidate(candidate, 1).await) })
+                Box::pin(async move { (index, run.try_candidate(candidate, 1).await) })
             });
         let (running, done) = (running.collect(), first.iter().map(|_| None).collect());
         Self { run, route, started: Instant::now(), running, done }

@@ -5,7 +5,7 @@ use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{Effect, EventKind, ToolError};
 
 use super::{CallResult, RunningCall};
-use crate::retry::MAX_CALL_TRIES;
+use crate::retry::MAX_ATTEMPTS_PER_CANDIDATE;
 use crate::router::Candidate;
 
 /// A candidate in the order in which they are tried.
@@ -44,13 +44,13 @@ pub(crate) async fn run<'a>(
             run.emit(EventKind::Retrying { source: candidate.source().clone(), pause });
             Box::pin(tokio::time::sleep(pause)).await;
         }
-        // With another candidate left, an unreachable server is not retried.
+        // With another candidate left, each is tried once, whatever its error.
         let tries = if index + 1 == count {
-            MAX_CALL_TRIES.saturating_sub(count_attempts(candidate, &attempts))
+            MAX_ATTEMPTS_PER_CANDIDATE.saturating_sub(count_attempts(candidate, &attempts))
         } else {
             1
         };
-        let tried = run.candidate(candidate, tries).await;
+        let tried = run.try_candidate(candidate, tries).await;
         ended = Some(tried.ended);
         if attempts.is_empty() {
             attempts = tried.attempts;

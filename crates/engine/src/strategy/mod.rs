@@ -92,11 +92,11 @@ impl RunningCall<'_> {
 
     /// Tries one candidate at most `max_attempts` times. Retries only if that is safe and the error is transient, within the
     /// caller's own timeout.
-    pub(crate) async fn candidate(&self, candidate: &Candidate, max_attempts: u32) -> CandidateResult {
+    pub(crate) async fn try_candidate(&self, candidate: &Candidate, max_attempts: u32) -> CandidateResult {
         let mut attempts = Vec::with_capacity(1);
         loop {
             let started = Instant::now();
-            let (result, ended) = self.attempt(candidate, started).await;
+            let (result, ended) = self.run_attempt(candidate, started).await;
             let took = ended - started;
             let (source, tool) = (candidate.source().clone(), candidate.entry.tool.name().clone());
             let end = match &result {
@@ -118,7 +118,7 @@ impl RunningCall<'_> {
     }
 
     /// Runs one attempt. Returns its result and its end.
-    async fn attempt(
+    async fn run_attempt(
         &self,
         candidate: &Candidate,
         started: Instant,

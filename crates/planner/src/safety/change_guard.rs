@@ -37,7 +37,7 @@ const BECOMES: [&str; 18] = [
     "移动到",
 ];
 /// Verbs of tools that delete or cancel something.
-const ENDING: [&str; 12] = [
+const DELETING_VERBS: [&str; 12] = [
     "delete", "remove", "cancel", "drop", "clear", "revoke", "erase", "purge", "destroy", "wipe", "discard",
     "trash",
 ];
@@ -61,13 +61,13 @@ const PARTS: [(&str, &[&str]); 12] = [
 
 /// Marks every change that must not be run for this request, and assigns source and destination to their parameters.
 /// `rewritten` is the request as it was planned.
-pub(crate) fn check(request: &str, rewritten: &str, plan: &mut Plan) {
+pub(crate) fn mark_unordered_changes(request: &str, rewritten: &str, plan: &mut Plan) {
     let lower = request.to_lowercase();
     let own = own_words(&lower);
     let plain = own_words(&rewritten.to_lowercase());
     let changing = plan.changing.clone();
     for step in plan.steps.iter_mut().filter(|step| changing.contains(&step.id)) {
-        set_ends(&lower, step);
+        assign_source_and_destination(&lower, step);
     }
     let numbers: Vec<f64> = plan
         .steps
@@ -77,14 +77,14 @@ pub(crate) fn check(request: &str, rewritten: &str, plan: &mut Plan) {
         .collect();
     let mood = mood::first(&own);
     let steps: Vec<&PlanStep> = plan.steps.iter().filter(|step| changing.contains(&step.id)).collect();
-    let frame = if steps.is_empty() { None } else { reported_order::find(request, &steps) };
+    let reporting_phrase = if steps.is_empty() { None } else { reported_order::find(request, &steps) };
     for step in plan.steps.iter().filter(|step| changing.contains(&step.id)) {
         let mut reasons: Vec<LocalizedText> = mood.map(no_order).into_iter().collect();
-        reasons.extend(frame.as_deref().map(reported));
+        reasons.extend(reporting_phrase.as_deref().map(reported));
         reasons.extend(unordered(&own, &plain, step));
         reasons.extend(retracted(&own));
         reasons.extend(other_object(&own, step));
-        reasons.extend(unclear_ends(&lower, step));
+        reasons.extend(ambiguous_direction(&lower, step));
         for (name, slot) in &step.arguments {
             let mismatch =
                 number(slot).and_then(|value| number_mismatch::mismatch(&own, name, value, &numbers));
@@ -182,7 +182,7 @@ fn unordered(own: &str, plain: &str, step: &PlanStep) -> Option<LocalizedText> {
 }
 
 /// `rename A to B`: the value after the preposition is the new one, regardless of the parameter names.
-fn set_ends(lower: &str, step: &mut PlanStep) {
+fn assign_source_and_destination(lower: &str, step: &mut PlanStep) {
     let texts: Vec<(usize, String)> = step
         .arguments
         .iter()
@@ -212,7 +212,7 @@ fn set_ends(lower: &str, step: &mut PlanStep) {
 }
 
 /// `rename A, B`: no word gives the direction.
-fn unclear_ends(lower: &str, step: &PlanStep) -> Option<LocalizedText> {
+fn ambiguous_direction(lower: &str, step: &PlanStep) -> Option<LocalizedText> {
     let name = name_words(step.tool.as_ref()?.as_str());
     if !name.iter().any(|word| ["rename", "move", "copy"].contains(&word.as_str())) {
         return None;
@@ -255,16 +255,16 @@ fn unclear() -> LocalizedText {
 /// `delete the file of user X`: the object is the file, not the user. `write a mail`: the mail is not to be sent yet.
 fn other_object(own: &str, step: &PlanStep) -> Option<LocalizedText> {
     let name = name_words(step.tool.as_ref()?.as_str());
-    let ends = |word: &&String| ENDING.contains(&word.as_str());
+    let is_deleting_verb = |word: &&String| DELETING_VERBS.contains(&word.as_str());
     let object_stems: Vec<String> =
-        name.iter().filter(|word| !ends(word)).map(|word| labels::stem(word)).collect();
+        name.iter().filter(|word| !is_deleting_verb(word)).map(|word| labels::stem(word)).collect();
     let own_words: Vec<&str> =
         own.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let is_object = |word: &str| {
         let stem = labels::stem(word);
         object_stems.iter().any(|own| *own == stem || own.ends_with(&stem) && stem.len() > 3)
     };
-    if name.iter().any(|word| ENDING.contains(&word.as_str())) {
+    if name.iter().any(|word| DELETING_VERBS.contains(&word.as_str())) {
         for at in (1..own_words.len()).filter(|at| own_words[*at] == "of") {
             let after = own_words[at + 1..]
                 .iter()
@@ -273,7 +273,7 @@ fn other_object(own: &str, step: &PlanStep) -> Option<LocalizedText> {
             // `column F of sheet Plan`: the word before `of` belongs to the tool's own object.
             let own_object = own_words[at.saturating_sub(5)..at].iter().any(|word| is_object(word));
             if after.is_some_and(|word| is_object(word)) && !own_object && !NO_HEADS.contains(&head) {
-                return Some(object(head));
+                return Some(reason_for_other_object(head));
             }
         }
         let is_whole_word = |rest: &str| {
@@ -285,7 +285,7 @@ fn other_object(own: &str, step: &PlanStep) -> Option<LocalizedText> {
                 && own.match_indices(&phrase).any(|(at, found)| is_whole_word(&own[at + found.len()..]))
         });
         if let Some((part, _)) = part {
-            return Some(object(part));
+            return Some(reason_for_other_object(part));
         }
     }
     let sends = name.iter().any(|word| word == "send");
@@ -304,7 +304,7 @@ fn other_object(own: &str, step: &PlanStep) -> Option<LocalizedText> {
     })
 }
 
-fn object(head: &str) -> LocalizedText {
+fn reason_for_other_object(head: &str) -> LocalizedText {
     LocalizedText::new(
         format!("the request is about `{head}`, which is not what this tool changes"),
         format!("请求针对的是“{head}”，而不是这个工具所改的对象"),

@@ -1,4 +1,8 @@
 //! Decides whether a request proves a step that changes something.
+//!
+//! `proof` collects doubts about each step while the plan is assembled; `change_guard` adds reasons from the whole request;
+//! `request_check` finds negations, conditions and questions. They only mark: `Plan::is_withheld`, and the agent before it runs a
+//! plan, keep marked steps from running.
 
 pub(crate) mod bare_change;
 pub(crate) mod change_guard;

@@ -1,4 +1,4 @@
-//! Rejects complete plans whose request contains a negation, a condition or a question. Rules recognise the operation in a request, but not
+//! Finds negations, conditions and questions in a request for a complete plan. Rules recognise the operation in a request, but not
 //! whether it is wanted: a change is run only if the request contains no negation, condition or question.
 
 use toolhub_core::lang::LocalizedText;

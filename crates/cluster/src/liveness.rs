@@ -41,6 +41,14 @@ pub(crate) enum SlotKind {
     Skill,
 }
 
+/// A worker that has slots of a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SlotOwner {
+    pub(crate) member: String,
+    /// Whether its last sign of life reported no free slot.
+    pub(crate) is_full: bool,
+}
+
 impl FreeSlots {
     fn of(self, kind: SlotKind) -> Option<u32> {
         match kind {
@@ -58,15 +66,18 @@ impl Liveness {
     }
 
     /// The members that live and have slots of a kind, in random order; those that were full come last.
-    pub(crate) fn workers(&self, kind: SlotKind) -> Vec<String> {
-        let mut workers: Vec<(bool, String)> = {
+    pub(crate) fn workers(&self, kind: SlotKind) -> Vec<SlotOwner> {
+        let mut workers: Vec<SlotOwner> = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let alive = all.iter().filter(|(_, sign)| sign.at.elapsed() <= LOST_AFTER);
-            alive.filter_map(|(member, sign)| Some((sign.free.of(kind)? == 0, member.clone()))).collect()
+            let owner = |(member, sign): (&String, &LastHeartbeat)| {
+                Some(SlotOwner { is_full: sign.free.of(kind)? == 0, member: member.clone() })
+            };
+            alive.filter_map(owner).collect()
         };
         fastrand::shuffle(&mut workers);
-        workers.sort_by_key(|(is_full, _)| *is_full);
-        workers.into_iter().map(|(_, member)| member).collect()
+        workers.sort_by_key(|worker| worker.is_full);
+        workers
     }
 
     fn heard(&self, beat: Heartbeat) {

@@ -1,21 +1,28 @@
 //! Names of tools that say that a call destroys or ends something. Used only for tools without hints about their effect.
 
 /// Words of a name, in lower case.
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 33] = [
     "delete",
     "del",
     "remove",
     "rm",
+    "rmdir",
+    "rmtree",
+    "unlink",
     "drop",
     "destroy",
     "erase",
     "purge",
+    "prune",
     "wipe",
     "truncate",
     "overwrite",
     "clear",
+    "flush",
+    "reset",
     "discard",
     "uninstall",
+    "undeploy",
     "unpublish",
     "kill",
     "terminate",
@@ -26,24 +33,40 @@ const WORDS: [&str; 24] = [
     "deactivate",
     "decommission",
     "rollback",
+    "evict",
+    "nuke",
 ];
 /// Parts of a name in Chinese, which has no separators between words.
-const CHINESE_WORDS: [&str; 12] =
-    ["删除", "清空", "清除", "移除", "销毁", "抹除", "卸载", "撤销", "取消", "终止", "注销", "覆盖"];
-
+const CHINESE_WORDS: [&str; 16] = [
+    "删除", "刪除", "删库", "清空", "清除", "清理", "移除", "销毁", "抹除", "卸载", "撤销", "取消", "终止",
+    "注销", "覆盖", "重置",
+];
 /// First words of names of tools that only read: `get_cancel_policy`, `list_revoke_reasons`.
 const READING: [&str; 9] = ["get", "list", "show", "read", "search", "find", "describe", "count", "preview"];
+/// Beginnings of such names in Chinese.
+const CHINESE_READING: [&str; 6] = ["查询", "查看", "获取", "统计", "列出", "搜索"];
+/// Words that join two actions: `get_and_delete` does both.
+const JOINING: [&str; 3] = ["and", "or", "then"];
 
 /// Whether a name such as `delete_row`, `deleteRow`, `DELETE-ROW`, `rows.delete` or 删除行 says that a call destroys something.
+/// A name without such a word may still destroy something.
 pub(crate) fn is_destructive_name(name: &str) -> bool {
+    // Before `__` stands the name of a server or skill.
+    let name = name.rsplit("__").find(|part| !part.is_empty()).unwrap_or(name);
     if CHINESE_WORDS.iter().any(|word| name.contains(word)) {
-        return true;
+        return !CHINESE_READING.iter().any(|beginning| name.starts_with(beginning));
     }
     let words = words(name);
-    // `get_and_delete` does both.
     let only_reads = words.first().is_some_and(|first| READING.contains(&first.as_str()))
-        && !words.iter().any(|word| word == "and");
-    !only_reads && words.iter().any(|word| WORDS.contains(&word.strip_suffix("all").unwrap_or(word)))
+        && !words.last().is_some_and(|last| is_destructive(last))
+        && !words.iter().any(|word| JOINING.contains(&word.as_str()));
+    !only_reads && words.iter().any(|word| is_destructive(word))
+}
+
+/// `delete`, `deletes`, `deleteall`.
+fn is_destructive(word: &str) -> bool {
+    let endings = ["", "s", "all"];
+    endings.iter().any(|ending| word.strip_suffix(ending).is_some_and(|verb| WORDS.contains(&verb)))
 }
 
 /// The words of an identifier in snake, kebab, dotted or camel case, in lower case. Digits end a word.
@@ -85,6 +108,15 @@ mod tests {
             "deleteall",
             "rm",
             "get_and_delete",
+            "find_or_delete",
+            "list_delete",
+            "read_clear",
+            "search-index__delete",
+            "uninstall_app",
+            "uninstallPackage",
+            "deletes",
+            "rmdir",
+            "刪除",
             "drop_table",
             "files__remove",
             "cancelOrder",
@@ -111,6 +143,9 @@ mod tests {
             "undelete",
             "eraser_size",
             "list_deleted_rows",
+            "delete-helper__read_rows",
+            "查询取消原因",
+            "统计覆盖率",
             "get_cancel_policy",
             "查询订单",
             "killer_queen",

@@ -160,7 +160,8 @@ impl LocalSkills {
             if identity(&to_check, &tool, &files, is_variable_set) != expected {
                 return Ok(None);
             }
-            WorkFolder::prepare(&to_check, approved.as_ref()).map(Some)
+            // Also without an approval the files that were compared are those that run.
+            WorkFolder::prepare(&to_check, Some(&files)).map(Some)
         })
         .await
         .map_err(|error| JobRefusal::of(&error))?;

@@ -7,7 +7,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use super::ReplicaState;
 use crate::bus::BusError;
-use crate::liveness::{BEAT_INTERVAL, SlotKind};
+use crate::liveness::{BEAT_INTERVAL, SlotKind, SlotOwner};
 
 /// After this time, each worker has given a sign of life.
 const FIRST_BEATS: Duration = BEAT_INTERVAL.saturating_mul(2);
@@ -29,7 +29,7 @@ impl Candidates {
     }
 
     /// The workers that live and have slots, those with free ones first.
-    pub(super) async fn find(&self) -> Vec<String> {
+    pub(super) async fn find(&self) -> Vec<SlotOwner> {
         loop {
             let workers = self.shared.liveness.workers(self.kind);
             if !workers.is_empty() || self.since.elapsed() > FIRST_BEATS {

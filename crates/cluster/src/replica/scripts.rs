@@ -51,7 +51,7 @@ impl ScriptHosts for ScriptWorkers {
             loop {
                 let mut refusals = Refusals::default();
                 for worker in self.candidates.find().await {
-                    match self.begin_at(&worker, first).await {
+                    match self.begin_at(&worker.member, first).await {
                         Ok(script) => return Ok(Box::new(script) as Box<dyn ScriptHost>),
                         Err(not_begun) => refusals.push(not_begun),
                     }

@@ -17,6 +17,9 @@ use crate::cluster_protocol::{self, PROTOCOL, SkillJobHead, SkillReply, Subjects
 use crate::exchange::{ACCEPT_TIMEOUT, RequestExchange};
 use crate::liveness::SlotKind;
 
+/// Maximum size of the output of a script: the one that a worker keeps to.
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
+
 impl Replica {
     /// The workers that run scripts of skills. If all are full, a job waits for one with `waits`; otherwise none takes it.
     pub fn skill_workers(&self, waits: bool) -> Arc<dyn SkillWorkers> {
@@ -62,7 +65,12 @@ impl SkillWorkers for SkillSlots {
             loop {
                 let mut refusals = Refusals::default();
                 for worker in self.candidates.find().await {
-                    match self.run_at(&worker, job, context).await {
+                    // While the job waits, full workers are not sent it again and again: a sign of life reports a free slot.
+                    if self.waits && worker.is_full {
+                        refusals.push(NotBegun { why: all_full(), is_full: true });
+                        continue;
+                    }
+                    match self.run_at(&worker.member, job, context).await {
                         Ok(exit) => return Ok(exit),
                         Err(AttemptError::NotBegun(not_begun)) => refusals.push(not_begun),
                         Err(AttemptError::Final(error)) => return Err(error),
@@ -135,12 +143,22 @@ impl SkillSlots {
                     return Err(AttemptError::lost(worker, &BusError::Unexpected));
                 }
                 SkillReply::Accepted | SkillReply::Started | SkillReply::Running => exchange.accept(),
+                SkillReply::Ended { .. } if body.len() > MAX_OUTPUT_BYTES => {
+                    return Err(AttemptError::lost(worker, &BusError::Unexpected));
+                }
                 SkillReply::Ended { exit } => return Ok(SkillExit { output: body.to_vec(), ..exit }),
                 SkillReply::Failed { error } => return Err(AttemptError::Final(SkillJobError::Run(error))),
                 SkillReply::Stopped { why } => return Err(stopped(why)),
             }
         }
     }
+}
+
+fn all_full() -> LocalizedText {
+    LocalizedText::new(
+        "all workers are full: raise `skills` in `[worker]`, or start another one",
+        "所有工作进程都已满：请调大 `[worker]` 的 `skills`，或再启动一个工作进程",
+    )
 }
 
 /// The worker has killed the script, which may have taken effect before.

@@ -73,11 +73,11 @@ impl WorkerState {
         if let Some(why) = self.refusal(head.begin_by) {
             return refuse(reply, why).await;
         }
-        let Some(arguments) = cluster_protocol::body_json(&arguments) else {
-            return refuse(reply, unreadable_arguments()).await;
-        };
         let Some(_slot) = self.skills.slots.take() else {
             return send_refusal(reply, refusal::full("skills"), true).await;
+        };
+        let Some(arguments) = cluster_protocol::body_json(&arguments) else {
+            return refuse(reply, unreadable_arguments()).await;
         };
         let SkillJobHead { from, skill, tool, identity, .. } = head;
         let job = SkillJob { skill, tool, identity, arguments };

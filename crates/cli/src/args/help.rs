@@ -411,6 +411,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/work labels" => "本机向有要求的服务器提供的标签，用逗号分隔 [默认：`[worker]` 中的值]",
         "/work capacity" => "同时运行的程序数 [默认：`[worker]` 中的值]",
         "/work scripts" => "同时运行的脚本数；0 表示不运行脚本 [默认：`[worker]` 中的值]",
+        "/work skills" => "同时运行的技能脚本数；0 表示不运行 [默认：`[worker]` 中的值]",
         "/cluster" => "显示集群状态",
         "/cluster/status" => "显示副本、工作进程、服务器所在位置，以及哪些功能降级",
         "/waiting" => "列出、批准和拒绝待审批的调用",

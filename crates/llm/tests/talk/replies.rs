@@ -153,7 +153,7 @@ async fn maps_invalid_wire_names_back_to_tool_names() {
 fn none_or_zero(api: WireFormat) -> &'static str {
     match api {
         WireFormat::OpenAi => "None",
-        WireFormat::Anthropic => "Some(Usage { input: 0, cached: 0, output: 0 })",
+        WireFormat::Anthropic => "Some(TokenUsage { input: 0, cached: 0, output: 0 })",
     }
 }
 

@@ -65,8 +65,9 @@ pub(crate) fn is_destructive_name(name: &str) -> bool {
 
 /// `delete`, `deletes`, `deleteall`.
 fn is_destructive(word: &str) -> bool {
-    let endings = ["", "s", "all"];
-    endings.iter().any(|ending| word.strip_suffix(ending).is_some_and(|verb| WORDS.contains(&verb)))
+    let is_verb = |verb: &str| WORDS.contains(&verb);
+    let plural = word.strip_suffix('s').filter(|verb| verb.len() > 3);
+    is_verb(word) || plural.is_some_and(is_verb) || word.strip_suffix("all").is_some_and(is_verb)
 }
 
 /// The words of an identifier in snake, kebab, dotted or camel case, in lower case. Digits end a word.

@@ -161,11 +161,28 @@ fn ran_in(output: &ToolOutput, folder: &Path) -> bool {
     output.raw().get().contains(&format!("{}", folder.display()))
 }
 
+/// A worker runs a copy of the files that it has verified.
+fn ran_in_copy(output: &ToolOutput) -> bool {
+    output.raw().get().contains("toolhub-skill-")
+}
+
+#[tokio::test]
+async fn file_that_changes_after_the_check_is_not_run() {
+    let pair = Pair::new(SkillGrants::default()).await;
+    assert!(ran_in_copy(&pair.call(false, "sum").await.unwrap()));
+    let job = pair.workers.jobs.lock().unwrap()[0].clone();
+    let prepared = pair.workers.runner.prepare(job).await.map_err(|_| ()).unwrap();
+    fs::write(pair.worker.skill().join("scripts/sum.sh"), "echo changed\n").unwrap();
+    let exit = prepared.start().map_err(|_| ()).unwrap().await.map_err(|_| ()).unwrap();
+    let output = String::from_utf8(exit.output).unwrap();
+    assert!(output.contains("\"given\"") && !output.contains("changed"), "{output}");
+}
+
 #[tokio::test]
 async fn runs_only_the_tool_that_was_verified() {
     let pair = Pair::new(SkillGrants::default()).await;
     let output = pair.call(false, "sum").await.unwrap();
-    assert!(ran_in(&output, &pair.worker.skill()), "{output:?}");
+    assert!(ran_in_copy(&output), "{output:?}");
     let job = pair.workers.jobs.lock().unwrap()[0].clone();
     let refusal = async |job: SkillJob| match pair.workers.runner.prepare(job).await {
         Ok(_) => panic!("it is prepared"),
@@ -235,7 +252,7 @@ async fn granted_files_are_those_of_the_replica_unless_only_workers_run_skills()
         let output = pair.call(true, "sum").await.unwrap();
         assert!(ran_in(&output, &pair.replica.skill()) && pair.jobs() == 0, "{output:?}");
         let output = pair.call(false, "sum").await.unwrap();
-        assert!(ran_in(&output, &pair.worker.skill()) && pair.jobs() == 1, "{output:?}");
+        assert!(ran_in_copy(&output) && pair.jobs() == 1, "{output:?}");
     }
 }
 

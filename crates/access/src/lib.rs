@@ -10,7 +10,7 @@
 //! - Uncertainty never grants: see [`RuleSpec`] for letter case, missing hints and unreadable arguments.
 //!
 //! ```
-//! use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec};
+//! use toolhub_access::{Action, Decision, AccessResource, RuleSet, RuleSpec};
 //! use toolhub_core::{Principal, Role, Source};
 //!
 //! let spec: RuleSpec = serde_json::from_str(r#"{"effect": "allow", "tools": ["excel__*"]}"#).unwrap();
@@ -19,11 +19,11 @@
 //! ci.roles = Role::Caller.into();
 //! let permissions = rules.for_principal(&ci);
 //! let source = Source::from_name("excel");
-//! let write = Resource::tool(&source, &["write_cell"]);
+//! let write = AccessResource::tool(&source, &["write_cell"]);
 //! let decision = permissions.decide_for(ci.id(), Action::Call, &write);
 //! assert!(matches!(decision, Decision::Allow { rule: Some(_) }));
 //! let source = Source::from_name("mail");
-//! let send = Resource::tool(&source, &["send"]);
+//! let send = AccessResource::tool(&source, &["send"]);
 //! assert_eq!(permissions.decide_for(ci.id(), Action::See, &send), Decision::Forbid { rule: None });
 //! ```
 

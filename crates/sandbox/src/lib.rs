@@ -8,9 +8,9 @@
 //!
 //! ```no_run
 //! use std::process::{Command, Stdio};
-//! use toolhub_sandbox::{Policy, confine};
+//! use toolhub_sandbox::{SandboxPolicy, confine};
 //!
-//! let policy = Policy { read: vec!["/srv/skill".into()], ..Policy::default() };
+//! let policy = SandboxPolicy { read: vec!["/srv/skill".into()], ..SandboxPolicy::default() };
 //! let mut command = Command::new("/srv/skill/scripts/count.py");
 //! let mut confinement = confine(&policy, &mut command)?;
 //! // Set the streams after `confine`, which may replace the command by `bwrap`.
